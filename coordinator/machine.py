@@ -57,6 +57,7 @@ class ClientContext(NamedTuple):
         client_host: the peer's address as Java prints it, with a leading slash.
         client_id: the client id of the request header.
         software_name, software_version: the client library, from ApiVersions; "" if unknown.
+        client_port: the peer's port.
     """
 
     connection_id: int = 0
@@ -66,6 +67,7 @@ class ClientContext(NamedTuple):
     client_id: str = ""
     software_name: str = ""
     software_version: str = ""
+    client_port: int = 0
 
 
 class RequestContext:

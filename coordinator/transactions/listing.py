@@ -24,8 +24,8 @@ _SLICE_IDS = 200
 
 
 def unknown_states(request: ListTransactionsRequest) -> list[str]:
-    """Return the names in a filter that are not names of states."""
-    return [name for name in request.state_filters if name not in STATES_BY_NAME]
+    """Return the names in a filter that are not names of states, each once."""
+    return [name for name in dict.fromkeys(request.state_filters) if name not in STATES_BY_NAME]
 
 
 def list_transactions(

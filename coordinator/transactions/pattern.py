@@ -77,9 +77,13 @@ class _Tree(NamedTuple):
 
 
 class Pattern:
-    """A regular expression."""
+    """A regular expression.
 
-    __slots__ = ("_accepting", "_start", "_states")
+    Attributes:
+        states: how many states it has; each costs time for every character of a text.
+    """
+
+    __slots__ = ("_accepting", "_start", "states")
 
     def __init__(self, text: str) -> None:
         """Compile a pattern.
@@ -87,7 +91,7 @@ class Pattern:
         Raises:
             InvalidPattern: it is none, or has too many states.
         """
-        self._states = 0
+        self.states = 0
         part = self._build(_Parser(text).parsed())
         self._start, self._accepting = part.first, part.last
 
@@ -111,8 +115,8 @@ class Pattern:
     # -- from the tree to the graph ----------------------------------------------------------------
 
     def _state(self, ranges: Ranges | None = None, anchor: str = "") -> _State:
-        self._states += 1
-        if self._states > _MAX_STATES:
+        self.states += 1
+        if self.states > _MAX_STATES:
             raise InvalidPattern("the pattern is too large")
         return _State(ranges, anchor)
 

@@ -8,6 +8,13 @@ from collections.abc import Mapping
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, SUBTRACT
+from coterie.server.config.client_metrics import (
+    CLIENT_METRICS,
+    InvalidInterval,
+    TooManyStates,
+    check_client_metrics_values,
+    subscriptions,
+)
 from coterie.server.config.keys import (
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -15,13 +22,7 @@ from coterie.server.config.keys import (
     ConfigType,
     InvalidValue,
 )
-from coterie.server.config.resource_keys import (
-    CLIENT_METRICS,
-    GROUP,
-    InvalidInterval,
-    check_client_metrics_values,
-    check_group_values,
-)
+from coterie.server.config.resource_keys import GROUP, check_group_values
 from coterie.server.config.resources import (
     OPERATIONS,
     Change,
@@ -92,6 +93,9 @@ def alter_client_metrics(
     _refuse_unknown(values, CLIENT_METRICS, ErrorCode.INVALID_REQUEST, text)
     try:
         check_client_metrics_values(values)
+        subscriptions({**broker.config.client_metrics, name: values})
+    except TooManyStates as excess:
+        raise ChangeRefused(ErrorCode.POLICY_VIOLATION, str(excess)) from None
     except InvalidInterval as error:
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
     except InvalidValue as refused:

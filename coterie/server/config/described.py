@@ -8,10 +8,11 @@ from functools import cache
 from typing import NamedTuple
 
 from coterie.server.config.broker_keys import BROKER
+from coterie.server.config.client_metrics import CLIENT_METRICS
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import find_key, kafka_keys, listener_base
 from coterie.server.config.keys import ConfigKey, ConfigSource, InvalidValue, UpdateMode
-from coterie.server.config.resource_keys import CLIENT_METRICS, GROUP
+from coterie.server.config.resource_keys import GROUP
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.config.topic_keys import TOPIC
 from coterie.server.loggers import Loggers

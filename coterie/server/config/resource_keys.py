@@ -1,7 +1,4 @@
-"""The settings of groups and of subscriptions of client metrics (KIP-848, KIP-932, KIP-714).
-
-They are kept and described [settings/groups] [settings/client-metrics].
-"""
+"""The settings of groups (KIP-848, KIP-932, KIP-1071), kept and described [settings/groups]."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +6,7 @@ from collections.abc import Mapping
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigKey, ConfigType, InvalidValue, Value
 
-_B, _S, _I, _A = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LIST
+_B, _S, _I = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 
 # Settings of the broker with this prefix are the defaults of groups.
 _BROKER_PREFIX = "group."
@@ -168,65 +165,3 @@ def _group_value(broker: Config, values: Mapping[str, str], key: ConfigKey) -> V
 def _number(value: Value) -> int:
     assert isinstance(value, int)
     return value
-
-
-_LONGEST_INTERVAL_MS = 3_600_000
-_SHORTEST_INTERVAL_MS = 100
-
-CLIENT_METRICS: dict[str, ConfigKey] = {
-    key.name: key
-    for key in (
-        ConfigKey(
-            "interval.ms", _I, "300000", "Interval in which clients are to send their metrics.", 1
-        ),
-        ConfigKey(
-            "match", _A, "", "Which clients are meant: a list of criteria, NAME=PATTERN each."
-        ),
-        ConfigKey("metrics", _A, "", "Prefixes of the names of the metrics; * is all."),
-    )
-}
-
-_CRITERIA = (
-    "client_id",
-    "client_instance_id",
-    "client_software_name",
-    "client_software_version",
-    "client_source_address",
-    "client_source_port",
-)
-
-
-class InvalidInterval(InvalidValue):
-    """An interval out of range, which has an error of its own."""
-
-
-def check_client_metrics_values(values: Mapping[str, str]) -> None:
-    """Check the settings of a subscription, all of which are in `CLIENT_METRICS`.
-
-    Raises:
-        InvalidInterval: the interval is too short or too long.
-        InvalidValue: another value is invalid.
-    """
-    parsed = {name: CLIENT_METRICS[name].parse(text) for name, text in values.items()}
-    interval = parsed.get("interval.ms")
-    if interval is not None and not (
-        _SHORTEST_INTERVAL_MS <= _number(interval) <= _LONGEST_INTERVAL_MS
-    ):
-        raise InvalidInterval(
-            f"Invalid value {interval} for interval.ms, interval must be between"
-            f" {_SHORTEST_INTERVAL_MS} and {_LONGEST_INTERVAL_MS} (1 hour)"
-        )
-    criteria = parsed.get("match", ())
-    assert isinstance(criteria, tuple)
-    for criterion in criteria:
-        name, equals, pattern = (part.strip() for part in criterion.partition("="))
-        if name not in _CRITERIA or not equals or not _is_pattern(pattern):
-            raise InvalidValue(f"Illegal client matching pattern: {criterion}")
-
-
-def _is_pattern(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return bool(text) and "=" not in text

@@ -28,7 +28,7 @@ def _unregister(
 ) -> UnregisterBrokerResponse:
     if request.broker_id == broker.node_id:
         # Kafka forgets itself and stops serving. A broker that runs registers again at once.
-        return UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
+        return UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message="")
     return UnregisterBrokerResponse(
         error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
         error_message=f"Broker ID {request.broker_id} is not currently registered",

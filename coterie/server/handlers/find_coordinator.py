@@ -52,7 +52,8 @@ def handle(
                 host=where.host,
                 port=where.port,
                 error_code=error,
-                error_message=text,
+                # As in Kafka, which names only the reason why a request is wrong.
+                error_message="" if error is ErrorCode.COORDINATOR_NOT_AVAILABLE else text,
             )
         )
     return FindCoordinatorResponse(coordinators=coordinators)

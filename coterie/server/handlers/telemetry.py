@@ -3,8 +3,6 @@
 [telemetry/counted]
 """
 
-import zlib
-
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.get_telemetry_subscriptions import (
@@ -16,58 +14,46 @@ from coterie.protocol.wire import ZERO_UUID
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
 from coterie.server.services import Services
-
-# Zstandard, LZ4, gzip, Snappy: in the order in which Kafka prefers them. 0 is no compression.
-_COMPRESSIONS = [4, 3, 1, 2]
-_PUSH_INTERVAL_MS = 300_000
-# The subscription that asks for all metrics.
-_ALL_METRICS = [""]
-
-
-def _subscription_id(client_instance_id: bytes) -> int:
-    """Return the id of a client's subscription, which is always the same."""
-    return zlib.crc32(client_instance_id) - 2**31
+from coterie.server.telemetry import COMPRESSIONS
 
 
 def _get(
-    broker: Services, request: GetTelemetrySubscriptionsRequest, _connection: Exchange
+    broker: Services, request: GetTelemetrySubscriptionsRequest, connection: Exchange
 ) -> GetTelemetrySubscriptionsResponse:
-    instance = request.client_instance_id
-    if instance == ZERO_UUID:
-        instance = broker.environment.new_topic_id()
-        broker.telemetry.instances += 1
+    telemetry, instance_id = broker.telemetry, request.client_instance_id
+    if instance_id == ZERO_UUID:
+        instance_id = broker.environment.new_topic_id()
+        telemetry.instances += 1
+    client = telemetry.client(instance_id, connection.client)
+    error = client.get(connection.now_ms)
+    if error:
+        return GetTelemetrySubscriptionsResponse(
+            error_code=error,
+            client_instance_id=ZERO_UUID,
+            subscription_id=0,
+            accepted_compression_types=[],
+            push_interval_ms=0,
+            telemetry_max_bytes=0,
+            delta_temporality=False,
+            requested_metrics=[],
+        )
     return GetTelemetrySubscriptionsResponse(
         error_code=ErrorCode.NONE,
-        client_instance_id=instance,
-        subscription_id=_subscription_id(instance),
-        accepted_compression_types=_COMPRESSIONS,
-        push_interval_ms=_PUSH_INTERVAL_MS,
+        client_instance_id=instance_id,
+        subscription_id=client.subscription_id,
+        accepted_compression_types=list(COMPRESSIONS),
+        push_interval_ms=client.interval_ms,
         telemetry_max_bytes=broker.config.get_int("telemetry.max.bytes"),
         delta_temporality=True,
-        requested_metrics=_ALL_METRICS if broker.telemetry.is_announced else [],
+        requested_metrics=client.metrics,
     )
 
 
 def _push(
-    broker: Services, request: PushTelemetryRequest, _connection: Exchange
+    broker: Services, request: PushTelemetryRequest, connection: Exchange
 ) -> PushTelemetryResponse:
-    error = _refusal(broker, request)
-    if error is ErrorCode.NONE:
-        broker.telemetry.pushes += 1
-        broker.telemetry.pushed_bytes += len(request.metrics)
+    error = broker.telemetry.push(request, connection.client, connection.now_ms)
     return PushTelemetryResponse(error_code=error)
-
-
-def _refusal(broker: Services, request: PushTelemetryRequest) -> ErrorCode:
-    if request.client_instance_id == ZERO_UUID:
-        return ErrorCode.INVALID_REQUEST
-    if request.subscription_id != _subscription_id(request.client_instance_id):
-        return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-    if request.compression_type and request.compression_type not in _COMPRESSIONS:
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if len(request.metrics) > broker.config.get_int("telemetry.max.bytes"):
-        return ErrorCode.TELEMETRY_TOO_LARGE
-    return ErrorCode.NONE
 
 
 HANDLERS: dict[ApiKey, Handler] = {

@@ -96,7 +96,7 @@ class Connection(Channel):
         address = transport.get_extra_info("peername")
         host, port = (address[0], address[1]) if address else ("unknown", 0)
         self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.client = self.client._replace(client_host=java_address(host))
+        self.client = self.client._replace(client_host=java_address(host), client_port=port)
         refusal = self._broker.connection_quotas.admit(self, host)
         if refusal is not None:
             self.close("ConnectionLimit", refusal, abort=True)

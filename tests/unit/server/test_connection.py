@@ -128,7 +128,14 @@ class TestFrames:
         assert first is again
         assert other == first._replace(client_id="other")
         assert first == ClientContext(
-            first.connection_id, "PLAINTEXT", "User:ANONYMOUS", "/127.0.0.1", "test", "lib", "2.1"
+            first.connection_id,
+            "PLAINTEXT",
+            "User:ANONYMOUS",
+            "/127.0.0.1",
+            "test",
+            "lib",
+            "2.1",
+            50_000,
         )
         assert Client(client.broker).connection.client.connection_id > first.connection_id
 

@@ -105,6 +105,9 @@ class TestFindCoordinator:
         answer = client.call(FindCoordinatorRequest(key="tx", key_type=1), 2)
         assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert answer.error_message == "The coordinator is not available."
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
+        (each,) = Client(make_broker()).call(request, 4).coordinators
+        assert (each.error_code, each.error_message) == (answer.error_code, "")
 
 
 class TestDescribeCluster:

@@ -231,7 +231,7 @@ class TestListing:
         everything: tuple[int, list[str], list[str]] = (0, ["q1", "q2", TID], [])
         assert self.listed(client) == everything
         assert self.listed(client, state_filters=["Ongoing"]) == (0, [TID], [])
-        assert self.listed(client, state_filters=["Foo"]) == (0, [], ["Foo"])
+        assert self.listed(client, state_filters=["Foo", "Foo"]) == (0, [], ["Foo"])
         assert self.listed(client, state_filters=["Foo", "Empty"]) == (0, ["q1", "q2"], ["Foo"])
         assert self.listed(client, producer_id_filters=[0, 2]) == (0, ["q2", TID], [])
         assert self.listed(client, duration_filter=999) == everything

@@ -130,7 +130,7 @@ def _tree(field: WireField, kind: FieldType, value: Any, version: int, names: Na
     if kind.wire.kind == "boolean":
         return "true" if value else "false"
     if kind.wire.kind in _INTEGERS:
-        return error_name(value) if field.name == _ERROR_FIELD else str(value)
+        return error_name(value) if field.name.endswith(_ERROR_FIELD) else str(value)
     if kind.wire.kind == "float64":
         return str(value)
     if kind.wire.kind == "bytes":

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conformance.mutants import INVISIBLE, find, first_check, visible_plants
+from tests.conformance.transaction_plants import TRANSACTION_PLANTS
 from tests.planting import Plant
 from tests.simulation.plants import PLANTS
 from tests.transcripts.test_planted_bugs import MORE_PLANTS
@@ -19,11 +20,10 @@ SLICE = (
     "a request that only validates creates topics",
 )
 BY_NAME = {plant.name: plant for plant in visible_plants()}
+PLANTED = [*(BY_NAME[name] for name in SLICE), *TRANSACTION_PLANTS]
 
 
-@pytest.mark.parametrize(
-    "plant", [BY_NAME[name] for name in SLICE], ids=[name.replace(" ", "-") for name in SLICE]
-)
+@pytest.mark.parametrize("plant", PLANTED, ids=[plant.name.replace(" ", "-") for plant in PLANTED])
 def test_check_of_the_rule_finds_the_planted_bug(plant: Plant) -> None:
     found = find(plant).check
     assert found is not None

@@ -10,6 +10,9 @@ from tests.conformance.brokers import outcomes_of
 
 pytestmark = pytest.mark.asyncio
 
+LEVEL = "config transaction.version="
+EXPIRATION = "transactional.id.expiration.ms"
+EXPIRATION_INTERVAL = "transaction.remove.expired.transaction.cleanup.interval.ms"
 _BAD = (Status.DEVIATES, Status.FAILS)
 
 
@@ -28,6 +31,9 @@ async def test_every_check_passes_with_default_settings() -> None:
     skipped = {each.reason.partition(",")[0] for each in outcomes if each.status is Status.SKIPPED}
     assert {reason for reason in skipped if not reason.startswith("holds until Kafka ")} == {
         "needs group.max.size=2",
+        "needs transaction.version=0",
+        "needs transaction.version=1",
+        "needs transactional.id.expiration.ms=2000",
         "takes 7200 s",
     }
 
@@ -35,6 +41,21 @@ async def test_every_check_passes_with_default_settings() -> None:
 async def test_checks_of_a_setting_pass_on_a_broker_that_has_it() -> None:
     checks = [each for each in all_checks() if "config group.max.size=2" in str(each.transcript)]
     outcomes, _ = await outcomes_of(checks, {"group.max.size": "2"})
+    assert {each.status for each in outcomes} == {Status.PASS}
+
+
+@pytest.mark.parametrize("level", [0, 1])
+async def test_checks_of_transactions_pass_at_each_level(level: int) -> None:
+    checks = [each for each in first_and_last_version_of_each() if LEVEL in str(each.transcript)]
+    outcomes, _ = await outcomes_of(checks, transaction_level=level)
+    assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
+    assert sum(each.status is Status.PASS for each in outcomes) > 5
+
+
+async def test_checks_of_expiring_ids_pass_on_a_broker_where_ids_expire_soon() -> None:
+    checks = [each for each in all_checks() if EXPIRATION in str(each.transcript)]
+    settings = {EXPIRATION: "2000", EXPIRATION_INTERVAL: "500"}
+    outcomes, _ = await outcomes_of(checks, settings)
     assert {each.status for each in outcomes} == {Status.PASS}
 
 

@@ -19,12 +19,14 @@ which `<codec>` and `<text>` have the values of a row; a quoted value may have s
 be a line of its own. `since:` and
 `until:` name the first and last release of Kafka that behaves so, `needs:` is that of transcripts.
 A check is about the API of its `versions:`, else about that of a line `about:` in the section or
-below the title of the chapter, else about that of its first request.
+below the title of the chapter, else about that of its first request. `begin: producer ongoing` puts
+the blocks of `begin/producer.blocks` and `begin/ongoing.blocks` before those of the section.
 """
 
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +37,8 @@ from coterie.conformance.releases import parse_release
 from coterie.conformance.transcript import TranscriptError, parse
 
 _DIRECTORY = Path(__file__).parents[1] / "chapters"
-_HEAD = re.compile(r"(source|versions|topics|each|since|until|needs|about): *(.*)")
+_BEGINNINGS = _DIRECTORY / "begin"
+_HEAD = re.compile(r"(source|versions|topics|each|since|until|needs|about|begin): *(.*)")
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
 _VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -145,7 +148,8 @@ def _check(
     section: _Section, name: str, situation: str, sentence: str, body: str, head: dict[str, str]
 ) -> Check:
     needs = f"needs: {head['needs']}\n" if "needs" in head else ""
-    transcript = parse(f"# {sentence}\n{needs}\n{body}", section.path)
+    begin = "".join(f"{_beginning(each)}\n\n" for each in head.get("begin", "").split())
+    transcript = parse(f"# {sentence}\n{needs}\n{begin}{body}", section.path)
     requests = requests_of(transcript)
     about = head.get("versions", "").split(" ")[0] or head.get("about", "")
     apis = [each.api for each in requests]
@@ -164,6 +168,13 @@ def _check(
         since=parse_release(head["since"]) if "since" in head else None,
         until=parse_release(head["until"]) if "until" in head else None,
     )
+
+
+@cache
+def _beginning(name: str) -> str:
+    """Return the blocks that several sections begin with, without the comment of their file."""
+    text = (_BEGINNINGS / f"{name}.blocks").read_text(encoding="utf-8")
+    return text.partition("\n\n")[2].strip()
 
 
 def _topics(text: str) -> Iterator[TopicSpec]:

@@ -1,5 +1,6 @@
 """One check: a behaviour with a name, a sentence, its source and the transcript that shows it."""
 
+import re
 from typing import NamedTuple
 
 from coterie.conformance.over_tcp.target import TopicSpec
@@ -8,7 +9,7 @@ from coterie.conformance.releases import Release
 from coterie.conformance.syntax import parse_duration_ms
 from coterie.conformance.transcript import RequestLine, Transcript, parse_request_line
 
-_EVENTUALLY = "eventually "
+_REPEATED = re.compile(r"^(eventually|retry) ")
 
 
 class Check(NamedTuple):
@@ -65,7 +66,7 @@ def requests_of(transcript: Transcript) -> list[RequestLine]:
     found = []
     for block in transcript.blocks:
         for command in block.commands:
-            request = parse_request_line(command.text.removeprefix(_EVENTUALLY))
+            request = parse_request_line(_REPEATED.sub("", command.text))
             if request is not None:
                 found.append(request)
     return found

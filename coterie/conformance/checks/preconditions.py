@@ -1,5 +1,7 @@
 """Why a check cannot run against a broker, or is not meant for it."""
 
+from collections.abc import Mapping
+
 from coterie.conformance.checks.check import Check
 from coterie.conformance.commands import setting_value
 from coterie.conformance.over_tcp.target import Target
@@ -13,7 +15,7 @@ _THOROUGH_LIMIT_MS = 700_000
 
 # The settings that a transcript of groups relies on unless it changes them.
 _DELAY = "group.initial.rebalance.delay.ms"
-_DEFAULTS = {_DELAY: 3000, "group.max.size": 2_147_483_647}
+_DEFAULTS = {_DELAY: "3000", "group.max.size": "2147483647"}
 _REFUSED_SESSION = "INVALID_SESSION_TIMEOUT"
 _SESSION_MIN = "group.min.session.timeout.ms"
 _SESSION_MAX = "group.max.session.timeout.ms"
@@ -83,19 +85,20 @@ def _waits(check: Check) -> bool:
     return any(text.startswith(("tick ", "given ")) for text in _commands(check))
 
 
-def _configured(check: Check) -> dict[str, int]:
+def _configured(check: Check) -> dict[str, str]:
+    """Return the settings that a check needs; `1|2` stands for one of several values."""
     settings = {}
     for text in _commands(check):
         if text.startswith("config "):
             for name, _, value in (each.partition("=") for each in text.split()[1:]):
-                settings[name] = setting_value(value)
+                settings[name] = "|".join(str(setting_value(each)) for each in value.split("|"))
     return settings
 
 
-def _configured_reason(settings: dict[str, int], target: Target) -> str:
+def _configured_reason(settings: Mapping[str, str], target: Target) -> str:
     for name, expected in settings.items():
-        actual = target.settings.get(name, str(_DEFAULTS.get(name, "unknown")))
-        if actual != str(expected):
+        actual = target.settings.get(name, _DEFAULTS.get(name, "unknown"))
+        if actual not in expected.split("|"):
             return f"needs {name}={expected}, the broker has {actual}"
     return ""
 

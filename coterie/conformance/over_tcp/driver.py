@@ -45,13 +45,19 @@ _DELAYED_LIMIT_S = 0.1
 _UNKNOWN_LIMIT_S = 0.3
 # How long to wait for further responses that come at the same time.
 _SETTLE_S = 0.03
-# How often `eventually` repeats a request.
+# How often `eventually` and `retry` repeat a request.
 _REPEAT_S = 0.05
+# While a response has one of these errors, `retry` repeats its request.
+_BUSY = re.compile(
+    r"\b(CONCURRENT_TRANSACTIONS|COORDINATOR_LOAD_IN_PROGRESS|COORDINATOR_NOT_AVAILABLE"
+    r"|NOT_COORDINATOR)\b"
+)
 
 # The first line of a response, or the note that there is none yet.
 _FIRST_LINE = re.compile(r"[\w.]+(< \S|  \(delayed\)$)")
 _RAW = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)> raw (?P<bytes>.*)")
 _EVENTUALLY = "eventually "
+_RETRY = "retry "
 # The topics that transcripts of groups mention have so many partitions.
 _SHARED_PARTITIONS = 4
 
@@ -119,13 +125,24 @@ class TcpDriver:
         outputs: list[Output] = []
         for command in block.commands:
             if command.text.startswith(_EVENTUALLY):
-                return await self._eventually(command.text.removeprefix(_EVENTUALLY), block)
+                return await self._repeat(command.text.removeprefix(_EVENTUALLY), block)
+            if command.text.startswith(_RETRY):
+                text = command.text.removeprefix(_RETRY)
+                return await self._repeat(text, block, only_while=_BUSY)
             outputs += await self.execute(command.text)
         outputs += await self._receive_expected()
         return deviations(block, outputs, self.names, self._variables)
 
-    async def _eventually(self, text: str, block: Block) -> list[Deviation]:
-        """Repeat a request until its response is as expected; return the last deviations."""
+    async def _repeat(
+        self, text: str, block: Block, only_while: re.Pattern[str] | None = None
+    ) -> list[Deviation]:
+        """Repeat a request until its response is as expected; return the last deviations.
+
+        Args:
+            text: the request.
+            block: what is expected.
+            only_while: what a response has that does not count; None if only the expected one does.
+        """
         end_s = self._now_s() + _EXPECTED_LIMIT_S
         while True:
             self._expected = [line for line in block.expected if _FIRST_LINE.match(line)]
@@ -135,7 +152,10 @@ class TcpDriver:
             found = deviations(block, outputs, self.names, variables)
             if not found:
                 self._variables.update(variables)
-            if not found or self._now_s() > end_s:
+            counts = only_while is not None and not any(
+                only_while.search(line) for output in outputs for line in output.lines
+            )
+            if not found or counts or self._now_s() > end_s:
                 return found
             await asyncio.sleep(_REPEAT_S)
 
@@ -305,7 +325,7 @@ class TcpDriver:
         return asyncio.get_running_loop().time()
 
 
-_TOPIC_APIS = ("OffsetCommit", "OffsetFetch", "OffsetDelete")
+_TOPIC_APIS = ("OffsetCommit", "OffsetFetch", "OffsetDelete", "TxnOffsetCommit")
 
 
 def topics_in(request: RequestLine) -> set[str]:

@@ -48,6 +48,8 @@ from coterie.protocol.wire import Message
 M = TypeVar("M", bound=Message)
 
 CLIENT_ID = "coterie-check"
+VERSION_OF_CLIENT = "1"
+TRANSACTION_LEVEL = "transaction.version"
 # How long one answer of the broker may take, and how long a change may take to be seen.
 ANSWER_LIMIT_S = 15.0
 _POLL_S = 0.02
@@ -74,7 +76,8 @@ class Target:
         address: where it listens.
         node_id: its number in the cluster; -1 if the cluster's list does not have the address.
         versions: the first and the last version of each API that it announces.
-        settings: its settings by name; empty if it does not report them.
+        settings: its settings by name; empty if it does not report them. The level of the feature
+            `transaction.version` is among them; a broker that does not report it has 0.
         cluster: its brokers, by node id.
     """
 
@@ -114,6 +117,7 @@ class Target:
         alone = list(self.cluster) if len(self.cluster) == 1 else []
         self.node_id = (same or alone or [-1])[0]
         await self._read_settings()
+        await self._read_features()
         if len(self.cluster) > 1:
             await self._read_coordinators()
 
@@ -203,6 +207,15 @@ class Target:
             for config in result.configs:
                 if config.value is not None:
                     self.settings[config.name] = config.value
+
+    async def _read_features(self) -> None:
+        """Read the level of the transaction protocol that counts where a request states none."""
+        request = ApiVersionsRequest(
+            client_software_name=CLIENT_ID, client_software_version=VERSION_OF_CLIENT
+        )
+        served = await self.call(request, ApiVersionsResponse)
+        levels = {each.name: each.max_version_level for each in served.finalized_features}
+        self.settings[TRANSACTION_LEVEL] = str(levels.get(TRANSACTION_LEVEL, 0))
 
     async def _read_coordinators(self) -> None:
         """Learn which broker of a cluster coordinates which groups."""

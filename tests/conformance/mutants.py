@@ -3,8 +3,8 @@
     python -m tests.conformance.mutants [NAME...]      (make conformance-mutants)
 
 The bugs are those of the simulation and of the transcripts, planted into the core, those of the
-transaction coordinator, and some of the handlers of records and topics. Each is served to the checks in virtual time. First the check about
-the broken rule runs, then, if it passes, all others.
+transaction coordinator, and some of the handlers of records and topics. Each is served to the
+checks in virtual time. First the check about the broken rule runs, then, if it passes, all others.
 """
 
 import asyncio

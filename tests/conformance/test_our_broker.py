@@ -59,6 +59,20 @@ async def test_checks_of_expiring_ids_pass_on_a_broker_where_ids_expire_soon() -
     assert {each.status for each in outcomes} == {Status.PASS}
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [("NOT_COORDINATOR", Status.PASS), ("INVALID_TXN_STATE", Status.DEVIATES)],
+)
+async def test_request_is_repeated_only_while_the_coordinator_is_not_ready(
+    error: str, status: Status
+) -> None:
+    checks = [each for each in all_checks() if each.name == "init_producer_id/next_producer/v4"]
+    outcomes, _ = await outcomes_of(
+        checks, begin=lambda broker: broker.fault(AnswerError(error), api="InitProducerId", times=1)
+    )
+    assert [each.status for each in outcomes] == [status]
+
+
 async def test_response_that_is_not_yet_as_expected_names_no_values() -> None:
     """A new Kafka answers the first requests for producer ids with an error and the id -1."""
     checks = [each for each in all_checks() if each.name == "idempotence/producer_id/v0"]

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from coterie.conformance.checks.chapters import chapter_paths
+from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.commands import CLIENT_COMMANDS, COMMANDS, INSPECTION_COMMANDS
 from coterie.conformance.requests import REQUEST_APIS
 from coterie.conformance.transcript import Transcript, all_paths, parse_request_line, read
@@ -90,10 +92,15 @@ def test_every_transcript_cites_a_rule_of_the_specification() -> None:
 
 def test_transcripts_and_tests_named_in_the_specification_exist() -> None:
     directories = {path.parent.name for path in all_paths()}
+    areas = {path.stem for path in chapter_paths()}
+    situations = {each.situation for each in all_checks()}
+    situations |= {each.rpartition("/")[0] for each in situations}
     missing = []
     for page in sorted((REPOSITORY / "docs" / "spec").glob("*.md")):
         for name in re.findall(r"`([\w/]+(?:\.py)?)`", page.read_text(encoding="utf-8")):
             is_transcript = name.split("/")[0] in directories and name.count("/") == 1
+            if name.split("/")[0] in areas and "/" in name and name not in situations:
+                missing.append(f"{page.name}: {name}")
             is_test = name.startswith("tests/") and name.endswith(".py")
             path = ROOT / f"{name}.txt" if is_transcript else REPOSITORY / name
             if (is_transcript or is_test) and not path.is_file():

@@ -86,3 +86,17 @@ def test_every_row_and_variable_of_the_chapters_is_filled() -> None:
             text = " ".join(line for block in check.transcript.blocks for line in block.expected)
             assert "<" not in check.sentence, check.name
             assert not any(f"<{name}>" in text for name in ("what", "error", "name")), check.name
+
+
+def test_section_begins_with_the_blocks_that_it_names(tmp_path: Path) -> None:
+    text = CHAPTER.replace("since: 2.8", "begin: coordinator").replace("MESSAGE_TOO_LARGE", "ok")
+    *_, check, _ = read_chapter(chapter(tmp_path, text))
+    assert [each.api for each in check.requests] == ["FindCoordinator", "Metadata", "Produce"]
+
+
+def test_every_beginning_is_used() -> None:
+    chapters = [path.read_text(encoding="utf-8") for path in chapter_paths()]
+    used = {word for text in chapters for line in text.splitlines() for word in line.split()}
+    for path in (chapter_paths()[0].parent / "begin").glob("*"):
+        assert path.suffix == ".blocks"
+        assert path.stem in used

@@ -102,3 +102,13 @@ def test_broker_resembles_the_newest_release_whose_versions_it_announces() -> No
     assert parse_release("2.8.2") == (2, 8)
     with pytest.raises(ValueError, match="is not a release"):
         parse_release("trunk")
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [("1", ""), ("2", ""), ("0", "needs transaction.version=1|2, the broker has 0")],
+)
+def test_one_of_several_values(level: str, expected: str) -> None:
+    text = "config transaction.version=1|2\nc1> ApiVersions v0\n----\nc1< ApiVersions v0\n"
+    found = reason(check_of(text, ".checks"), target_of({"transaction.version": level}))
+    assert found == expected

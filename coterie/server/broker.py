@@ -22,6 +22,7 @@ from coterie.server.failures import Failures
 from coterie.server.features import Features
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.groups.journal import Journal
+from coterie.server.groups.offsets_topic import OffsetsTopic, topic_at_start
 from coterie.server.groups.runtime import GroupRuntime
 from coterie.server.loggers import BROKER_SERVER
 from coterie.server.logs.fetch_sessions import FetchSessionCache
@@ -87,6 +88,7 @@ class Broker(ConnectionServices):
         quotas: the quotas of users, client ids and addresses.
         host: what the runtimes of coordinators use.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        offsets_topic: the topic of the group coordinator.
         markers: appends the markers that end transactions.
         transactions: verifies and adds partitions of transactions.
         transaction_runtime: the runtime of the transaction coordinator, which does that.
@@ -238,11 +240,7 @@ class Broker(ConnectionServices):
         )
 
     def _make_group_runtime(self) -> GroupRuntime:
-        offsets = self.topics.by_name.get(OFFSETS_TOPIC)
-        if offsets is None:
-            count = self.config.get_int("offsets.topic.num.partitions")
-            offsets = self.topics.create(OFFSETS_TOPIC, count, {})
-            self.topics.hide(offsets)
+        offsets = topic_at_start(self.topics, self.config)
         group_config = self.config.group_config()._replace(
             # The number of existing partitions counts, whatever the setting is now: another one
             # would look for groups in other partitions [coordinator/partition].
@@ -265,9 +263,10 @@ class Broker(ConnectionServices):
         )
         self.topics.published.when_changed.append(groups.topic_changed)
         groups.take_over(offsets.partitions)
-        interrupted = [(name, topic_id) for name, topic_id in self.topics.deleting.items()]
+        self.offsets_topic = OffsetsTopic(self.topics, self.changes, groups)
+        interrupted = list(self.topics.deleting.items())
         if interrupted:
-            names = [name for name, _ in interrupted]
+            names = list(self.topics.deleting)
             groups.delete_offsets(interrupted, lambda: self._topics_deleted(names))
         return groups
 
@@ -381,7 +380,7 @@ class Broker(ConnectionServices):
         for partition in topic.partitions:
             self.maintenance.release(partition)
         try:
-            yield from self.topics.deletion(topic, on_disk)
+            yield from self.offsets_topic.deletion(topic, self.topics.deletion(topic, on_disk))
         finally:
             if topic.name not in self.topics.by_name:
                 for partition in topic.partitions:
@@ -401,6 +400,9 @@ class Broker(ConnectionServices):
         self.topics.deleted(names)
         if TRANSACTIONS_TOPIC in names:
             self.transaction_runtime.topic_deleted()
+        if OFFSETS_TOPIC in names:
+            self._failed_partitions.clear()
+            self.offsets_topic.create()
         self.maintenance.remove_deleted()
 
     async def stop(self) -> None:
@@ -477,9 +479,7 @@ class Broker(ConnectionServices):
     def partition_failed(self, index: int) -> None:
         """Note that a group partition is not served any more; the last one ends the broker."""
         self._failed_partitions.add(index)
-        offsets = self.topics.find(OFFSETS_TOPIC)
-        assert offsets is not None, "it is created before the coordinator runs"
-        partitions = offsets.partitions
+        partitions = self.groups.partitions
         log = partitions[index].opened_log
         reason = "see the lines above"
         if log is not None and log.failed:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coterie.server.environment import Environment
     from coterie.server.failures import Failures
     from coterie.server.features import Features
+    from coterie.server.groups.offsets_topic import OffsetsTopic
     from coterie.server.groups.runtime import GroupRuntime
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
@@ -44,6 +45,7 @@ class Services:
         topics: all topics.
         changes: makes changes of topics and settings.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        offsets_topic: the topic of the group coordinator.
         markers: appends the markers that end transactions.
         transactions: verifies and adds partitions of transactions.
         transaction_runtime: the runtime of the transaction coordinator, which does that.
@@ -68,6 +70,7 @@ class Services:
     changes: "TopicChanges"
     groups: "GroupRuntime"
     coordinator: "GroupCoordinator"
+    offsets_topic: "OffsetsTopic"
     markers: "MarkerWriter"
     transactions: "TransactionUses"
     transaction_runtime: "TransactionRuntime"

@@ -22,6 +22,7 @@ from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.groups.deleted_topics import DeletedTopics
 from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
+from coterie.server.logs.partition import Partition
 from coterie.server.transactions.markers import RAISES_EPOCH
 
 
@@ -165,6 +166,17 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         """Pass the notice that a topic was created or has grown to the coordinator."""
         now_ms = self._host.now_ms()
         self.apply(self.coordinator.topics_changed([change], now_ms))
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The partitions of `__consumer_offsets`, also when it was deleted."""
+        return self._partitions
+
+    def take_over_again(self, partitions: list[Partition]) -> None:
+        """Load partitions in the place of those that were given up, in a new epoch."""
+        self._partitions = self._appends.partitions = partitions
+        for partition in partitions:
+            self.load_partition(partition.index, self.epoch(partition.index) + 1)
 
     def load_ended(self, index: int) -> None:
         """Delete the offsets of deleted topics in a partition that was being loaded."""

@@ -12,7 +12,6 @@ from coterie.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResponseTopic,
 )
-from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_changes import Change
@@ -120,10 +119,6 @@ def _find(broker: Services, name: str | None, topic_id: bytes, *, once: bool) ->
         raise TopicRefused(error, DEFAULT_MESSAGES[error])
     if not broker.config.get_bool("delete.topic.enable"):
         raise TopicRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-    if topic.name == OFFSETS_TOPIC:
-        # Kafka would delete it, and the state of every group with it.
-        text = f"{topic.name} holds the groups of this broker and can't be deleted."
-        raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     return topic
 
 

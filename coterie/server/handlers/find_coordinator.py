@@ -70,12 +70,16 @@ def _find(image: ClusterImage, key_type: int, key: str, listener: str) -> _Found
 
 def _refusal(broker: Services, key_type: int, version: int) -> _Found | None:
     """Return the response for keys of a type that has no coordinators now, or None."""
-    if key_type == CoordinatorType.GROUP:
+    if key_type == CoordinatorType.GROUP and broker.offsets_topic.exists:
         return None
-    if key_type == CoordinatorType.TRANSACTION:
-        if broker.transaction_runtime.exists:
-            return None
-        broker.transaction_runtime.create_topic()
+    if key_type == CoordinatorType.TRANSACTION and broker.transaction_runtime.exists:
+        return None
+    if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
+        if key_type == CoordinatorType.GROUP:
+            # It was deleted a moment ago [topics/offsets-topic-deletion].
+            broker.offsets_topic.create()
+        else:
+            broker.transaction_runtime.create_topic()
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return error, DEFAULT_MESSAGES[error], _NOWHERE
     error = ErrorCode.INVALID_REQUEST

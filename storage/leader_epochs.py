@@ -132,15 +132,15 @@ class LeaderEpochs:
     def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the greatest epoch that is not above `epoch`, and the offset after it.
 
-        For an epoch above the log's newest both are -1, and so they are for one below -1 if the log
-        has had no epoch [log/leader-epochs].
+        For an epoch above the log's newest both are -1 [log/leader-epochs].
         """
         if epoch == UNDEFINED_EPOCH or epoch > self.latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
             return epoch, log_end_offset
         if not self.entries:
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+            # An epoch below -1. In Kafka the first epoch is noted before there are batches of it.
+            return epoch, log_end_offset
         floor = epoch
         for known, start_offset in self.entries:
             if known > epoch:

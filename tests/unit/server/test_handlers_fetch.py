@@ -363,6 +363,7 @@ class TestOffsetForLeaderEpoch:
         assert self.end_of(client, 0) == (0, 0, 5)
         assert self.end_of(client, 1) == (0, -1, -1)
         assert self.end_of(client, -1) == (0, -1, -1)
+        assert self.end_of(client, -2) == self.end_of(client, -2, partition=2) == (0, -2, 0)
         client.broker.topics.by_name["t"].partitions[0].log.leader_epoch = 2
         produce(client, batch(b"later"))
         assert self.end_of(client, 0) == (0, 0, 5)

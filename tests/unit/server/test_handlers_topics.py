@@ -304,7 +304,6 @@ class TestDeleteTopics:
             ({"name": None, "topic_id": b"\1" * 16}, ErrorCode.UNKNOWN_TOPIC_ID),
             ({"name": None}, ErrorCode.INVALID_REQUEST),
             ({"name": "orders", "topic_id": b"\1" * 16}, ErrorCode.INVALID_REQUEST),
-            ({"name": "__consumer_offsets"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ],
     )
     def test_refused_deletion(

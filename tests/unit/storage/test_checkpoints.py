@@ -100,6 +100,8 @@ def test_end_offset_of_an_epoch(memory: Place, epoch: int, answer: tuple[int, in
 
 def test_without_epochs_there_is_no_end_offset(memory: Place) -> None:
     assert epochs(memory).end_offset(0, 10) == (-1, -1)
+    # As in Kafka 4.3.1.
+    assert epochs(memory).end_offset(-2, 0) == (-2, 0)
 
 
 def test_epochs_outside_of_the_log_are_dropped(memory: Place) -> None:

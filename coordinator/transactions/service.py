@@ -69,10 +69,10 @@ class TransactionCoordinator:
         self._waiting: dict[str, int] = {}
 
     def set_partitions(self, count: int) -> None:
-        """Coordinate so many partitions from now on, none of which is loaded."""
+        """Coordinate so many partitions from now on, none of which is loaded; 0 without a topic."""
         assert not any(shard.transactions for shard in self.shards), "the topic is another one"
         # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below that.
-        max_ids = max(1, 2 * self.config.max_ids // count)
+        max_ids = max(1, 2 * self.config.max_ids // max(1, count))
         self.shards = [
             TransactionShard(each, self._new_producer_id, max_ids) for each in range(count)
         ]

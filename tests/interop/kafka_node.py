@@ -1,5 +1,9 @@
 """Apache Kafka to compare with: a node that a program starts, and the tools."""
 
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+
 from coterie.address import Address
 from coterie.lab.live.parts import KAFKA_4, Part, jars_of, java_command
 from coterie.lab.live.processes import Child, free_port
@@ -36,29 +40,63 @@ class KafkaNode:
         logs: its data directory.
     """
 
-    def __init__(self, around: Surroundings) -> None:
-        """Bring the libraries and format a data directory."""
+    def __init__(
+        self,
+        around: Surroundings,
+        settings: Mapping[str, str] | None = None,
+        features: Mapping[str, int] | None = None,
+    ) -> None:
+        """Bring the libraries and format a data directory.
+
+        Args:
+            around: where it runs.
+            settings: more settings.
+            features: levels that are not the newest.
+        """
         self._around = around
         self._runs = 0
         self.jars = jars_of(KAFKA, around.note)
         port, controller = free_port(), free_port()
         self.bootstrap = f"127.0.0.1:{port}"
         self._address = Address("127.0.0.1", port)
-        self.logs = around.directory / "kafka-logs"
-        self._properties = around.directory / "server.properties"
+        self.logs = around.directory / f"kafka-{port}"
+        self._properties = around.directory / f"server-{port}.properties"
         text = _SERVER.format(port=port, controller=controller, logs=self.logs)
-        self._properties.write_text(text, encoding="utf-8")
+        more = "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
+        self._properties.write_text(text + more, encoding="utf-8")
         arguments = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
+        for name, level in (features or {}).items():
+            arguments += ["--feature", f"{name}={level}"]
         self.run("kafka.tools.StorageTool", *arguments)
 
     def run(self, main_class: str, *arguments: str) -> str:
         """Run one of Kafka's tools; return what it has printed."""
+        return self.printed(self.begin(main_class, arguments))
+
+    def begin(self, main_class: str, arguments: Sequence[str], stdin: str = "") -> Child:
+        """Start one of Kafka's tools, with its standard input."""
         command = java_command(self.jars, main_class, arguments, options=_OPTIONS)
         self._runs += 1
         name = f"{main_class.rpartition('.')[2]}-{self._runs}"
         child = self._around.children.start(name, command)
-        child.process.wait(_LIMIT_S)
-        return child.log.read_text(encoding="utf-8", errors="replace")
+        assert child.process.stdin is not None
+        child.process.stdin.write(stdin.encode())
+        child.process.stdin.close()
+        return child
+
+    def printed(self, child: Child, limit_s: float = _LIMIT_S) -> str:
+        """Wait until a tool has ended, and return what it has printed.
+
+        A tool that does not end in time is ended, and the last line says so.
+        """
+        more = ""
+        try:
+            child.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            more = "\n(did not end by itself)"
+            child.signal(signal.SIGTERM)
+            child.process.wait(_LIMIT_S)
+        return child.log.read_text(encoding="utf-8", errors="replace") + more
 
     def start(self) -> Child:
         """Start the broker and wait until it listens."""

@@ -8,17 +8,13 @@ tool reads our transaction index and our snapshot.
 
 import shutil
 import signal
-import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 
 from coterie.lab.live.processes import Child
-from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.apis import response_class
-from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersRequestTopic,
@@ -36,6 +32,7 @@ from coterie.protocol.messages.write_txn_markers import (
 )
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
+from tests.interop.requests import ask
 from tests.interop.topics import CommittedReader, create_topics
 from tests.live.broker_process import BrokerProcess
 
@@ -181,13 +178,13 @@ def _latest(bootstrap: str, topic: str, isolation: int) -> int:
         isolation_level=isolation,
         topics=[ListOffsetsRequestTopic(name=topic, partitions=[asked])],
     )
-    (found,) = _ask(bootstrap, request, 7).topics[0].partitions
+    (found,) = ask(bootstrap, request, 7).topics[0].partitions
     return int(found.offset)
 
 
 def _producers(bootstrap: str, topic: str) -> list[tuple[int, ...]]:
     named = DescribeProducersRequestTopic(name=topic, partition_indexes=[0])
-    answer = _ask(bootstrap, DescribeProducersRequest(topics=[named]), 0)
+    answer = ask(bootstrap, DescribeProducersRequest(topics=[named]), 0)
     return sorted(
         (
             each.producer_id, each.producer_epoch, each.last_sequence, each.last_timestamp,
@@ -207,7 +204,7 @@ def _end(bootstrap: str, topic: str) -> None:
         topics=[WriteTxnMarkersRequestTopic(name=topic, partition_indexes=[0])],
         coordinator_epoch=coordinator_epoch,
     )
-    _ask(bootstrap, WriteTxnMarkersRequest(markers=[marker]), 1)
+    ask(bootstrap, WriteTxnMarkersRequest(markers=[marker]), 1)
     end, stable = (_latest(bootstrap, topic, isolation) for isolation in (0, 1))
     if end != stable:
         raise Failed(f"a marker was written, and the last stable offset is {stable}, not {end}")
@@ -217,15 +214,3 @@ def _compare(who: str, before: Found, after: Found) -> None:
     for name, was, found in zip(Found._fields, before, after, strict=True):
         if was != found:
             raise Failed(f"{who}: {name} is {found} and was {was}")
-
-
-def _ask(bootstrap: str, request: Any, version: int) -> Any:
-    """Send one request on a connection of its own; return the response."""
-    host, _, port = bootstrap.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=_LIMIT_S) as connection:
-        connection.sendall(encode_request(request, version, 1, "interop"))
-        with connection.makefile("rb") as stream:
-            size = int.from_bytes(stream.read(4))
-            frame = stream.read(size)
-    _, answer = decode_response(response_class(ApiKey(type(request).api_key)), frame, version)
-    return answer

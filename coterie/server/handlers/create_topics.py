@@ -98,6 +98,7 @@ def _create(
     settings = {config.name: config.value or "" for config in asked.configs}
     if partitions == -1:
         partitions = broker.config.get_int("num.partitions")
+    broker.topics.check_hidden(asked.name, partitions)
     mutations.count(partitions)
     if only_check:
         topic_id = broker.environment.new_topic_id()

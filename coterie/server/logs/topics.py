@@ -195,15 +195,26 @@ class Topics:
         invalid = invalid_name(name)
         if invalid is not None:
             raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
-        if self.find(name) is not None:
+        if name in self.by_name:
             raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if name in self.deleting:
             text = f"Topic '{name}' is marked for deletion."
             raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, text)
-        other = self._by_collision.get(collision_key(name))
-        if other is not None:
+        other = self._by_collision.get(collision_key(name), name)
+        if other != name:
             text = f"Topic '{name}' collides with existing topic: {other}"
             raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+
+    def check_hidden(self, name: str, partitions: int) -> None:
+        """Check whether a topic that may be hidden can be created with a number of partitions.
+
+        Raises:
+            TopicRefused: it is hidden and has another number [topics/offsets-topic].
+        """
+        topic = self.hidden.get(name)
+        if topic is not None and partitions != len(topic.partitions):
+            text = f"The number of partitions of {name} is fixed at {len(topic.partitions)}."
+            raise TopicRefused(ErrorCode.INVALID_PARTITIONS, text)
 
     def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
         """Create a topic here and now, as `creation` does it in steps."""
@@ -212,7 +223,7 @@ class Topics:
     def creation(
         self, name: str, partitions: int, overrides: Mapping[str, str], on_disk: OnDisk
     ) -> Change[Topic]:
-        """Create a topic.
+        """Create a topic, or let clients see a hidden one with these settings.
 
         Args:
             name: its name, which is checked here.
@@ -227,6 +238,12 @@ class Topics:
         self.check_name(name)
         overrides = {**self._internal_overrides(name), **overrides}
         count = self._config.get_int("num.partitions") if partitions == -1 else partitions
+        hidden = self.hidden.get(name)
+        if hidden is not None:
+            self.check_hidden(name, count)
+            yield from self.new_overrides(hidden, overrides, on_disk)
+            self.show(name)
+            return hidden
         topic = Topic(name, self._environment.new_topic_id(), TopicConfig(self._config, overrides))
         # First the settings: the topic exists with them or not at all. They belong to its new id,
         # so they have no effect if it is not created.

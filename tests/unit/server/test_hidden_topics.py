@@ -7,6 +7,7 @@ import pytest
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
+    CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
@@ -82,13 +83,38 @@ def test_record_shows_it(client: Client) -> None:
     assert listed(client) == ["t", OFFSETS_TOPIC]
 
 
-def test_it_is_not_created_again(client: Client) -> None:
+def create(client: Client, partitions: int, *, validate_only: bool = False) -> ErrorCode:
+    """Create the topic as an administrator would; return the error."""
+    segment = CreateTopicsRequestConfig(name="segment.bytes", value="2097152")
     topic = CreateTopicsRequestTopic(
-        name=OFFSETS_TOPIC, num_partitions=3, replication_factor=1, assignments=[], configs=[]
+        name=OFFSETS_TOPIC,
+        num_partitions=partitions,
+        replication_factor=1,
+        assignments=[],
+        configs=[segment],
     )
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000, validate_only=False)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000, validate_only=validate_only)
     (answer,) = client.call(request, 5).topics
-    assert answer.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    return ErrorCode(answer.error_code)
+
+
+def test_creation_shows_it_with_its_settings(client: Client) -> None:
+    topic_id = client.broker.topics.hidden[OFFSETS_TOPIC].topic_id
+    assert create(client, 4, validate_only=True) == ErrorCode.NONE
+    assert listed(client) == []
+    assert create(client, 4) == ErrorCode.NONE
+    assert listed(client) == [OFFSETS_TOPIC]
+    topic = client.broker.topics.by_name[OFFSETS_TOPIC]
+    assert topic.topic_id == topic_id
+    assert topic.config.overrides["segment.bytes"] == "2097152"
+    assert topic.config.overrides["cleanup.policy"] == "compact"
+    assert create(client, 4) == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_creation_cannot_change_its_partitions(client: Client, *, validate_only: bool) -> None:
+    assert create(client, 3, validate_only=validate_only) == ErrorCode.INVALID_PARTITIONS
+    assert listed(client) == []
 
 
 def test_its_partitions_count(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

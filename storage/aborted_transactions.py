@@ -111,10 +111,9 @@ class TransactionIndex:
         Raises:
             OSError: the file could not be read or written.
         """
-        data = self._read()
         found = {each.last_offset: each for each in transactions}
-        for _, *fields in _ENTRY.iter_unpack(data[: self._valid_bytes(data)]):
-            entry = AbortedTransaction(*fields)
+        entries, _ = decode_entries(self._read(), self._base_offset)
+        for entry in entries:
             if entry.last_offset < end_offset:
                 found[entry.last_offset] = entry
         self.replace(found[offset] for offset in sorted(found))
@@ -167,9 +166,11 @@ class TransactionIndex:
 
     def _load(self) -> bytearray:
         if self._entries is None:
-            entries = self._read()
-            self._check(entries)
-            self._entries = bytearray(entries)
+            data = self._read()
+            entries, reason = decode_entries(data, self._base_offset)
+            if reason:
+                raise CorruptLog(self.path, len(entries) * ENTRY_BYTES, reason)
+            self._entries = bytearray(data)
         return self._entries
 
     def _read(self) -> bytes:
@@ -178,30 +179,29 @@ class TransactionIndex:
         file = self._files.get(self.path)
         return file.read(0, file.size())
 
-    def _check(self, entries: bytes) -> None:
-        valid = self._valid_bytes(entries)
-        if valid < len(entries):
-            is_cut = len(entries) - valid < ENTRY_BYTES
-            reason = "the last entry is incomplete" if is_cut else "this is no transaction"
-            raise CorruptLog(self.path, valid, reason)
 
-    def _valid_bytes(self, data: bytes) -> int:
-        """Return the length of the entries in front that are possible."""
-        last_marker, valid = self._base_offset - 1, 0
-        whole = len(data) - len(data) % ENTRY_BYTES
-        for version, _, first_offset, last_offset, last_stable_offset in _ENTRY.iter_unpack(
-            data[:whole]
+def decode_entries(data: bytes, base_offset: int) -> tuple[list[AbortedTransaction], str]:
+    """Return the entries in front of a file that are possible, and why the next one is not.
+
+    Args:
+        data: the contents of the file.
+        base_offset: of the segment.
+    """
+    found: list[AbortedTransaction] = []
+    last_marker = base_offset - 1
+    whole = len(data) - len(data) % ENTRY_BYTES
+    for version, *fields in _ENTRY.iter_unpack(data[:whole]):
+        entry = AbortedTransaction(*fields)
+        if (
+            version != _VERSION
+            or entry.last_offset <= last_marker
+            or not 0 <= entry.first_offset <= entry.last_offset
+            or entry.last_stable_offset < 0
         ):
-            if (
-                version != _VERSION
-                or last_offset <= last_marker
-                or not 0 <= first_offset <= last_offset
-                or last_stable_offset < 0
-            ):
-                break
-            last_marker = last_offset
-            valid += ENTRY_BYTES
-        return valid
+            return found, "this is no transaction"
+        last_marker = entry.last_offset
+        found.append(entry)
+    return found, "the last entry is incomplete" if whole < len(data) else ""
 
 
 def overlapping(

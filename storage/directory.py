@@ -54,6 +54,8 @@ class DataDirectory:
         last_stop: how the directory was left the last time.
         write_ahead: syncs many logs as one; None if that was not asked for.
         replayed: what the write-ahead log of the last stop held.
+        used_by_others: whether another program has used the directory since we did, as far as
+            checkpoints show it.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class DataDirectory:
         self.last_stop = LastStop(files.filesystem, path, durable=durable)
         self.write_ahead: WriteAheadLog | None = None
         self.replayed = Replayed()
+        self.used_by_others = False
         self._filesystem = files.filesystem
         self._lock = lock
         self._durable = durable
@@ -446,7 +449,8 @@ class DataDirectory:
         self._recovery_points.load(needed=was_synced and not self.last_stop.same_boot)
         self._cleaner_offsets.load(needed=False)
         self._directories.load(was_synced=was_synced)
-        if not all(checkpoints.is_ours for checkpoints in self._checkpoints):
+        self.used_by_others = not all(checkpoints.is_ours for checkpoints in self._checkpoints)
+        if self.used_by_others:
             self._distrust_digests()
         # Before any log is opened.
         self.replayed = replay(

@@ -56,14 +56,13 @@ class KafkaNode:
         self._around = around
         self._runs = 0
         self.jars = jars_of(KAFKA, around.note)
-        port, controller = free_port(), free_port()
+        port, self._controller = free_port(), free_port()
         self.bootstrap = f"127.0.0.1:{port}"
         self._address = Address("127.0.0.1", port)
         self.logs = around.directory / f"kafka-{port}"
         self._properties = around.directory / f"server-{port}.properties"
-        text = _SERVER.format(port=port, controller=controller, logs=self.logs)
-        more = "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
-        self._properties.write_text(text + more, encoding="utf-8")
+        self._text = _SERVER.format(port=port, controller=self._controller, logs=self.logs)
+        self.configure(settings or {})
         arguments = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
         for name, level in (features or {}).items():
             arguments += ["--feature", f"{name}={level}"]
@@ -97,6 +96,31 @@ class KafkaNode:
             child.signal(signal.SIGTERM)
             child.process.wait(_LIMIT_S)
         return child.log.read_text(encoding="utf-8", errors="replace") + more
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Start with these settings from now on, which go before those of the node."""
+        text = self._text + "".join(f"{name}={value}\n" for name, value in settings.items())
+        self._properties.write_text(text, encoding="utf-8")
+
+    def cut_off_markers(self) -> None:
+        """Let the next starts write no markers: nothing listens where the broker looks for itself.
+
+        Requests of clients to add partitions are not verified then, because Kafka does it on the
+        same way.
+        """
+        address = f"PLAINTEXT://{self.bootstrap}"
+        own, dead = free_port(), free_port()
+        controller = f"CONTROLLER://127.0.0.1:{self._controller}"
+        protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT"
+        self.configure(
+            {
+                "listeners": f"{address},INTERNAL://127.0.0.1:{own},{controller}",
+                "advertised.listeners": f"{address},INTERNAL://127.0.0.1:{dead}",
+                "listener.security.protocol.map": protocols,
+                "inter.broker.listener.name": "INTERNAL",
+                "transaction.partition.verification.enable": "false",
+            }
+        )
 
     def start(self) -> Child:
         """Start the broker and wait until it listens."""

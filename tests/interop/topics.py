@@ -12,8 +12,6 @@ _LIMIT_S = 30.0
 _POLL_S = 0.2
 # What a broker that is started again causes.
 _PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
-# What a broker that is started again causes.
-_PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
 
 
 def create_topics(bootstrap: str, topics: dict[str, int]) -> None:

@@ -10,6 +10,7 @@ class DumpCommands(LazyCommands):
 
     summaries = {
         "log": "Print the records or batches in the files of a log.",
+        "producers": "Print snapshots of producers and indexes of aborted transactions.",
         "frame": "Print a request or response frame field by field.",
         "codec": "Print the compiled source of a codec.",
     }

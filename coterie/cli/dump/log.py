@@ -34,12 +34,14 @@ from coterie.cli.output import (
     styled,
 )
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 # A dump of this size into a file takes long enough for a progress bar.
 _BIG_LOG_BYTES = 64 << 20
 # The spaces before the rest of a line that does not fit into the terminal; offsets end before.
 _INDENT = 14
+# How the records of topics are decoded; those of others as text.
+_VALUES_OF = {OFFSETS_TOPIC: "offsets", TRANSACTIONS_TOPIC: "transactions"}
 
 
 class _Selection(NamedTuple):
@@ -86,11 +88,12 @@ class _Selection(NamedTuple):
 @click.option("--batches", is_flag=True, help="Show the headers of batches instead of records.")
 @click.option(
     "--values",
-    type=click.Choice(("auto", "offsets", "text", "raw")),
+    type=click.Choice(("auto", "offsets", "transactions", "text", "raw")),
     default="auto",
     show_default=True,
-    help="How to decode keys and values: offsets as records of __consumer_offsets, text as UTF-8 or"
-    " else hexadecimal, raw not at all, auto by the name of the topic.",
+    help="How to decode keys and values: offsets as records of __consumer_offsets, transactions as"
+    " those of __transaction_state, text as UTF-8 or else hexadecimal, raw not at all, auto by the"
+    " name of the topic.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N entries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
@@ -212,8 +215,8 @@ def _print_partition(
 ) -> None:
     """Print what is selected of one partition."""
     if selection.values == "auto":
-        is_offsets = partition.topic == OFFSETS_TOPIC or selection.groups is not None
-        selection = selection._replace(values="offsets" if is_offsets else "text")
+        topic = OFFSETS_TOPIC if selection.groups is not None else partition.topic
+        selection = selection._replace(values=_VALUES_OF.get(topic, "text"))
     try:
         for found in walk_partition(partition, selection.from_offset, count_bytes):
             if isinstance(found, RemovedSegment):

@@ -145,10 +145,10 @@ def _at(path: str, *, with_metadata: bool) -> Iterator[PartitionFiles]:
                 f"{printable(path)} is not the .log file of a segment.",
                 "Give a .log file, a partition's directory or a data directory.",
             )
-        yield _partition(os.path.dirname(path), only=path)
+        yield partition_at(os.path.dirname(path), only=path)
         return
     try:
-        partition = _partition(path)
+        partition = partition_at(path)
         if partition.segments():
             yield partition
             return
@@ -167,7 +167,8 @@ def _at(path: str, *, with_metadata: bool) -> Iterator[PartitionFiles]:
     yield from inside
 
 
-def _partition(directory: str, only: str | None = None) -> PartitionFiles:
+def partition_at(directory: str, only: str | None = None) -> PartitionFiles:
+    """Return the partition that a directory is, by its name; `only` is the one file to read."""
     topic, number = partition_of(os.path.basename(os.path.abspath(directory))) or ("", -1)
     return PartitionFiles(directory, topic, number, only)
 
@@ -175,7 +176,7 @@ def _partition(directory: str, only: str | None = None) -> PartitionFiles:
 def _partition_directories(path: str) -> list[PartitionFiles]:
     """Return the partition directories in a data directory, in order of topic and number."""
     partitions = [
-        _partition(directory)
+        partition_at(directory)
         for name in os.listdir(path)
         if partition_of(name) and os.path.isdir(directory := os.path.join(path, name))
     ]

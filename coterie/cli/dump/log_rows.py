@@ -2,20 +2,24 @@
 
 The keys are listed in docs/command-line.md. Bytes are hexadecimal, topic ids as Kafka prints them.
 Records of `__consumer_offsets` are decoded, all types that Kafka writes, and so is the consumer
-protocol inside them. What can't be decoded stays hexadecimal, and the row contains the reason.
+protocol inside them; so are those of `__transaction_state`. What can't be decoded stays
+hexadecimal, and the row contains the reason.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from coterie.cli.dump.log_files import PartitionFiles
 from coterie.cli.dump.log_walk import Batch, Damage
 from coterie.cli.dump.message_fields import jsonable
 from coterie.cli.output import Row
+from coterie.coordinator.transactions.states import TransactionState
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages import connect_protocol, consumer_protocol
 from coterie.protocol.messages.log_records import GROUP_RECORDS, group_of
-from coterie.protocol.messages.record_types import UnknownKey, UnknownValueVersion
+from coterie.protocol.messages.record_types import RecordTypes, UnknownKey, UnknownValueVersion
+from coterie.protocol.messages.transaction_records import TRANSACTION_RECORDS, TransactionLogValue
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import BatchHeader, Compression, Record, decode_records, read_marker
 from coterie.protocol.wire import Message
@@ -78,7 +82,7 @@ def record_rows(
     Args:
         partition: the partition of the batch.
         batch: a whole batch whose checksum is right; it may be compressed.
-        values: how keys and values are decoded: `offsets`, `text` or `raw`.
+        values: how keys and values are decoded: `offsets`, `transactions`, `text` or `raw`.
         groups: the group ids, in UTF-8, whose records are wanted; None for all records.
 
     Raises:
@@ -112,7 +116,9 @@ def record_rows(
             if header.is_control:
                 _decode_marker(row, record)
             elif values == "offsets":
-                _decode_group_record(row, record)
+                _decode_coordinator_record(row, record, GROUP_RECORDS)
+            elif values == "transactions":
+                _decode_coordinator_record(row, record, TRANSACTION_RECORDS)
             else:
                 _decode_text(row, record)
         yield row
@@ -172,19 +178,20 @@ def _decode_marker(row: Row, record: Record) -> None:
     row["value_version"] = _version(record.value)
 
 
-def _decode_group_record(row: Row, record: Record) -> None:
-    """Decode a record of `__consumer_offsets` into its row."""
+def _decode_coordinator_record(row: Row, record: Record, types: RecordTypes) -> None:
+    """Decode a record of `__consumer_offsets` or `__transaction_state` into its row."""
     if record.key is None:
         row["error"] = "the record has no key"
         return
     try:
-        key = GROUP_RECORDS.decode_key(record.key)
+        key = types.decode_key(record.key)
         number = row["record_type"] = _version(record.key)
         if isinstance(key, UnknownKey):
             return
-        record_type = GROUP_RECORDS.by_number[number]
+        record_type = types.by_number[number]
         row["record_name"] = record_type.name
-        row["group"] = group_of(key)
+        if types is GROUP_RECORDS:
+            row["group"] = group_of(key)
         row["key"] = jsonable(key, readable_ids=True)
         row["key_format"] = "fields"
         if record.value is None:
@@ -203,7 +210,15 @@ def _decode_group_record(row: Row, record: Record) -> None:
 
 
 def _with_embedded(value: Message, fields: Row) -> Row:
-    """Replace the opaque bytes of members in the fields of a value by what they decode to."""
+    """Replace the opaque bytes of members in the fields of a value by what they decode to.
+
+    The number of a transaction's state becomes its name.
+    """
+    if isinstance(value, TransactionLogValue):
+        with suppress(ValueError):
+            state = TransactionState(value.transaction_status)
+            fields["transaction_status"] = state.kafka_name
+        return fields
     embedded = _EMBEDDED.get(fields.get("protocol_type") or "")
     if embedded is not None:
         decode_metadata, decode_assignment = embedded

@@ -24,6 +24,7 @@ _TIME_WIDTH = len("2026-01-31 10:00:00.000")
 _UNSET: tuple[Any, ...] = (None, "", -1, [])
 # The fields that name what a list of partitions belongs to.
 _NAME_FIELDS = ("topic_name", "topic", "subtopology_id", "name")
+_PARTITION_FIELDS = ("partitions", "partition_ids")
 
 _Parts = list[tuple[str, str]]
 
@@ -149,7 +150,7 @@ def _value(name: str, value: Any, topic_names: Mapping[str, str]) -> str:
         return _list(value, topic_names)
     if isinstance(value, str):
         return _text(value)
-    if name.endswith("timestamp"):
+    if name.endswith(("timestamp", "timestamp_ms")):
         return time_text(value).replace(" ", "T")
     return str(value)
 
@@ -157,7 +158,7 @@ def _value(name: str, value: Any, topic_names: Mapping[str, str]) -> str:
 def _list(items: list[Any], topic_names: Mapping[str, str]) -> str:
     if not isinstance(items[0], dict):
         return ",".join(_value("", item, topic_names) for item in items)
-    has_partitions = "partitions" in items[0]
+    has_partitions = any(name in items[0] for name in _PARTITION_FIELDS)
     text_of: Callable[[Row, Mapping[str, str]], str] = (
         _topic_partitions if has_partitions else _structure
     )
@@ -167,7 +168,7 @@ def _list(items: list[Any], topic_names: Mapping[str, str]) -> str:
 def _topic_partitions(item: Row, topic_names: Mapping[str, str]) -> str:
     """Return the partitions of a topic or subtopology in Kafka's short form, topic:0,1."""
     rest = dict(item)
-    partitions = rest.pop("partitions")
+    partitions = next(rest.pop(key) for key in _PARTITION_FIELDS if key in rest)
     topic_id = rest.pop("topic_id", None)
     name = next((rest.pop(key) for key in _NAME_FIELDS if key in rest), None)
     topic = name or topic_names.get(topic_id or "", topic_id) or ""

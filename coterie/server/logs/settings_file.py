@@ -19,6 +19,10 @@ from coterie.storage.filesystem import FileSystem
 
 # Producer ids are reserved in blocks of Kafka's size, so that not every new id writes a file.
 _PRODUCER_ID_BLOCK = 1_000
+# The first id in a directory of another broker, whose ids are in its metadata log or in ZooKeeper:
+# above all that it has given and, if the directory returns to it, above those that it will give
+# [topics/foreign-directories].
+FOREIGN_PRODUCER_IDS = 1 << 40
 
 
 class SettingsFile:
@@ -59,22 +63,29 @@ class SettingsFile:
         # Ids that an earlier start reserved are not used again, whether it gave them out or not.
         self._next_producer_id = self.stored.next_producer_id
 
-    def begin(self, existing: Mapping[bytes, StoredTopic]) -> None:
+    def begin(self, existing: Mapping[bytes, StoredTopic], *, is_foreign: bool) -> None:
         """Forget topics that do not exist, and write the file if the others are not in it.
 
         Args:
             existing: the existing topics that have something to store.
+            is_foreign: whether another broker may have given producer ids in this directory.
 
         Raises:
             OSError: the file could not be written.
         """
-        if self.stored.by_name or any(
-            self.stored.topics.get(each) != topic for each, topic in existing.items()
+        next_id = self.stored.next_producer_id
+        first_id = max(next_id, FOREIGN_PRODUCER_IDS) if is_foreign else next_id
+        stored = self.stored._replace(topics=existing, by_name={}, next_producer_id=first_id)
+        if (
+            first_id > next_id
+            or self.stored.by_name
+            or any(self.stored.topics.get(each) != topic for each, topic in existing.items())
         ):
-            self._save(self.stored._replace(topics=existing, by_name={}))
+            self._save(stored)
         else:
             # What is stored of other topics has no effect, and the next write drops it.
-            self.stored = self.stored._replace(topics=existing, by_name={})
+            self.stored = stored
+        self._next_producer_id = first_id
 
     def set_topic(self, topic_id: bytes, name: str, overrides: Mapping[str, str]) -> None:
         """Store a topic's own settings. Raises OSError."""

@@ -93,6 +93,7 @@ class Topics:
         config.alter(stored.broker, stored.cluster)
         for kind, settings in stored.resources.items():
             config.set_resources(kind, settings)
+        is_foreign = data.used_by_others or (self._settings.is_missing and bool(data.topics))
         overrides = self._foreign_overrides() if self._settings.is_missing else {}
         to_store: dict[bytes, StoredTopic] = {}
         for name, found in sorted(data.topics.items()):
@@ -114,7 +115,7 @@ class Topics:
             for partition in topic.partitions:
                 partition.closed_epoch = data.leader_epoch(name, partition.index)
                 partition.may_have_records = True
-        self._settings.begin(to_store)
+        self._settings.begin(to_store, is_foreign=is_foreign)
         # Only their files are left of deleted topics whose name is used again.
         self.deleting = {
             name: topic_id

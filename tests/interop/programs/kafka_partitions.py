@@ -15,16 +15,6 @@ from typing import NamedTuple
 from confluent_kafka import Producer
 
 from coterie.lab.live.processes import Child
-from coterie.protocol.messages.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersRequestTopic,
-)
-from coterie.protocol.messages.list_offsets import (
-    LATEST_TIMESTAMP,
-    ListOffsetsRequest,
-    ListOffsetsRequestPartition,
-    ListOffsetsRequestTopic,
-)
 from coterie.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersRequestMarker,
@@ -32,7 +22,7 @@ from coterie.protocol.messages.write_txn_markers import (
 )
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
-from tests.interop.requests import ask
+from tests.interop.requests import ask, latest_offsets, producers_of
 from tests.interop.topics import CommittedReader, create_topics
 from tests.live.broker_process import BrokerProcess
 
@@ -156,7 +146,7 @@ def _write(bootstrap: str, topic: str) -> Producer:
 
 
 def _look(bootstrap: str, topic: str) -> Found:
-    end, stable = (_latest(bootstrap, topic, isolation) for isolation in (0, 1))
+    end, stable = latest_offsets(bootstrap, topic)
     reader = CommittedReader(bootstrap, {topic: 1})
     values: list[bytes] = []
     for message in reader.records(_LIMIT_S):
@@ -166,37 +156,12 @@ def _look(bootstrap: str, topic: str) -> Found:
         if isinstance(value, bytes):
             values.append(value)
     reader.close()
-    return Found(end, stable, _producers(bootstrap, topic), values)
-
-
-def _latest(bootstrap: str, topic: str, isolation: int) -> int:
-    asked = ListOffsetsRequestPartition(
-        partition_index=0, timestamp=LATEST_TIMESTAMP, current_leader_epoch=-1
-    )
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=isolation,
-        topics=[ListOffsetsRequestTopic(name=topic, partitions=[asked])],
-    )
-    (found,) = ask(bootstrap, request, 7).topics[0].partitions
-    return int(found.offset)
-
-
-def _producers(bootstrap: str, topic: str) -> list[tuple[int, ...]]:
-    named = DescribeProducersRequestTopic(name=topic, partition_indexes=[0])
-    answer = ask(bootstrap, DescribeProducersRequest(topics=[named]), 0)
-    return sorted(
-        (
-            each.producer_id, each.producer_epoch, each.last_sequence, each.last_timestamp,
-            each.coordinator_epoch, each.current_txn_start_offset,
-        )
-        for each in answer.topics[0].partitions[0].active_producers
-    )  # fmt: skip
+    return Found(end, stable, producers_of(bootstrap, topic), values)
 
 
 def _end(bootstrap: str, topic: str) -> None:
     """Abort the open transaction with a marker."""
-    ((producer_id, epoch, _, _, coordinator_epoch, _),) = _producers(bootstrap, topic)
+    ((producer_id, epoch, _, _, coordinator_epoch, _),) = producers_of(bootstrap, topic)
     marker = WriteTxnMarkersRequestMarker(
         producer_id=producer_id,
         producer_epoch=epoch,
@@ -205,7 +170,7 @@ def _end(bootstrap: str, topic: str) -> None:
         coordinator_epoch=coordinator_epoch,
     )
     ask(bootstrap, WriteTxnMarkersRequest(markers=[marker]), 1)
-    end, stable = (_latest(bootstrap, topic, isolation) for isolation in (0, 1))
+    end, stable = latest_offsets(bootstrap, topic)
     if end != stable:
         raise Failed(f"a marker was written, and the last stable offset is {stable}, not {end}")
 

@@ -5,10 +5,12 @@ import pytest
 from coterie.coordinator.topic_image import TopicChange, TopicImage
 from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import IN_MEMORY, Broker
+from coterie.server.logs.settings_file import FOREIGN_PRODUCER_IDS
 from coterie.server.logs.stored_settings import SETTINGS_FILE
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.storage.errors import CorruptLog
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.offset_checkpoints import RECOVERY_POINT_FILE
 from tests.unit.server.manual import Client, logged, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
 
@@ -82,6 +84,29 @@ def test_producer_ids_are_not_repeated_after_a_restart() -> None:
     broker = make_broker()
     given = [broker.topics.new_producer_id() for _ in range(3)]
     assert restarted(broker).topics.new_producer_id() > max(given)
+
+
+@pytest.mark.parametrize("is_unknown", [True, False])
+def test_producer_ids_of_another_broker_are_not_given_again(is_unknown: bool) -> None:
+    """[topics/foreign-directories]: Kafka made the directory, or has used it since we did."""
+    broker = make_broker()
+    assert broker.topics.new_producer_id() == 0
+    produce(Client(broker), batch(b"a"))
+    filesystem = broker._data.files.filesystem
+    broker._data.close()
+    if is_unknown:
+        filesystem.remove(f"memory/{SETTINGS_FILE}")
+    else:
+        # As Kafka writes it: without a checksum.
+        file = filesystem.create(f"memory/{RECOVERY_POINT_FILE}")
+        file.write(0, b"0\n1\nt 0 1\n")
+    given = []
+    for _ in range(2):
+        again = make_broker(filesystem=filesystem)
+        given += [again.topics.new_producer_id() for _ in range(2)]
+        again._data.close()
+    block = FOREIGN_PRODUCER_IDS + 1_000
+    assert given == [FOREIGN_PRODUCER_IDS, FOREIGN_PRODUCER_IDS + 1, block, block + 1]
 
 
 def test_log_is_opened_at_its_first_use() -> None:

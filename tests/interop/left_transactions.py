@@ -119,15 +119,13 @@ class LeftTransactions:
         Raises:
             Failed: something is not as it must be.
         """
-        decided = {"prepared": "CompleteCommit", "dropped": "CompleteAbort"}
-        decided["newer"] = "CompleteCommit"
-        around.until(
-            lambda: all(
-                transaction_of(bootstrap, self.id(name)).state == state
-                for name, state in decided.items()
-            ),
-            _LIMIT_S,
+        self._wait_for_states(
+            around,
+            bootstrap,
             "the markers of decided transactions are written",
+            prepared="CompleteCommit",
+            dropped="CompleteAbort",
+            newer="CompleteCommit",
         )
         self._check_states(bootstrap, returning="Ongoing", continued="Ongoing")
         for partition in range(PARTITIONS):
@@ -143,14 +141,12 @@ class LeftTransactions:
             returning.produce(self.topic, b"after", key=b"k", partition=partition)
         returning.commit_transaction(_LIMIT_S)
         end_transaction(bootstrap, self.id("continued"), commit=True, version=_OLDER)
-        ended = {"expiring": "CompleteAbort", "continued": "CompleteCommit"}
-        around.until(
-            lambda: all(
-                transaction_of(bootstrap, self.id(name)).state == state
-                for name, state in ended.items()
-            ),
-            _LIMIT_S,
+        self._wait_for_states(
+            around,
+            bootstrap,
             "a transaction is aborted after its timeout",
+            expiring="CompleteAbort",
+            continued="CompleteCommit",
         )
         self._check_records(bootstrap)
         self._check_offsets(bootstrap)
@@ -159,6 +155,18 @@ class LeftTransactions:
         """Return the producer ids of the transactions."""
         names = ("done", "aborted", "prepared", "dropped", "newer", "continued", "expiring")
         return {transaction_of(bootstrap, self.id(name)).producer_id for name in names}
+
+    def _wait_for_states(
+        self, around: Surroundings, bootstrap: str, what: str, **states: str
+    ) -> None:
+        around.until(
+            lambda: all(
+                transaction_of(bootstrap, self.id(name)).state == state
+                for name, state in states.items()
+            ),
+            _LIMIT_S,
+            what,
+        )
 
     def _check_states(self, bootstrap: str, **states: str) -> None:
         for name, wanted in states.items():

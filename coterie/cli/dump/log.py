@@ -15,8 +15,8 @@ import click
 
 from coterie.cli.dump.log_files import (
     PartitionFiles,
-    complete_partitions,
     find_partitions,
+    partition_option,
     topic_names,
 )
 from coterie.cli.dump.log_rows import batch_row, damage_row, record_rows
@@ -57,14 +57,7 @@ class _Selection(NamedTuple):
 
 @click.command("log")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--partition",
-    "partitions",
-    multiple=True,
-    metavar="TOPIC-N",
-    shell_complete=complete_partitions,
-    help="Show only this partition of a data directory; * and ? are wildcards; repeatable.",
-)
+@partition_option
 @click.option(
     "--from-offset",
     type=click.IntRange(0),

@@ -115,6 +115,16 @@ def complete_partitions(
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+partition_option = click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    metavar="TOPIC-N",
+    shell_complete=complete_partitions,
+    help="Show only this partition of a data directory; * and ? are wildcards; repeatable.",
+)
+
+
 def topic_names(data_directory: str) -> dict[str, str]:
     """Return the names of topics by topic id, as the partitions of a data directory record them."""
     names = {}

@@ -12,9 +12,9 @@ import click
 
 from coterie.cli.dump.log_files import (
     PartitionFiles,
-    complete_partitions,
     find_partitions,
     partition_at,
+    partition_option,
 )
 from coterie.cli.dump.log_text import time_text
 from coterie.cli.errors import CommandFailed
@@ -29,14 +29,7 @@ _SNAPSHOT, _INDEX = ".snapshot", ".txnindex"
 
 @click.command("producers")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--partition",
-    "partitions",
-    multiple=True,
-    metavar="TOPIC-N",
-    shell_complete=complete_partitions,
-    help="Show only this partition of a data directory; * and ? are wildcards; repeatable.",
-)
+@partition_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(*, paths: tuple[str, ...], partitions: tuple[str, ...], as_json: bool) -> None:
     """Print snapshots of producers and indexes of aborted transactions.

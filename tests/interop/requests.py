@@ -1,4 +1,4 @@
-"""Single requests to a broker, for what no client library sends, and what it says of partitions and transactions."""
+"""Single requests to a broker: what no client library sends, and what it says of transactions."""
 
 import socket
 from typing import Any, NamedTuple

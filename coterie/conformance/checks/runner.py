@@ -208,8 +208,8 @@ class Run:
         driver = TcpDriver(self.target, names)
         began_s = time.monotonic()
         try:
+            await self._create_topics(check, names)
             async with asyncio.timeout(check.waits_ms / 1000 + _GRACE_S):
-                await self._create_topics(check, names)
                 found = await driver.run(check.transcript)
         except RefusedError as refusal:
             return Outcome(check, Status.SKIPPED, str(refusal))

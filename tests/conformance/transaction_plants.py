@@ -8,6 +8,8 @@ _USE = "coterie.coordinator.transactions.use_partitions"
 _TRANSACTION = "coterie.coordinator.transactions.transaction:Transaction"
 _EXPIRY = "coterie.coordinator.transactions.expiry"
 _LISTING = "coterie.coordinator.transactions.listing"
+_PRODUCE = "coterie.server.handlers.transactional_produce:TransactionCheck"
+_PRODUCERS = "coterie.storage.producer_state:ProducerState"
 _SERVICE = "coterie.coordinator.transactions.service:TransactionCoordinator"
 
 TRANSACTION_PLANTS: tuple[Plant, ...] = (
@@ -263,5 +265,47 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
         "if any(refused):",
         "if all(refused):",
         ("transaction_partitions/one_bad_partition/unknown_topic",),
+    ),
+    Plant(
+        "records of a partition that was not added are accepted",
+        f"{_PRODUCE}.verify",
+        "if error:",
+        "if False:",
+        ("transactional_records/not_added",),
+    ),
+    Plant(
+        "version 10 gets the error of version 11",
+        f"{_PRODUCE}._refusal",
+        "elif error == ErrorCode.TRANSACTION_ABORTABLE and self._version < _ABORTABLE_SINCE:",
+        "elif False:",
+        ("transactional_records/not_added",),
+    ),
+    Plant(
+        "the first batch of a producer may have any sequence",
+        f"{_PRODUCE}.verify",
+        "if adds and known is None and header.base_sequence > 0:",
+        "if False:",
+        ("transactional_records/first_sequence",),
+    ),
+    Plant(
+        "a producer may write other records into its transaction",
+        f"{_PRODUCERS}.check",
+        "if first_offset >= 0 and not header.is_transactional:",
+        "if False:",
+        ("transactional_records/plain_batch",),
+    ),
+    Plant(
+        "the epoch of a coordinator is not compared",
+        f"{_PRODUCERS}.check_marker",
+        "if coordinator_epoch < entry.coordinator_epoch:",
+        "if False:",
+        ("transaction_markers/old_coordinator",),
+    ),
+    Plant(
+        "a marker of an old epoch is accepted",
+        f"{_PRODUCERS}.check_marker",
+        "if epoch < entry.epoch or is_too_low:",
+        "if False:",
+        ("stale_epochs/write_markers",),
     ),
 )

@@ -17,6 +17,7 @@ REPOSITORY = ROOT.parents[1]
 SCENARIOS = [*range(1, 120), *range(127, 155)]
 TEXT = (ROOT / "COVERAGE.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| ([ST]\d+) \|(?:[^|]*\|)? (.*) \|$", TEXT, re.MULTILINE))
+TRANSACTION_ROWS = dict(re.findall(r"^\| (X\d+) \|[^|]*\| (.*) \|$", TEXT, re.MULTILINE))
 LINKS = re.compile(r"\]\(([^)]+)\)")
 CITATION = re.compile(r"\b([ST])(\d+)(?: to S(\d+))?\b")
 COMPARED = "Kafka 4.3.1 does the same"
@@ -37,6 +38,12 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def situations() -> set[str]:
+    """Return what checks are called, without their versions and rows."""
+    names = {each.situation for each in all_checks()}
+    return names | {each.rpartition("/")[0] for each in names}
+
+
 def test_every_scenario_is_shown_or_left_out_with_a_reason() -> None:
     assert [f"S{number}" for number in SCENARIOS] == [row for row in ROWS if row[0] == "S"]
     for row, cell in ROWS.items():
@@ -48,6 +55,14 @@ def test_every_scenario_is_shown_or_left_out_with_a_reason() -> None:
 
 def test_every_trace_is_shown() -> None:
     assert [row for row in ROWS if row[0] == "T"] == [f"T{number}" for number in range(1, 13)]
+
+
+def test_every_scenario_of_transactions_is_shown_by_checks_that_exist() -> None:
+    assert list(TRANSACTION_ROWS) == [f"X{number}" for number in range(1, 68)]
+    for row, cell in TRANSACTION_ROWS.items():
+        names = set(re.findall(r"`(\w+/\w+)`", cell))
+        assert names <= situations(), row
+        assert names or LINKS.findall(cell), row
 
 
 def test_every_linked_file_exists_and_every_transcript_is_linked() -> None:
@@ -93,13 +108,12 @@ def test_every_transcript_cites_a_rule_of_the_specification() -> None:
 def test_transcripts_and_tests_named_in_the_specification_exist() -> None:
     directories = {path.parent.name for path in all_paths()}
     areas = {path.stem for path in chapter_paths()}
-    situations = {each.situation for each in all_checks()}
-    situations |= {each.rpartition("/")[0] for each in situations}
+    known = situations()
     missing = []
     for page in sorted((REPOSITORY / "docs" / "spec").glob("*.md")):
         for name in re.findall(r"`([\w/]+(?:\.py)?)`", page.read_text(encoding="utf-8")):
             is_transcript = name.split("/")[0] in directories and name.count("/") == 1
-            if name.split("/")[0] in areas and "/" in name and name not in situations:
+            if name.split("/")[0] in areas and "/" in name and name not in known:
                 missing.append(f"{page.name}: {name}")
             is_test = name.startswith("tests/") and name.endswith(".py")
             path = ROOT / f"{name}.txt" if is_transcript else REPOSITORY / name

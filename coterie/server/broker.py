@@ -32,11 +32,11 @@ from coterie.server.logs.partition import Topic
 from coterie.server.logs.settings_file import SettingsFile
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topics import Topics
-from coterie.server.network import limits
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
+from coterie.server.network.listening import listen_backlog, set_buffer_sizes
 from coterie.server.network.routes import Routes, import_handlers
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.quotas.routes import throttled_route
@@ -299,9 +299,10 @@ class Broker(ConnectionServices):
             lambda: self._protocol_of(Connection(self, listener_name)),
             host,
             port,
-            backlog=limits.LISTEN_BACKLOG,
+            backlog=listen_backlog(self.config),
             start_serving=False,
         )
+        set_buffer_sizes(self._server.sockets, self.config)
         bound = self._server.sockets[0].getsockname()
         address = Address(host, bound[1])
         advertised = advertise or address

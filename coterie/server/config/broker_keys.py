@@ -6,6 +6,7 @@ a range differs from Kafka's, [settings/differences] gives the reason.
 """
 
 from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
+from coterie.server.config.network_keys import NETWORK_KEYS
 from coterie.server.config.storage_keys import STORAGE_KEYS
 from coterie.server.config.transaction_keys import TRANSACTION_KEYS
 
@@ -410,34 +411,6 @@ _SERVER_KEYS = (
     ConfigKey("log.dir", _A, None, "The data directory, if log.dirs is not set."),
     ConfigKey("log.dirs", _A, None, "The data directory; exactly one."),
     ConfigKey(
-        "socket.request.max.bytes",
-        _I,
-        "104857600",
-        "The largest request. A larger one is refused from its first four bytes.",
-        1024,
-    ),
-    ConfigKey(
-        "max.connections",
-        _I,
-        "10000",
-        "The most open connections. A group of 1,000 members needs a tenth of them;"
-        " 10,000 idle ones take about 40 MiB.",
-        0,
-        update=_CLUSTER_WIDE,
-    ),
-    ConfigKey(
-        "max.connections.per.ip",
-        _I,
-        "5000",
-        "The most connections from one address: half of all, so that one host cannot lock the"
-        " others out.",
-        0,
-        update=_CLUSTER_WIDE,
-    ),
-    ConfigKey(
-        "connections.max.idle.ms", _L, "600000", "Idle connections are closed after this time.", 1
-    ),
-    ConfigKey(
         "fetch.max.bytes", _I, "57671680", "The most record bytes in a Fetch response.", 1024
     ),
     ConfigKey(
@@ -490,6 +463,7 @@ BROKER: dict[str, ConfigKey] = {
         *_TOPIC_DEFAULT_KEYS,
         *_MAINTENANCE_KEYS,
         *_SERVER_KEYS,
+        *NETWORK_KEYS,
         *STORAGE_KEYS,
         *TRANSACTION_KEYS,
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
+from coterie.server.config.address_limits import address_limits
 from coterie.server.config.controller_changes import (
     alter_client_metrics,
     alter_group,
@@ -26,6 +27,7 @@ from coterie.server.config.keys import (
     InvalidValue,
     UpdateMode,
 )
+from coterie.server.config.network_keys import PER_IP_OVERRIDES
 from coterie.server.config.resources import (
     OPERATIONS,
     Change,
@@ -176,6 +178,8 @@ def _check_broker_values(names: list[str], values: Mapping[str, str], *, of_clus
     for name, key in keys.items():
         try:
             key.parse(values[name])
+            if name == PER_IP_OVERRIDES:
+                address_limits(values[name])
         except InvalidValue as error:
             raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
     if of_cluster:

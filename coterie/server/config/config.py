@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.transactions.config import TransactionConfig
+from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import (
@@ -16,8 +17,10 @@ from coterie.server.config.keys import (
     GROUP_RESOURCE,
     ConfigKey,
     ConfigSource,
+    InvalidValue,
     Value,
 )
+from coterie.server.config.network_keys import PER_IP_OVERRIDES
 from coterie.server.config.sources import ConfigError, Given, read_settings
 
 DEFAULT_NODE_ID = "1"
@@ -42,6 +45,7 @@ class Config:
         for name, key in BROKER.items():
             text = self._static.get(name, key.default)
             self._parsed[name] = None if text is None else key.parse(text)
+        address_limits(self.get_text(PER_IP_OVERRIDES) or "")
 
     @classmethod
     def load(
@@ -57,7 +61,10 @@ class Config:
             ConfigError: a name is unknown or a value invalid.
         """
         given = read_settings(options, environment or {}, properties, properties_name)
-        config = cls({name: each.value for name, each in given.items()})
+        try:
+            config = cls({name: each.value for name, each in given.items()})
+        except InvalidValue as error:
+            raise ConfigError(str(error)) from None
         config._given = given
         shortest, longest = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
         if config.get_int(shortest) > config.get_int(longest):

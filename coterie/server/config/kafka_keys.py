@@ -1,7 +1,7 @@
 """Every name that a settings file of Kafka may hold [settings/known-names].
 
 The settings of Kafka 4.3.1 are a table in `kafka_settings.tsv`, those that Kafka has removed are in
-`removed_settings.tsv`. Both are read when a name is first looked up that has no effect here, so
+`removed_settings.tsv`, and why others have no effect here is in `without_effect.tsv`. They are read when a name is first looked up that has no effect here, so
 that the start of a broker without such names does not pay for them.
 """
 
@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
-
-NO_EFFECT = "A setting of Kafka's that has no effect on this broker; it is accepted and shown."
 
 # Names that are not settings of Kafka's broker. Plugins and other distributions read them: these
 # names ...
@@ -83,6 +81,21 @@ def removed_keys() -> dict[str, RemovedKey]:
     }
 
 
+@cache
+def reasons() -> dict[str, str]:
+    """Return why settings have no effect here, by name or by a beginning of names with a star."""
+    return {row[0]: row[1] for row in _rows("without_effect.tsv")}
+
+
+def _documentation(name: str) -> str:
+    if name in BROKER:
+        return BROKER[name].documentation
+    known = reasons()
+    beginnings = [each for each in known if each[-1] == "*" and name.startswith(each[:-1])]
+    reason = known.get(name) or known[max(beginnings, key=len)]
+    return f"Accepted without an effect on this broker: {reason}."
+
+
 def find_key(name: str) -> ConfigKey | None:
     """Return the description of a broker's setting; None if this broker and Kafka 4.3.1 lack it.
 
@@ -143,7 +156,7 @@ def _key(name: str, kind: str, default: str, valid: str, update: str) -> ConfigK
         name,
         ConfigType[kind.upper()],
         {"-": None, '""': ""}.get(default, default),
-        NO_EFFECT,
+        _documentation(name),
         minimum,
         maximum,
         choices,

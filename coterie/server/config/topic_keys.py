@@ -20,8 +20,12 @@ _B, _S, _I, _L, _D, _A = (
 )
 _LONG_MAX = str(2**63 - 1)
 _HOUR_MS = 3_600_000
-_NO_EFFECT = "Kept and shown; it has no effect on a single broker with local storage."
-_FLUSH = "Kept and shown; the option --flush decides when the disk is synced."
+_NO_FOLLOWERS = "Kept and shown without an effect: there are no followers."
+_NO_TIERS = "Kept and shown without an effect: there is no tiered storage."
+_FLUSH = (
+    "Kept and shown without an effect: the option --flush decides when the disk is synced, and by"
+    " default it is before a response."
+)
 _LEVEL = "Level of this codec, if batches are stored in it because of compression.type."
 
 _TOPIC_KEYS = (
@@ -82,7 +86,8 @@ _TOPIC_KEYS = (
         "file.delete.delay.ms",
         _L,
         "60000",
-        _NO_EFFECT,
+        "Kept and shown without an effect: a file that retention or compaction removes is removed"
+        " at once, because no reader holds it.",
         0,
         synonyms=(("log.segment.delete.delay.ms", 1),),
     ),
@@ -102,8 +107,8 @@ _TOPIC_KEYS = (
         0,
         synonyms=(("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
     ),
-    ConfigKey("follower.replication.throttled.replicas", _A, "", _NO_EFFECT),
-    ConfigKey("leader.replication.throttled.replicas", _A, "", _NO_EFFECT),
+    ConfigKey("follower.replication.throttled.replicas", _A, "", _NO_FOLLOWERS),
+    ConfigKey("leader.replication.throttled.replicas", _A, "", _NO_FOLLOWERS),
     ConfigKey(
         "index.interval.bytes",
         _I,
@@ -116,7 +121,7 @@ _TOPIC_KEYS = (
         "local.retention.bytes",
         _L,
         "-2",
-        _NO_EFFECT,
+        _NO_TIERS,
         -2,
         synonyms=(("log.local.retention.bytes", 1),),
     ),
@@ -124,7 +129,7 @@ _TOPIC_KEYS = (
         "local.retention.ms",
         _L,
         "-2",
-        _NO_EFFECT,
+        _NO_TIERS,
         -2,
         synonyms=(("log.local.retention.ms", 1),),
     ),
@@ -193,9 +198,15 @@ _TOPIC_KEYS = (
         1,
         synonyms=(("min.insync.replicas", 1),),
     ),
-    ConfigKey("preallocate", _B, "false", _NO_EFFECT, synonyms=(("log.preallocate", 1),)),
-    ConfigKey("remote.log.copy.disable", _B, "false", _NO_EFFECT),
-    ConfigKey("remote.log.delete.on.disable", _B, "false", _NO_EFFECT),
+    ConfigKey(
+        "preallocate",
+        _B,
+        "false",
+        "Kept and shown without an effect: segments grow as they are written.",
+        synonyms=(("log.preallocate", 1),),
+    ),
+    ConfigKey("remote.log.copy.disable", _B, "false", _NO_TIERS),
+    ConfigKey("remote.log.delete.on.disable", _B, "false", _NO_TIERS),
     ConfigKey("remote.storage.enable", _B, "false", "There is no tiered storage: must be false."),
     ConfigKey(
         "retention.bytes",
@@ -254,7 +265,7 @@ _TOPIC_KEYS = (
         "unclean.leader.election.enable",
         _B,
         "false",
-        _NO_EFFECT,
+        "Kept and shown without an effect: there is one replica, which is always in sync.",
         synonyms=(("unclean.leader.election.enable", 1),),
     ),
 )

@@ -21,8 +21,7 @@ from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
 
-# Kafka's max.request.partition.size.limit.
-_LARGEST_PAGE = 2_000
+_PAGE_LIMIT = "max.request.partition.size.limit"
 
 
 def handle(
@@ -46,7 +45,7 @@ def _answer(
             )
         names = [name for name in names if name >= cursor.topic_name]
         first = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
-    left = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
+    left = max(1, min(request.response_partition_limit, broker.config.get_int(_PAGE_LIMIT)))
     topics = []
     for name in names:
         yield

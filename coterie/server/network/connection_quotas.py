@@ -13,12 +13,18 @@ from enum import Enum
 from struct import unpack
 from typing import Protocol
 
+from coterie.server.config.address_limits import address_limits
 from coterie.server.config.config import Config
+from coterie.server.config.network_keys import CREATION_RATE, PER_IP_OVERRIDES
 from coterie.server.environment import Environment
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
 from coterie.server.network.routes import Routes
+from coterie.server.quotas.connection_rate import ConnectionRate
 from coterie.server.quotas.throttling import Throttling
+
+# From this rate on connections are not counted.
+_ANY_RATE = 2**31 - 1
 
 
 class ConnectionState(Enum):
@@ -72,6 +78,9 @@ class LimitedConnection(Protocol):
     def close_after(self, duration_ms: int) -> None:
         """Serve no request, and close the connection after a time."""
 
+    def mute_for(self, duration_ms: int) -> None:
+        """Serve no request for a time."""
+
 
 def java_address(host: str) -> str:
     """Return an IP address as Java prints it, for group descriptions [connections/client-host]."""
@@ -107,6 +116,10 @@ class ConnectionQuotas:
         self._per_address: dict[str, int] = {}
         self.buffered_bytes = 0
         self.throttling: Throttling | None = None
+        self._rate = ConnectionRate(config)
+        # The limits of addresses, and the text that they were made of.
+        self._overrides: dict[str, int] = {}
+        self._overrides_text = ""
         self._close_lines = 0
         self._last_id = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -132,8 +145,11 @@ class ConnectionQuotas:
         if len(self._connections) >= self._most_connections:
             return f"{self._most_connections} connections are open (`ulimit -n` allows no more)"
         here = self._per_address.get(address, 0)
-        if here >= config.get_int("max.connections.per.ip"):
+        if here >= self._most_of(address):
             return f"{here} connections from {address} are open (max.connections.per.ip)"
+        rate = config.get_int(CREATION_RATE)
+        if rate < _ANY_RATE:
+            connection.mute_for(self._rate.wait_ms(rate, self._environment.now_ms()))
         if self.throttling is not None:
             wait_ms = self.throttling.wait_of_connection_ms(address, self._environment.now_ms())
             if wait_ms:
@@ -143,6 +159,15 @@ class ConnectionQuotas:
         if self._timer is None:
             self._start_timer()
         return None
+
+    def _most_of(self, address: str) -> int:
+        """Return how many connections an address may have."""
+        text = self._config.get_text(PER_IP_OVERRIDES) or ""
+        if text != self._overrides_text:
+            self._overrides_text = text
+            self._overrides = address_limits(text)
+        most = self._overrides.get(address)
+        return self._config.get_int("max.connections.per.ip") if most is None else most
 
     def remove(self, connection: LimitedConnection) -> None:
         """Remove a connection that was lost; one that was refused is not known here."""

@@ -128,6 +128,15 @@ class TestBrokerSettings:
         assert refusal is not None
         assert "max.connections.per.ip" in refusal
 
+    def test_limits_of_addresses_follow_at_once(self, client: Client) -> None:
+        quotas, name = client.broker.connection_quotas, "max.connections.per.ip.overrides"
+        self.set(client, "1", name, "10.0.0.1:0")
+        assert quotas.admit(Connection(client.broker), "10.0.0.1") is not None
+        assert quotas.admit(Connection(client.broker), "10.0.0.2") is None
+        error, text = change(client, BROKER, "1", (name, SET, "10.0.0.1"))
+        assert error == ErrorCode.INVALID_REQUEST
+        assert name in str(text)
+
     def test_expiration_of_producers_follows_at_once(self, client: Client) -> None:
         open_log(client.broker, "t")
         partition = client.broker.topics.by_name["t"].partitions[0]

@@ -8,7 +8,7 @@ from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.config import Config
 from coterie.server.config.described import broker_settings
 from coterie.server.config.effects import refuse_without_effect, without_effect
-from coterie.server.config.kafka_keys import find_key, kafka_keys, removed_keys
+from coterie.server.config.kafka_keys import find_key, kafka_keys, reasons, removed_keys
 from coterie.server.config.keys import ConfigKey, ConfigSource, ConfigType, InvalidValue, as_text
 from coterie.server.config.sources import ConfigError
 from coterie.server.config.topic_config import TopicConfig
@@ -292,6 +292,16 @@ class TestTables:
             for removed in removed_keys().values()
             if removed.successor
         )
+
+    def test_every_setting_has_an_effect_or_a_reason_why_not(self) -> None:
+        """[settings/no-effect]"""
+        others = [key for name, key in kafka_keys().items() if name not in BROKER]
+        assert len(others) > 250
+        for key in others:
+            assert key.documentation.startswith("Accepted without an effect on this broker: ")
+        for name in reasons():
+            named = [each for each in others if each.name.startswith(name.removesuffix("*"))]
+            assert len(named) > 1 if name.endswith("*") else [each.name for each in named]
 
     def test_numbers_with_an_effect_have_a_lower_bound(self) -> None:
         """broker.id only repeats node.id; any negative size or time is no limit, as in Kafka."""

@@ -5,10 +5,14 @@ from pathlib import Path
 
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.config import Config
+from coterie.server.config.kafka_keys import reasons
 from coterie.server.config.keys import ConfigKey, UpdateMode
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
 HEAD = "| setting | default | meaning | may be altered |\n|---|---|---|---|\n"
+
+
+HEAD_WITHOUT_EFFECT = "| settings | why they have no effect |\n|---|---|\n"
 
 
 def row(key: ConfigKey) -> str:
@@ -17,17 +21,27 @@ def row(key: ConfigKey) -> str:
     return f"| `{key.name}` | {default} | {key.documentation} | {altered} |\n"
 
 
-def test_the_table_is_that_of_the_code(rewrite: bool) -> None:
+def check_table(head: str, table: str, *, rewrite: bool) -> None:
+    """Compare the table that begins with `head` with the one of the code, or write it anew."""
     text = DOCUMENT.read_text(encoding="utf-8")
-    before, head, rest = text.partition(HEAD)
-    assert head
+    before, found, rest = text.partition(head)
+    assert found
     rows = re.match(r"(\|.*\n)*", rest)
     assert rows is not None
-    table = "".join(row(BROKER[name]) for name in sorted(BROKER))
     if rewrite:
         DOCUMENT.write_text(before + head + table + rest[rows.end() :], encoding="utf-8")
     else:
         assert rows[0] == table
+
+
+def test_the_table_is_that_of_the_code(rewrite: bool) -> None:
+    table = "".join(row(BROKER[name]) for name in sorted(BROKER))
+    check_table(HEAD, table, rewrite=rewrite)
+
+
+def test_the_table_of_settings_without_effect_is_that_of_the_code(rewrite: bool) -> None:
+    table = "".join(f"| `{name}` | {reason} |\n" for name, reason in sorted(reasons().items()))
+    check_table(HEAD_WITHOUT_EFFECT, table, rewrite=rewrite)
 
 
 def test_the_examples_are_accepted() -> None:

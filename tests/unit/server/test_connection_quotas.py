@@ -1,6 +1,10 @@
 """Connection quotas: admission, and the deadlines that the sweep enforces."""
 
+import pytest
+
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.server.config.config import Config
+from coterie.server.config.sources import ConfigError
 from coterie.server.network import limits
 from coterie.server.network.connection_quotas import java_address
 from tests.unit.server.manual import Client, logged, loop_of, make_broker
@@ -36,6 +40,38 @@ def test_connections_of_one_address_are_limited() -> None:
     Client(broker, host="10.0.0.1")
     assert Client(broker, host="10.0.0.1").transport.aborted
     assert not Client(broker, host="10.0.0.2").transport.closed
+
+
+def test_some_addresses_have_limits_of_their_own() -> None:
+    """[connections/connection-limits]"""
+    given = "10.0.0.1:0, localhost:2,::1:1"
+    broker = make_broker({"max.connections.per.ip": "1", "max.connections.per.ip.overrides": given})
+    refused = [
+        Client(broker, host=host).transport.aborted
+        for host in ("10.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1", "::1", "::1", "::2", "::2")
+    ]
+    assert refused == [True, False, False, True, False, True, False, True]
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1", "10.0.0.1:", "10.0.0.1:x", "host.example:1", ":1"])
+def test_limits_of_addresses_that_cannot_be_read_end_the_start(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):
+        Config.load([f"max.connections.per.ip.overrides={text}"])
+
+
+def test_connections_above_the_rate_are_served_later() -> None:
+    """[quotas/broker-rate]"""
+    broker = make_broker({"max.connection.creation.rate": "10"})
+    clients = [Client(broker) for _ in range(103)]
+    for client in clients:
+        client.send(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
+    loop = loop_of(broker)
+    loop.turn()
+    assert [len(client.answers()) for client in clients] == [1] * 100 + [0] * 3
+    loop.advance(101)
+    assert [len(client.answers()) for client in clients[100:]] == [1, 0, 0]
+    loop.advance(1_000)
+    assert [len(client.answers()) for client in clients[100:]] == [0, 1, 1]
 
 
 def test_idle_connection_is_closed_without_a_log_line() -> None:

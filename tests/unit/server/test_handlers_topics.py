@@ -395,6 +395,11 @@ class TestDescribeTopicPartitions:
             for each in answer.topics
         ], following and (following.topic_name, following.partition_index)
 
+    def test_size_of_a_page_is_limited_by_a_setting(self) -> None:
+        client = Client(make_broker({"max.request.partition.size.limit": "2"}))
+        client.broker.topics.create("many", 3, {})
+        assert self.page(client, "many") == ([(0, "many", [0, 1])], ("many", 2))
+
     def test_pages(self, client: Client) -> None:
         client.broker.topics.create("more", 3, {})
         names = ("orders", "more", "nope", "nope")

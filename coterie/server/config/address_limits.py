@@ -1,0 +1,37 @@
+"""The setting `max.connections.per.ip.overrides`: limits of some addresses."""
+
+import ipaddress
+
+from coterie.server.config.keys import InvalidValue
+from coterie.server.config.network_keys import PER_IP_OVERRIDES
+
+
+def address_limits(text: str) -> dict[str, int]:
+    """Return the limits that the setting has, by address as connections have it.
+
+    Names of hosts are not resolved, as elsewhere [quotas/addresses].
+
+    Raises:
+        InvalidValue: it is not a list of `ADDRESS:NUMBER`.
+    """
+    limits = {}
+    for element in filter(None, (each.strip() for each in text.split(","))):
+        # An IPv6 address has colons, too.
+        host, _, number = (part.strip() for part in element.rpartition(":"))
+        address = _address(host)
+        if address is None or not number.isdecimal():
+            raise InvalidValue(
+                f"Error parsing configuration property '{PER_IP_OVERRIDES}': {element} is not an"
+                " address and a number of connections, separated by a colon"
+            )
+        limits[address] = int(number)
+    return limits
+
+
+def _address(host: str) -> str | None:
+    if host == "localhost":
+        return "127.0.0.1"
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return None

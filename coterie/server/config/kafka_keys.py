@@ -1,8 +1,9 @@
 """Every name that a settings file of Kafka may hold [settings/known-names].
 
 The settings of Kafka 4.3.1 are a table in `kafka_settings.tsv`, those that Kafka has removed are in
-`removed_settings.tsv`, and why others have no effect here is in `without_effect.tsv`. They are read when a name is first looked up that has no effect here, so
-that the start of a broker without such names does not pay for them.
+`removed_settings.tsv`, and why others have no effect here is in `without_effect.tsv`. They are read
+when a name is first looked up that has no effect here, so that the start of a broker without such
+names does not pay for them.
 """
 
 import os

@@ -17,6 +17,7 @@ from coterie.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
 )
+from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.handlers.topic_descriptions import TopicDescriptions
 from coterie.server.loggers import REQUESTS
@@ -136,6 +137,9 @@ def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCo
 
     if name in broker.topics.hidden:
         broker.topics.show(name)
+        return error
+    if name == TRANSACTIONS_TOPIC:
+        broker.transaction_runtime.create_topic()
         return error
 
     def created(_topic: Topic | None, failure: Exception | None) -> None:

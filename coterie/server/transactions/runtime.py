@@ -103,7 +103,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         super().take_over(partitions)
 
     def create_topic(self) -> None:
-        """Begin to create the coordinator's topic, if that has not begun."""
+        """Begin to create the coordinator's topic, or to coordinate it if a client created it."""
         if not self.exists and not self._is_creating:
             self._is_creating = True
             self._changes.submit(self._creation(), self._created)

@@ -13,11 +13,13 @@ from coterie.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequestTopic,
     AddPartitionsToTxnRequestTransaction,
 )
+from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from coterie.protocol.messages.end_txn import EndTxnRequest
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.protocol.messages.list_transactions import ListTransactionsRequest
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
 from tests.unit.server.manual import Client, make_broker, open_log, restarted
@@ -99,6 +101,37 @@ def test_topic_is_created_by_the_first_search_for_the_coordinator() -> None:
     assert (len(topic.partitions), topic.is_internal) == (5, True)
     assert topic.config.overrides["cleanup.policy"] == "compact"
     assert init(client) == (0, 0, 0)
+
+
+def created_by_administrator(client: Client) -> int:
+    topic = CreateTopicsRequestTopic(
+        name=TRANSACTIONS_TOPIC, num_partitions=3, replication_factor=1
+    )
+    request = CreateTopicsRequest(topics=[topic], validate_only=False)
+    (answer,) = client.call(request, 7).topics
+    assert answer.error_code == 0
+    return 3
+
+
+def created_by_metadata(client: Client) -> int:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=TRANSACTIONS_TOPIC)])
+    (answer,) = client.call(request, 12).topics
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return 5
+
+
+@pytest.mark.parametrize("create", [created_by_administrator, created_by_metadata])
+def test_topic_that_a_client_creates_is_coordinated(create: Callable[[Client], int]) -> None:
+    """[transactions/topic]"""
+    client = Client(make_broker({**SETTINGS, "auto.create.topics.enable": "true"}))
+    partitions = create(client)
+    client.loop.turn()
+    topic = client.broker.topics.by_name[TRANSACTIONS_TOPIC]
+    assert (len(topic.partitions), topic.config.overrides["cleanup.policy"]) == (
+        partitions, "compact"
+    )  # fmt: skip
+    assert init(client) == (0, 0, 0)
+    assert find(client) == ErrorCode.NONE
 
 
 def test_transaction_from_begin_to_end(client: Client) -> None:

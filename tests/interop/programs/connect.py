@@ -9,13 +9,18 @@ import json
 import urllib.request
 from collections import Counter
 from typing import Any, NamedTuple
+from urllib.error import HTTPError
 
-from coterie.lab.live.parts import CONNECT_4, jars_of, java_command
+from coterie.lab.live.parts import CONNECT_4, Part, jars_of, java_command
 from coterie.lab.live.processes import Child, free_port
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader
 
+CONNECT = Part(
+    "connect-with-files-4.3.1", (*CONNECT_4.artifacts, "org.apache.kafka:connect-file:4.3.1")
+)
 _LIMIT_S = 180.0
+_REFUSED = 400
 _CONNECTORS = {"source": "FileStreamSource", "sink": "FileStreamSink"}
 
 
@@ -111,7 +116,7 @@ def _start(around: Surroundings, number: int) -> _Worker:
     path = around.directory / f"worker-{number}.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     command = java_command(
-        jars_of(CONNECT_4, around.note),
+        jars_of(CONNECT, around.note),
         "org.apache.kafka.connect.cli.ConnectDistributed",
         [str(path)],
         heap_mb=320,
@@ -128,8 +133,14 @@ def _create(around: Surroundings, worker: _Worker, name: str, config: dict[str, 
         request = urllib.request.Request(
             f"{worker.url}/connectors", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=20) as response:
-            return bool(response.status == 201)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as response:
+                return bool(response.status == 201)
+        except HTTPError as error:
+            if error.code == _REFUSED:
+                text = error.read().decode(errors="replace")
+                raise Failed(f"the worker refuses the {name}: {text[:500]}") from None
+            raise
 
     around.until(created, _LIMIT_S, f"the {name} is created", worker.child)
 

@@ -1,145 +1,122 @@
-"""Kafka's administration tools print the same lines about a broker of ours as about Kafka's.
+"""Kafka's command-line tools print the same lines about a broker of ours as about Kafka's.
 
 Every tool runs against both. Ids, addresses, paths, times and sizes differ and are replaced; of
-the lines that differ for a reason, the reason is written here.
+the lines that differ for a reason, the reason is written beside the call.
 """
 
 import json
 import re
-from typing import NamedTuple
+import signal
+from contextlib import suppress
+from functools import partial
 
+from coterie.lab.live.processes import Child
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
+from tests.interop.open_transactions import UNVERIFIED, leave_open
+from tests.interop.programs._tool_calls import CALLS, CLASSES, Tool
 
-_TOOLS = "org.apache.kafka.tools"
-
-
-class Tool(NamedTuple):
-    """A call of a tool.
-
-    Attributes:
-        main: the class.
-        arguments: those after the address of the broker; `{directory}` is that of the check.
-        differs: a pattern of lines that are left out, because they differ for a reason.
-        sorted: whether the order of the lines is left open.
-    """
-
-    main: str
-    arguments: str
-    differs: str = ""
-    sorted: bool = False
-
-
-# Features of APIs that are not served are not listed [features/served-only].
-_NOT_SERVED = r"group\.version|share\.version|streams\.version|kraft\.version"
-# They are listed when they are used first, which the tools before may have done.
-_INTERNAL = r"__consumer_offsets|__transaction_state"
-
-CALLS = [
-    Tool(f"{_TOOLS}.TopicCommand", "--create --topic orders --partitions 2"),
-    Tool(f"{_TOOLS}.TopicCommand", "--describe --topic orders"),
-    Tool(
-        f"{_TOOLS}.ProducerPerformance",
-        "--topic orders --num-records 500 --record-size 100 --throughput -1",
-        differs=r"records sent",
-    ),
-    Tool(f"{_TOOLS}.GetOffsetShell", "--topic orders:0 --time earliest"),
-    Tool(f"{_TOOLS}.FeatureCommand", "describe", differs=_NOT_SERVED, sorted=True),
-    Tool(f"{_TOOLS}.FeatureCommand", "upgrade --feature transaction.version=1", sorted=True),
-    Tool(f"{_TOOLS}.FeatureCommand", "downgrade --feature transaction.version=1", sorted=True),
-    Tool(f"{_TOOLS}.FeatureCommand", "upgrade --feature transaction.version=2", sorted=True),
-    Tool(f"{_TOOLS}.FeatureCommand", "upgrade --feature nonsense=1", sorted=True),
-    Tool(f"{_TOOLS}.LogDirsCommand", "--describe --topic-list orders"),
-    Tool(f"{_TOOLS}.MetadataQuorumCommand", "describe --status"),
-    Tool(f"{_TOOLS}.MetadataQuorumCommand", "describe --replication"),
-    Tool(
-        f"{_TOOLS}.LeaderElectionCommand",
-        "--election-type preferred --topic orders --partition 0",
-    ),
-    Tool(
-        f"{_TOOLS}.LeaderElectionCommand",
-        "--election-type unclean --topic nope --partition 0",
-        differs=r"^\tat |Caused by",
-    ),
-    Tool(
-        f"{_TOOLS}.reassign.ReassignPartitionsCommand",
-        "--verify --reassignment-json-file {directory}/plan.json",
-    ),
-    Tool(f"{_TOOLS}.ClusterTool", "cluster-id"),
-    Tool(f"{_TOOLS}.ClusterTool", "unregister --id 99"),
-    Tool(
-        "kafka.admin.ConfigCommand",
-        "--alter --entity-type users --entity-name alice --add-config producer_byte_rate=1000",
-    ),
-    Tool(
-        "kafka.admin.ConfigCommand",
-        "--alter --entity-type users --entity-name alice --entity-type clients --entity-default"
-        " --add-config consumer_byte_rate=2000,request_percentage=50",
-    ),
-    Tool("kafka.admin.ConfigCommand", "--describe --entity-type users", sorted=True),
-    Tool("kafka.admin.ConfigCommand", "--describe --entity-type clients", sorted=True),
-    Tool(
-        "kafka.admin.ConfigCommand",
-        "--alter --entity-type users --entity-name alice --delete-config producer_byte_rate",
-    ),
-    Tool(
-        "kafka.admin.ConfigCommand",
-        "--alter --entity-type ips --entity-name 10.0.0.1 --add-config connection_creation_rate=5",
-    ),
-    Tool("kafka.admin.ConfigCommand", "--describe --entity-type ips"),
-    Tool("kafka.admin.ConfigCommand", "--describe --entity-type topics --entity-name orders"),
-    Tool(f"{_TOOLS}.AclCommand", "--list", differs=r"^\tat "),
-    Tool(f"{_TOOLS}.DelegationTokenCommand", "--describe", differs=r"^\tat "),
-    Tool(f"{_TOOLS}.DeleteRecordsCommand", "--offset-json-file {directory}/offsets.json"),
-    Tool(f"{_TOOLS}.GetOffsetShell", "--topic orders:0 --time earliest"),
-    Tool(f"{_TOOLS}.TransactionsCommand", "list"),
-    Tool(f"{_TOOLS}.TopicCommand", "--list", differs=_INTERNAL),
-]
+_LIMIT_S = 60.0
+CONFIG = UNVERIFIED
 
 
 def run(around: Surroundings) -> None:
     """Run every tool against both brokers and compare what they print."""
-    kafka = KafkaNode(around)
+    kafka = KafkaNode(around, CONFIG)
     kafka.start()
-    partition = {"topic": "orders", "partition": 0}
-    plan = {"version": 1, "partitions": [{**partition, "replicas": [1]}]}
-    (around.directory / "plan.json").write_text(json.dumps(plan))
-    offsets = {"version": 1, "partitions": [{**partition, "offset": 0}]}
-    (around.directory / "offsets.json").write_text(json.dumps(offsets))
-    differences = []
+    _prepare_files(around)
+    brokers = (kafka.bootstrap, around.bootstrap)
+    producers = [leave_open(address) for address in brokers]
+    differences: list[str] = []
     for call in CALLS:
-        expected = _lines(around, kafka, call, kafka.bootstrap)
-        found = _lines(around, kafka, call, around.bootstrap)
-        if found != expected:
-            differences += [f"{call.main} {call.arguments}"]
-            differences += [f"  Kafka {line}" for line in expected if line not in found]
-            differences += [f"  ours  {line}" for line in found if line not in expected]
+        differences += _differences(around, kafka, call)
+    del producers
     if differences:
         raise Failed("\n".join(("tools print other lines:", *differences)))
-    around.note(f"{len(CALLS)} calls of tools print the same lines")
+    around.note(f"{len(CALLS)} calls of {len(CLASSES)} tools print the same lines")
 
 
-def _lines(around: Surroundings, kafka: KafkaNode, call: Tool, address: str) -> list[str]:
-    first, *others = call.arguments.format(directory=around.directory).split()
-    broker = ("--bootstrap-server", address)
-    # kafka-cluster has its command before the address.
-    command = (
-        (first, *broker, *others)
-        if call.main.endswith("ClusterTool")
-        else (*broker, first, *others)
+def _prepare_files(around: Surroundings) -> None:
+    def write(name: str, content: object) -> None:
+        (around.directory / name).write_text(json.dumps(content))
+
+    partition = {"topic": "orders", "partition": 0}
+    write("plan.json", {"version": 1, "partitions": [{**partition, "replicas": [1]}]})
+    write("elsewhere.json", {"version": 1, "partitions": [{**partition, "replicas": [7]}]})
+    write("topics.json", {"version": 1, "topics": [{"topic": "orders"}]})
+    records = {"topic": "verified", "partition": 0, "offset": 3}
+    latency = {"topic": "latency", "partition": 0, "offset": -1}
+    write("offsets.json", {"version": 1, "partitions": [records, latency]})
+    (around.directory / "add").write_text("max.message.bytes=100000\nflush.ms=777\n")
+
+
+def _differences(around: Surroundings, kafka: KafkaNode, call: Tool) -> list[str]:
+    """Run a tool against both brokers; return the lines of one of them only."""
+    addresses = (kafka.bootstrap, around.bootstrap)
+    running = [
+        kafka.begin(*_command(around, call, address), stdin=call.stdin) for address in addresses
+    ]
+    if call.until:
+        for child in running:
+            # If it never comes, the comparison of the lines says so.
+            with suppress(Failed):
+                around.until(partial(_prints, child, call.until), _LIMIT_S, call.until)
+            child.signal(signal.SIGTERM)
+    printed = [kafka.printed(child) for child in running]
+    if call.refused:
+        if re.search(call.refused, printed[1]):
+            return []
+        return [call.call, f"  ours does not say {call.refused}:", *_indented(printed[1])]
+    expected, found = (
+        _lines(text, call, address, around.directory)
+        for text, address in zip(printed, addresses, strict=True)
     )
-    printed = kafka.run(call.main, *command).splitlines()
-    lines = [_normal(line, address, around.directory) for line in printed]
+    if found == expected:
+        return []
+    return [
+        call.call,
+        *(f"  Kafka {line}" for line in expected if line not in found),
+        *(f"  ours  {line}" for line in found if line not in expected),
+    ]
+
+
+def _prints(child: Child, pattern: str) -> bool:
+    ended = not child.running
+    return ended or re.search(pattern, child.log.read_text(errors="replace")) is not None
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()[:20]]
+
+
+def _command(around: Surroundings, call: Tool, address: str) -> tuple[str, list[str]]:
+    """Return the class and the arguments."""
+    tool, *arguments = call.call.replace("{directory}", str(around.directory)).split()
+    if "{broker}" in arguments:
+        arguments = [each.replace("{broker}", address) for each in arguments]
+    else:
+        arguments = ["--bootstrap-server", address, *arguments]
+    return CLASSES[tool], arguments
+
+
+def _lines(text: str, call: Tool, address: str, directory: object) -> list[str]:
+    lines = []
+    for line in text.splitlines():
+        changed = line
+        for pattern, replacement in call.changes:
+            changed = re.sub(pattern, replacement, changed)
+        lines.append(_normal(changed, address, directory))
     kept = [line for line in lines if line and not (call.differs and re.search(call.differs, line))]
-    return sorted(kept) if call.sorted else kept
+    return sorted(set(kept)) if call.sorted else kept
 
 
 _VARYING = (
     # Kafka keeps it as a default of the cluster [settings/differences].
-    (r"min\.insync\.replicas=1\b", ""),
+    (r"min\.insync\.replicas=1\b,?", ""),
     (r"\b[A-Za-z0-9_-]{22}\b", "<id>"),
     (r"\[?\d{4}-\d\d-\d\d[ T][\d:,.+-]+\]?", "<time>"),
     (r'"(logDir|size|clusterId)":("[^"]*"|\d+)', r'"\1":<>'),
+    (r'"log_dirs":\["[^"]*"\]', '"log_dirs":<>'),
     (r"(LeaderEpoch|HighWatermark|MaxFollowerLag\w*|Epoch):\s+-?\d+", r"\1: <n>"),
     (r"\b\d{13}\b", "<ms>"),
     # The listener of controllers is ours, and the end of the log of metadata.

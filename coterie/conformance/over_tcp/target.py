@@ -37,6 +37,12 @@ from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from coterie.protocol.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestPartition,
+    ListOffsetsRequestTopic,
+    ListOffsetsResponse,
+)
 from coterie.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -57,6 +63,9 @@ _POLL_S = 0.02
 # answer a hundred requests later than a client waits.
 _CREATIONS_AT_ONCE = 8
 _BROKER_RESOURCE = 4
+# The time that stands for the end of a log, and the newest version that all brokers have.
+_END = -1
+_LIST_OFFSETS_VERSION = 5
 _OFFSETS_TOPIC = "__consumer_offsets"
 
 
@@ -300,10 +309,23 @@ class Target:
                 described.error_code == ErrorCode.NONE
                 and len(described.partitions) == spec.partitions
                 and all(each.leader_id >= 0 for each in described.partitions)
+                and await self._has_logs(spec)
             ):
                 return described.topic_id
             await asyncio.sleep(_POLL_S)
         raise TranscriptError(f"topic {spec.name} was created but does not appear")
+
+    async def _has_logs(self, spec: TopicSpec) -> bool:
+        """Return whether the partitions are in use; a broker may list a topic a little earlier."""
+        partitions = [
+            ListOffsetsRequestPartition(partition_index=index, timestamp=_END)
+            for index in range(spec.partitions)
+        ]
+        topic = ListOffsetsRequestTopic(name=spec.name, partitions=partitions)
+        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+        answer = await self.call(request, ListOffsetsResponse, _LIST_OFFSETS_VERSION)
+        errors = {each.error_code for found in answer.topics for each in found.partitions}
+        return errors == {ErrorCode.NONE}
 
     async def delete_topics(self, names: Sequence[str]) -> dict[str, int]:
         """Delete topics and return the error of each."""

@@ -106,6 +106,11 @@ def test_exhausted_producer_that_names_itself_may_repeat_that() -> None:
     assert coordinated.init(producer_id, 32766) == (0, producer_id + 1, 0)
 
 
+def test_older_epoch_of_an_exhausted_producer_is_fenced() -> None:
+    coordinated, producer_id = exhausted()
+    assert coordinated.init(producer_id, 32765) == FENCED
+
+
 def test_last_epoch_is_given_out() -> None:
     coordinated = Coordinated()
     coordinated.init()

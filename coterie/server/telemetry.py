@@ -93,6 +93,7 @@ class Telemetry:
         is_announced: whether clients are invited to push metrics.
         instances: clients that were given an id.
         pushes, pushed_bytes: accepted pushes, and the bytes of their metrics.
+        most_clients: how many clients are kept.
     """
 
     def __init__(self, config: Config) -> None:
@@ -101,6 +102,7 @@ class Telemetry:
         self.instances = 0
         self.pushes = 0
         self.pushed_bytes = 0
+        self.most_clients = MAX_CLIENTS
         self._clients: dict[bytes, TelemetryClient] = {}
         # The settings that the subscriptions are made of.
         self._settings = config.client_metrics
@@ -117,7 +119,7 @@ class Telemetry:
         if client is None or client.version != self._version:
             client = self._subscribed(instance_id, context)
         self._clients[instance_id] = client
-        if len(self._clients) > MAX_CLIENTS:
+        if len(self._clients) > self.most_clients:
             del self._clients[next(iter(self._clients))]
         return client
 

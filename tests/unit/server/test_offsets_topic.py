@@ -162,3 +162,33 @@ def test_marker_finds_no_pending_offsets_any_more() -> None:
     client.loop.turn()
     assert results == [ErrorCode.NONE]
     assert fetched(client, stable=True)[0] == (-1, ErrorCode.NONE)
+
+
+def test_failure_at_any_write_leaves_a_working_coordinator() -> None:
+    """Each write of a deletion fails once; groups are kept or gone, and served afterwards."""
+    kept = 0
+    for failing in range(1, 60):
+        faulty = FaultyFileSystem(MemoryFileSystem())
+        client = Client(make_broker(filesystem=faulty))
+        client.broker.topics.create("t", 2, {})
+        client.call(commit(5), 8)
+        faulty.fail_at("writing", failing)
+        error = delete(client)
+        client.loop.advance(1)
+        if not faulty.failed:
+            break
+        while find(client) != ErrorCode.NONE:
+            client.loop.turn()
+        run(client.broker, client.broker.groups.load())
+        if logged(client.broker, "group partition not loaded"):
+            # Its new log could not be opened, so it is served again after a restart.
+            client = Client(restarted(client.broker, killed=True))
+        (found,) = committed(client)
+        assert found == -1 or (error and found == 5)
+        kept += found == 5
+        client.call(commit(6), 8)
+        assert committed(client) == [6]
+        again = Client(restarted(client.broker, killed=True))
+        assert committed(again) == [6]
+    assert kept
+    assert failing > 5

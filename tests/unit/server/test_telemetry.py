@@ -215,11 +215,9 @@ def test_pushes_are_checked_and_counted() -> None:
     assert (counted.instances, counted.pushes, counted.pushed_bytes) == (1, 1, 7)
 
 
-def test_clients_that_are_kept_have_a_limit(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clients_that_are_kept_have_a_limit(client: Client) -> None:
     """[telemetry/clients]"""
-    monkeypatch.setattr(telemetry, "MAX_CLIENTS", 2)
+    client.broker.telemetry.most_clients = 2
     first, second, third = (bytes([number]) * 16 for number in (2, 3, 4))
     for each in (first, second):
         assert get(client, each).error_code == ErrorCode.NONE

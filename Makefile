@@ -68,7 +68,7 @@ languages: setup  ## install the packages of the Node and Go examples, and run t
 	@cd examples/go && go mod vendor
 	@$(BIN)/python -m pytest -q -rs tests/live/testing/test_languages.py
 
-interop: setup  ## Kafka Streams, Connect, Spark and others against our broker, or ARGS="--bootstrap-server host:port"
+interop: setup  ## Kafka Streams, Connect, Flink, Spark and others against our broker, or ARGS="--bootstrap-server host:port"
 	@$(BIN)/python -m tests.interop $(ARGS)
 
 story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka

@@ -175,7 +175,7 @@ def abort(
     """Abort a hanging transaction in one partition, so that readers go on behind it.
 
     Do this only with transactions that find-hanging shows: the others end by themselves. Brokers
-    before Kafka 3.0 do not show producers; with them, name the producer and both epochs.
+    before Kafka 2.8 do not show producers; with them, name the producer and both epochs.
     """
     key = (topic, partition)
     producer = (producer_id, producer_epoch, coordinator_epoch)

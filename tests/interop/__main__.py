@@ -1,6 +1,7 @@
 """Run programs against a broker: `python -m tests.interop [NAME...]`."""
 
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -13,6 +14,7 @@ from coterie.lab.errors import WrongInput
 from coterie.lab.live.parts import PartMissing
 from tests.interop.model import Failed, Program, Skipped, all_programs, surroundings
 
+_TERMINATED = 128 + signal.SIGTERM
 _MARKS = {"pass": "green", "skip": "yellow", "FAIL": "red"}
 
 
@@ -38,6 +40,8 @@ def main(
         for each in chosen:
             click.echo(f"{each.name:24} {each.sentence}")
         return
+    # Children and brokers are ended when the context managers are left.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
     results = []
     with tempfile.TemporaryDirectory(prefix="coterie-interop-") as directory:
         for each in chosen:

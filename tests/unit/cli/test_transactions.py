@@ -269,7 +269,7 @@ def test_terminate_with_a_broker_that_does_not_describe() -> None:
 
 
 def test_abort_by_producer_asks_no_broker_for_producers() -> None:
-    """Brokers before Kafka 3.0 cannot be asked."""
+    """Brokers before Kafka 2.8 cannot be asked."""
     place = ("--topic", "t", "--partition", "0")
     named = ("--producer-id", "9", "--producer-epoch", "2", "--coordinator-epoch", "5")
     with FakeBroker({ApiKey.WRITE_TXN_MARKERS: ABORTED}, topics={"t": 1}) as broker:

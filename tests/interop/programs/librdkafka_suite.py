@@ -1,0 +1,141 @@
+"""librdkafka's own test suite passes, as far as a broker of one node without security allows.
+
+The npm package of Confluent's JavaScript client has the source with its tests; they are built here
+once, which takes about ten minutes. Every test runs alone, in the quick mode of the suite.
+"""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from coterie.lab.live.parts import jars_of, java_command
+from tests.interop.kafka_node import KAFKA
+from tests.interop.model import Surroundings
+from tests.interop.suites import Outcome, built, call, judge, need, run_test
+
+# The suite is made for a cluster with this setting (tests/scenarios/default.json).
+CONFIG = {"num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
+_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
+_RELEASE = "librdkafka-2.15.1"
+_TESTS = Path("package", "deps", "librdkafka", "tests")
+# Tests from this number on are of share groups, which a broker may lack.
+_SHARE_GROUPS = "0170"
+_LIMIT_S = 240.0
+_AT_ONCE = 2
+_SCRIPTS = {"kafka-topics.sh": "org.apache.kafka.tools.TopicCommand"}
+# The parts of 0081_admin that need neither authorizer nor SASL.
+_ADMIN = [
+    *("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs"),
+    *("IncrementalAlterConfigs", "DescribeConfigs", "DeleteRecords", "ListConsumerGroups"),
+    *("DescribeConsumerGroups", "DescribeTopics", "DescribeCluster", "DeleteGroups"),
+    *("DeleteConsumerGroupOffsets", "AlterConsumerGroupOffsets", "ListConsumerGroupOffsets"),
+    "ListOffsets",
+]
+_ACLS = "access control lists"
+_EXPLAINED = {
+    "0109_auto_create_topics": _ACLS,
+    "0115_producer_auth": _ACLS,
+    "0119_consumer_auth": _ACLS,
+}
+# Lines of the summary: | 0001_multiobj | PASSED | 1.135s |
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_ROW = re.compile(r"^\| *(\d{4}_\w+) *\| *(PASSED|SKIPPED|FAILED) *\|", re.MULTILINE)
+_FAILURE = re.compile(r'### Test "(\d{4}_\w+).*?failed at [^#]*###\n[^\n]*')
+_RESULTS = {"PASSED": "pass", "SKIPPED": "skip", "FAILED": "fail"}
+
+
+class _Choice(NamedTuple):
+    """A test, by its number, and the part of it, or an empty text."""
+
+    test: str
+    part: str
+
+
+def run(around: Surroundings) -> None:
+    """Build the suite and run its tests, two at once."""
+    tests = built(_RELEASE, _build) / _TESTS
+    environment = _environment(around, tests)
+    sources = sorted({path.name[:4] for path in tests.glob("0[0-9][0-9][0-9]-*.c*")})
+    chosen = [number for number in sources if number != "0081" and number < _SHARE_GROUPS]
+    choices = [_Choice(number, "") for number in chosen]
+    choices += [_Choice("0081", part) for part in _ADMIN]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(partial(_run_one, around, tests, environment), choices))
+    judge(around, _RELEASE, [each for part in found for each in part], _EXPLAINED)
+
+
+def _build(folder: Path) -> None:
+    need("npm", "it fetches the source")
+    need("make", "the suite is built with it, and with a compiler of C++")
+    call(["npm", "pack", "--ignore-scripts", _PACKAGE], folder)
+    archive = next(folder.glob("*.tgz"))
+    call(["tar", "xzf", archive.name], folder)
+    archive.unlink()
+    tests = folder / _TESTS
+    # The only change: a topic of one replica, because there is one broker.
+    transactions = tests / "0103-transactions.c"
+    text = transactions.read_text(encoding="utf-8").replace(", 3, 5000)", ", 1, 5000)")
+    transactions.write_text(text, encoding="utf-8")
+    without = ("--disable-gssapi", "--disable-curl", "--disable-zstd")
+    call(["./configure", *without], tests.parent)
+    call(["make", "-j1", "libs"], tests.parent)
+    call(["make", "-j1", "-C", "tests", "build"], tests.parent)
+
+
+def _environment(around: Surroundings, tests: Path) -> dict[str, str]:
+    """Return variables for the tests; the configuration and Kafka's scripts are written."""
+    settings = around.directory / "test.conf"
+    text = f"test.topic.random=true\nmetadata.broker.list={around.bootstrap}\n"
+    settings.write_text(text, encoding="utf-8")
+    scripts = around.directory / "kafka" / "bin"
+    scripts.mkdir(parents=True)
+    jars = jars_of(KAFKA, around.note)
+    for name, main_class in _SCRIPTS.items():
+        command = " ".join(f"'{word}'" for word in java_command(jars, main_class))
+        script = scripts / name
+        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+    libraries = tests.parent
+    return {
+        "RDKAFKA_TEST_CONF": str(settings),
+        "LD_LIBRARY_PATH": f"{libraries / 'src'}:{libraries / 'src-cpp'}",
+        "TEST_KAFKA_VERSION": "4.3.1",
+        "KAFKA_PATH": str(scripts.parent),
+        "BROKERS": around.bootstrap,
+    }
+
+
+def _run_one(
+    around: Surroundings, tests: Path, environment: dict[str, str], choice: _Choice
+) -> list[Outcome]:
+    """Run a test, or a part of it, alone; a second time if it failed, for many have deadlines."""
+    variables = {**environment, "TESTS": choice.test}
+    if choice.part:
+        variables["SUBTESTS"] = f"do_test_{choice.part}"
+    log = around.directory / f"{choice.test}{choice.part}.log"
+    command = [str(tests / "test-runner"), "-Q", "-L", "-p1"]
+    for _ in range(2):
+        printed = _COLOURS.sub("", run_test(command, tests, log, variables, _LIMIT_S))
+        outcomes = [_with_part(each, choice.part) for each in _outcomes(choice.test, printed)]
+        if all(each.result != "fail" or each.test in _EXPLAINED for each in outcomes):
+            break
+    return outcomes
+
+
+def _with_part(outcome: Outcome, part: str) -> Outcome:
+    return outcome._replace(test=f"{outcome.test} {part}".strip())
+
+
+def _outcomes(number: str, printed: str) -> Iterator[Outcome]:
+    """Return what the runner of the suite reports; it aborts if a test fails, without a summary."""
+    rows = _ROW.findall(printed)
+    for test, result in rows:
+        yield Outcome(test, _RESULTS[result])
+    failure = _FAILURE.search(printed)
+    if failure is not None:
+        yield Outcome(failure[1], "fail", failure[0])
+    elif not rows:
+        yield Outcome(number, "fail", printed[-300:].strip())

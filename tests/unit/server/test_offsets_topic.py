@@ -169,7 +169,8 @@ def test_failure_at_any_write_leaves_a_working_coordinator() -> None:
     kept = 0
     for failing in range(1, 60):
         faulty = FaultyFileSystem(MemoryFileSystem())
-        client = Client(make_broker(filesystem=faulty))
+        settings = {"offsets.topic.num.partitions": "1"}
+        client = Client(make_broker(settings, filesystem=faulty))
         client.broker.topics.create("t", 2, {})
         client.call(commit(5), 8)
         faulty.fail_at("writing", failing)

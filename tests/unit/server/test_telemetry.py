@@ -142,9 +142,12 @@ class TestSubscriptions:
     def test_patterns_have_a_limit_together(self, client: Client) -> None:
         """A client is compared with all of them."""
         assert subscribe(client, "a", match="client_id=a{900}").error_code == ErrorCode.NONE
-        for number in range(9):
-            answer = subscribe(client, f"b{number}", match="client_id=a{500}")
-        assert answer.error_code == ErrorCode.POLICY_VIOLATION
+        errors = [
+            subscribe(client, f"b{number}", match="client_id=a{900}").error_code
+            for number in range(4)
+        ]
+        assert errors[0] == ErrorCode.NONE
+        assert errors[-1] == ErrorCode.POLICY_VIOLATION
 
     def test_pattern_that_is_not_supported_is_refused(self, client: Client) -> None:
         answer = subscribe(client, "a", match="client_id=(?!a)b")

@@ -48,9 +48,9 @@ def _answer(
             AlterPartitionReassignmentsResponseTopic(name=topic.name, partitions=partitions)
         )
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        # Kafka answers a request without topics with defaults, among them an empty text.
+        allow_replication_factor_change=request.allow_replication_factor_change or not responses,
         error_code=ErrorCode.NONE,
-        # Kafka's text for a request without topics is empty, otherwise null.
         error_message=None if responses else "",
         responses=responses,
     )

@@ -116,9 +116,13 @@ class TestReassignments:
             text = f"The manual partition assignment {text}"
         assert self.reassign(client, name, index, replicas) == (error, text)
 
-    def test_request_without_topics_has_an_empty_text(self, client: Client) -> None:
-        answer = client.call(AlterPartitionReassignmentsRequest(topics=[]), 0)
+    def test_request_without_topics_is_answered_with_defaults(self, client: Client) -> None:
+        request = AlterPartitionReassignmentsRequest(
+            topics=[], allow_replication_factor_change=False
+        )
+        answer = client.call(request, 1)
         assert (answer.error_code, answer.error_message, answer.responses) == (0, "", [])
+        assert answer.allow_replication_factor_change
 
     def test_no_reassignment_is_in_progress(self, client: Client) -> None:
         named = ListPartitionReassignmentsRequestTopic(name="nope", partition_indexes=[0])

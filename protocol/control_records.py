@@ -8,8 +8,15 @@ import struct
 from typing import NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import Record
-from coterie.protocol.record_batch_layout import CONTROL, NO_SEQUENCE, TRANSACTIONAL
+from coterie.protocol.record_batch import BatchHeader, Record
+from coterie.protocol.record_batch_layout import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+)
+from coterie.protocol.record_reader import decode_records
 from coterie.protocol.record_writer import encode_batch
 
 # Version and type; version and the epoch of the coordinator.
@@ -17,6 +24,12 @@ _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 _VERSION = 0
 _ABORT, _COMMIT = 0, 1
+
+# The record of a marker as every broker writes it: its length, attributes, both deltas and the
+# length of the key as varints of one byte each, the key, the length of the value, the value, and
+# the number of headers.
+_RECORD = struct.Struct(">5s2hchic")
+_RECORD_START, _VALUE_LENGTH, _NO_HEADERS = bytes((32, 0, 0, 0, 8)), b"\x0c", b"\0"
 
 
 class Marker(NamedTuple):
@@ -85,6 +98,30 @@ def encode_marker(
         producer_epoch=producer_epoch,
         base_sequence=NO_SEQUENCE,
     )
+
+
+def marker_of(buffer: bytes, header: BatchHeader, position: int) -> Marker | None:
+    """Return the marker in a control batch of a buffer.
+
+    None for control records of other kinds, and for a batch that compaction has emptied.
+
+    Raises:
+        MalformedFrame: the record is incomplete.
+    """
+    if (
+        header.length_bytes == HEADER_BYTES + _RECORD.size
+        and not header.attributes & COMPRESSION_MASK
+    ):
+        start, version, kind, value_length, _, coordinator_epoch, headers = _RECORD.unpack_from(
+            buffer, position + HEADER_BYTES
+        )
+        if (start, value_length, headers) == (_RECORD_START, _VALUE_LENGTH, _NO_HEADERS) and (
+            version == _VERSION and kind in (_ABORT, _COMMIT)
+        ):
+            # The constructor of the class takes each field as an argument, at twice the cost.
+            return tuple.__new__(Marker, (kind == _COMMIT, coordinator_epoch))
+    records = decode_records(buffer, header, position)
+    return read_marker(records[0]) if records else None
 
 
 def read_marker(record: Record) -> Marker | None:

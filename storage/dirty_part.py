@@ -12,8 +12,9 @@ records of an aborted transaction replace others [compaction/aborted-transaction
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from coterie.protocol.control_records import marker_of
 from coterie.protocol.raw_records import offsets_and_keys, open_body, split_keys, split_records
-from coterie.protocol.records import BatchHeader, decode_records, read_marker
+from coterie.protocol.records import BatchHeader, decode_records
 from coterie.storage.aborted_transactions import aborted_at, is_aborted
 from coterie.storage.errors import CorruptLog
 from coterie.storage.key_runs import KeyLayouts
@@ -250,8 +251,7 @@ class DirtyPart:
         Raises:
             CorruptLog: the index says something else.
         """
-        records = decode_records(buffer, header, at)
-        marker = read_marker(records[0]) if records else None
+        marker = marker_of(buffer, header, at)
         if marker is None or header.producer_id not in self._in_transaction:
             return
         self._in_transaction.discard(header.producer_id)

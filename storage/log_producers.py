@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from coterie.protocol.records import read_header
 from coterie.storage.aborted_transactions import TransactionIndex
 from coterie.storage.errors import CorruptLog
 from coterie.storage.producer_loading import ProducerLoading, note_batch
@@ -62,8 +61,7 @@ class LogProducers:
             OSError: the end of an aborted transaction could not be written.
         """
         for position in positions:
-            header = read_header(data, position)
-            aborted = note_batch(self._state, data, position, header, now_ms)
+            aborted = note_batch(self._state, data, position, now_ms)
             if aborted is not None:
                 transactions.add(aborted)
 

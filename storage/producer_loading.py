@@ -7,9 +7,10 @@ them, for example in a directory of an older version of this broker [recovery/pr
 
 import struct
 
+from coterie.protocol.control_records import marker_of
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.record_batch_layout import CONTROL, TRANSACTIONAL, header_format
-from coterie.protocol.records import BatchHeader, decode_records, read_header, read_marker
+from coterie.protocol.records import read_header
 from coterie.storage.aborted_transactions import AbortedTransaction
 from coterie.storage.batches import ProducerBatchReader
 from coterie.storage.errors import CorruptLog
@@ -30,9 +31,11 @@ _FIELDS = struct.Struct(
     )
 )  # fmt: skip
 
+_AGE = struct.Struct(header_format("base_offset", "attributes", "max_timestamp_ms"))
+
 
 def note_batch(
-    state: ProducerState, buffer: bytes, at: int, header: BatchHeader, seen_ms: int
+    state: ProducerState, buffer: bytes, at: int, seen_ms: int
 ) -> AbortedTransaction | None:
     """Note a batch of a producer, data or a marker, which is in the log.
 
@@ -40,7 +43,6 @@ def note_batch(
         state: the producers of the log.
         buffer: contains the batch.
         at: where it begins.
-        header: of the batch.
         seen_ms: when the producer was active.
 
     Returns:
@@ -49,11 +51,17 @@ def note_batch(
     Raises:
         MalformedFrame: it is a control batch whose record cannot be read.
     """
-    if not header.is_control:
-        state.append(header, seen_ms)
+    base_offset, attributes, delta, timestamp_ms, producer_id, epoch, sequence = (
+        _FIELDS.unpack_from(buffer, at)
+    )
+    if not attributes & CONTROL:
+        state.add(
+            producer_id, epoch, sequence, delta, base_offset, timestamp_ms, seen_ms,
+            is_transactional=attributes & TRANSACTIONAL != 0,
+        )  # fmt: skip
         return None
-    records = decode_records(buffer, header, at)
-    marker = read_marker(records[0]) if records else None
+    header = read_header(buffer, at)
+    marker = marker_of(buffer, header, at)
     if marker is None:
         # Compaction has emptied the batch, or it is a control record of a later Kafka.
         return None
@@ -212,23 +220,14 @@ class ProducerLoading:
         self._snapshots.prune(base_offsets, durable=durable)
 
     def _read_batch(self, buffer: bytes, at: int) -> None:
-        base_offset, attributes, delta, timestamp_ms, producer_id, epoch, sequence = (
-            _FIELDS.unpack_from(buffer, at)
-        )
+        base_offset, attributes, timestamp_ms = _AGE.unpack_from(buffer, at)
         if base_offset < self._from_offset:
             if attributes & TRANSACTIONAL:
                 self._has_skipped = True
             return
         seen_ms = min(max(timestamp_ms, self._seen_after_ms), self._now_ms)
-        if not attributes & CONTROL:
-            self.state.add(
-                producer_id, epoch, sequence, delta, base_offset, timestamp_ms, seen_ms,
-                is_transactional=attributes & TRANSACTIONAL != 0,
-            )  # fmt: skip
-            return
-        header = read_header(buffer, at)
         try:
-            aborted = note_batch(self.state, buffer, at, header, seen_ms)
+            aborted = note_batch(self.state, buffer, at, seen_ms)
         except MalformedFrame as error:
             assert self._segment is not None, "a segment is being read"
             if self.damage is None:

@@ -26,7 +26,7 @@ class TransactionUse(NamedTuple):
     client_transaction_version: int
 
 
-class Change(NamedTuple):
+class Change:
     """A change of a transactional id, which is made in memory already.
 
     Attributes:
@@ -34,8 +34,11 @@ class Change(NamedTuple):
         is_removal: whether it is forgotten.
     """
 
-    transaction: Transaction
-    is_removal: bool = False
+    __slots__ = ("is_removal", "transaction")
+
+    def __init__(self, transaction: Transaction, *, is_removal: bool = False) -> None:
+        self.transaction = transaction
+        self.is_removal = is_removal
 
 
 class TransactionEffects(Outcome[R]):

@@ -249,7 +249,8 @@ class TransactionCoordinator:
 
     def next_deadline_ms(self) -> int | None:
         """Return when to call `advance` next; None while there is no id."""
-        if not any(shard.transactions for shard in self.shards):
+        # Who waits has an id, and most calls come from there.
+        if not self._waiting and not any(shard.transactions for shard in self.shards):
             return None
         deadline_ms = min(self._abort_ms, self._expiry_ms)
         for waiting_ms in self._waiting.values():

@@ -200,25 +200,22 @@ class Transaction:
         topics: list[TransactionLogTopic] | None = None
         if self.state is not EMPTY:
             topics = [
-                TransactionLogTopic(topic=topic, partition_ids=indexes)
-                for topic, indexes in self.by_topic().items()
+                TransactionLogTopic.of(topic, indexes) for topic, indexes in self.by_topic().items()
             ]
-        value = TransactionLogValue(
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            transaction_timeout_ms=self.timeout_ms,
-            transaction_status=self.state,
-            transaction_partitions=topics,
-            transaction_last_update_timestamp_ms=self.updated_ms,
-            transaction_start_timestamp_ms=self.started_ms,
+        value = TransactionLogValue.of(
+            self.producer_id,
+            self.epoch,
+            self.timeout_ms,
+            self.state,
+            topics,
+            self.updated_ms,
+            self.started_ms,
             # Kafka writes the present id if there is no previous one.
-            previous_producer_id=(
-                self.producer_id if self.previous_id == NO_ID else self.previous_id
-            ),
-            next_producer_id=self.next_id,
-            client_transaction_version=self.client_level,
+            self.producer_id if self.previous_id == NO_ID else self.previous_id,
+            self.next_id,
+            self.client_level,
         )
-        return TransactionLogKey(transactional_id=self.transactional_id), value
+        return TransactionLogKey.of(self.transactional_id), value
 
     def tombstone(self) -> Record:
         """Return the record by which the id is forgotten."""

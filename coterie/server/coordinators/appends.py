@@ -9,7 +9,8 @@ partition. After the first failed write or sync a partition acknowledges nothing
 written in an earlier ownership of a partition is never acknowledged in a later one.
 """
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from coterie.coordinator.machine import (
@@ -96,6 +97,9 @@ class Appends:
         self._diverged = diverged
         self._queued: dict[int, list[Append]] = {}
         self._scheduled = False
+        # Operations that are written at once, and whether this is being done.
+        self._urgent: deque[Append] = deque()
+        self._writing = False
         # Only these partitions are written to.
         self._owned: dict[int, Ownership] = {}
 
@@ -121,6 +125,29 @@ class Appends:
             self._scheduled = True
             self._host.loop.call_soon(self.write)
 
+    def write_now(self, appends: Sequence[Append]) -> None:
+        """Write operations at once, because batches of their own gain nothing by waiting.
+
+        Those that follow from what became durable meanwhile are written behind them.
+        """
+        urgent = self._urgent
+        urgent.extend(appends)
+        if self._writing:
+            return
+        self._writing = True
+        now_ms = self._host.now_ms()
+        try:
+            while urgent:
+                append = urgent.popleft()
+                waiting = self._queued.get(append.partition)
+                if waiting is None:
+                    self._write_partition(append.partition, [append], now_ms)
+                else:
+                    # After a shortage of file handles it is written behind those before it.
+                    waiting.append(append)
+        finally:
+            self._writing = False
+
     def write(self) -> None:
         """Write everything that is queued."""
         self._scheduled = False
@@ -137,31 +164,39 @@ class Appends:
     def _write(self, queued: dict[int, list[Append]]) -> None:
         now_ms = self._host.now_ms()
         for index, operations in queued.items():
-            ownership = self._owned.get(index)
-            if ownership is None:
-                # The partition was given up within this loop, which answered its operations.
-                continue
-            written = 0
-            try:
-                for batch in _batches(operations, self._encode):
-                    self._write_batch(ownership, index, batch, now_ms)
-                    written += batch.operations
-            except UnexpectedOffset:
-                self._diverged(index)
-                continue
-            except OutOfHandles as shortage:
-                self._write_later(index, operations[written:], shortage)
-            except (StorageError, OSError) as error:
-                self._failed(index, error)
-                continue
-            except Exception as mistake:
-                # A mistake of ours stops this partition instead of the whole server.
-                line = f"{self._kind} append failed"
-                self._host.log.error(line, partition=index, exc_info=mistake)  # noqa: TRY400
-                self._failed(index, mistake)
-                continue
-            if written:
-                self._acknowledge(ownership, index, written, now_ms)
+            self._write_partition(index, operations, now_ms)
+
+    def _write_partition(self, index: int, operations: list[Append], now_ms: int) -> None:
+        ownership = self._owned.get(index)
+        if ownership is None:
+            # The partition was given up meanwhile, which answered its operations.
+            return
+        written = 0
+        try:
+            batches = (
+                (_only_batch(operations[0], self._encode),)
+                if len(operations) == 1
+                else _batches(operations, self._encode)
+            )
+            for batch in batches:
+                self._write_batch(ownership, index, batch, now_ms)
+                written += batch.operations
+        except UnexpectedOffset:
+            self._diverged(index)
+            return
+        except OutOfHandles as shortage:
+            self._write_later(index, operations[written:], shortage)
+        except (StorageError, OSError) as error:
+            self._failed(index, error)
+            return
+        except Exception as mistake:
+            # A mistake of ours stops this partition instead of the whole server.
+            line = f"{self._kind} append failed"
+            self._host.log.error(line, partition=index, exc_info=mistake)  # noqa: TRY400
+            self._failed(index, mistake)
+            return
+        if written:
+            self._acknowledge(ownership, index, written, now_ms)
 
     def _write_later(self, index: int, operations: list[Append], error: OutOfHandles) -> None:
         """Queue operations again, before those that were queued since [log/handle-shortage]."""
@@ -187,8 +222,16 @@ class Appends:
                 attributes=self._codec,
             )
         else:
+            attributes, producer_id, producer_epoch, base_sequence = form
             data = encode_batch(
-                pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch, **form._asdict()
+                pairs,
+                log.log_end_offset,
+                now_ms,
+                leader_epoch=log.leader_epoch,
+                attributes=attributes,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                base_sequence=base_sequence,
             )
         partition.append_own(data, now_ms)
         ownership.next_offset += len(pairs)
@@ -211,6 +254,19 @@ class Appends:
                 self._appended(index, operations, self._host.now_ms())
 
         flusher.appended(log, synced)
+
+
+def _only_batch(operation: Append, encode: Callable[[Record], Pair]) -> _Batch:
+    """Return the batch of an operation that no other one is written with."""
+    pairs = [encode(record) for record in operation.records]
+    size = BATCH_OVERHEAD_BYTES
+    for key, value in pairs:
+        size += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
+    assert size <= MAX_BATCH_BYTES, "the coordinator refuses an operation larger than this"
+    form = operation.form
+    if form is not None and operation.marker is not None:
+        pairs.append(operation.marker)
+    return _Batch(pairs, 1, form)
 
 
 def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iterator[_Batch]:

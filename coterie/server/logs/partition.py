@@ -194,11 +194,13 @@ class Partition:
             StorageError, OSError: it could not be written.
         """
         log = self.log
+        if not self.watchers:
+            log.append(batch, now_ms)
+            return
         stable_offset = log.last_stable_offset
         log.append(batch, now_ms)
-        if self.watchers:
-            stable_bytes = log.bytes_between(stable_offset, log.last_stable_offset)
-            self._notify_watchers(len(batch), stable_bytes)
+        stable_bytes = log.bytes_between(stable_offset, log.last_stable_offset)
+        self._notify_watchers(len(batch), stable_bytes)
 
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
         """Check the leader epoch that a client expects [data-plane/current-leader-epoch]."""

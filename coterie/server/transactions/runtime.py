@@ -43,13 +43,26 @@ class Markers(Protocol):
         """Append the markers of a transaction, and call `done` when all are durable."""
 
 
-class _UsedLater:
-    """Takes the answer of the coordinator to a use of partitions that it could not give at once."""
+class _Use:
+    """Takes the answer of the coordinator to a use of partitions that changes a transaction.
 
-    __slots__ = ("send",)
+    Attributes:
+        done: called with the answer; None as long as the caller can be given the answer itself.
+        answer: the answer, if it was given before `done` was set.
+    """
 
-    def __init__(self, done: Callable[[ErrorCode], None]) -> None:
-        self.send = done
+    __slots__ = ("answer", "done")
+
+    def __init__(self) -> None:
+        self.done: Callable[[ErrorCode], None] | None = None
+        self.answer: ErrorCode | None = None
+
+    def send(self, answer: ErrorCode) -> None:
+        """Take the answer: the record is durable, or could not be written."""
+        if self.done is None:
+            self.answer = answer
+        else:
+            self.done(answer)
 
 
 class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], TransactionUses):
@@ -158,10 +171,19 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
     # --- effects ----------------------------------------------------------------------------------
 
     def apply(self, effects: TransactionEffects[Any]) -> None:
-        """Queue the records, send the responses, set the timer, have markers written."""
-        super().apply(effects)
+        """Send the responses, set the timer, have markers written, and write the records.
+
+        Each record is a batch of its own [transactions/log-records], so it is written at once: what
+        follows from it needs no other turn of the event loop, unless it waits for the disk.
+        """
+        for reply in effects.replies:
+            reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+        if effects.timers:
+            self._set_timer()
         for markers in effects.markers:
             self._write(markers)
+        if effects.appends:
+            self._appends.write_now(effects.appends)
 
     def _write(self, markers: TransactionMarkers) -> None:
         ending = (
@@ -188,11 +210,16 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         self, use: TransactionUse, done: Callable[[ErrorCode], None]
     ) -> ErrorCode | None:
         """Verify or add partitions; see the base class."""
-        context = RequestContext(_BROKER, 0, _UsedLater(done))
-        effects = self.coordinator.use_partitions(self._host.now_ms(), use, context)
+        to = _Use()
+        effects = self.coordinator.use_partitions(
+            self._host.now_ms(), use, RequestContext(_BROKER, 0, to)
+        )
+        if effects.response is not None:
+            return effects.response
         if not effects.quiet:
             self.apply(effects)
-        return effects.response
+        to.done = done
+        return to.answer
 
 
 def _partition_failed(_index: int) -> None:

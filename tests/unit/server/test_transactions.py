@@ -1,5 +1,6 @@
 """Transactions through the handlers of a broker, without sockets and real time."""
 
+import errno
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ from coterie.protocol.messages.list_transactions import ListTransactionsRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
+from coterie.server.logs.partition import Partition
+from coterie.storage.errors import OutOfHandles
 from tests.unit.server.manual import Client, make_broker, open_log, restarted
 from tests.unit.server.produced import fetch_request, values_of
 from tests.unit.server.transactions import transactional_request
@@ -347,3 +350,57 @@ class NoMarkers:
     def write(self, markers: TransactionMarkers, done: Callable[[], None]) -> None:
         assert markers.partitions
         assert callable(done)
+
+
+def test_transaction_needs_no_other_turn_of_the_loop_without_syncs(client: Client) -> None:
+    """Every record is a batch of its own, so waiting for others would gain nothing."""
+    init(client)
+    open_log(client.broker, "foo")
+    request = transactional_request(b"v", transactional_id=TID, producer=(0, 0, 0), topic="foo")
+    client.send(request, 12)
+    ((_, produced),) = client.answers()
+    assert produced.responses[0].partition_responses[0].error_code == 0
+    client.send(
+        EndTxnRequest(transactional_id=TID, producer_id=0, producer_epoch=0, committed=True), 5
+    )
+    ((_, ended),) = client.answers()
+    assert (ended.error_code, ended.producer_epoch) == (0, 1)
+    assert described(client)[1] == "CompleteCommit"
+
+
+def test_records_behind_a_shortage_keep_their_order(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[log/handle-shortage]"""
+    init(client)
+    topic = client.broker.topics.by_name[TRANSACTIONS_TOPIC]
+    partition = topic.partitions[client.broker.transaction_runtime.coordinator.partition_for(TID)]
+    write, calls = Partition.append_own, 0
+
+    def short(self: Partition, batch: bytes, now_ms: int = 0) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OutOfHandles("d", OSError(errno.EMFILE, "too many open files"))
+        write(self, batch, now_ms)
+
+    monkeypatch.setattr(Partition, "append_own", short)
+    begin = partition.log.log_end_offset
+    request = AddPartitionsToTxnRequest(
+        transactional_id=TID,
+        producer_id=0,
+        producer_epoch=0,
+        topics=[AddPartitionsToTxnRequestTopic(name="foo", partitions=[0])],
+    )
+    client.send(request, 3)
+    client.send(
+        EndTxnRequest(transactional_id=TID, producer_id=0, producer_epoch=0, committed=True), 3
+    )
+    client.loop.turn()
+    assert client.answers() == []
+    assert partition.log.log_end_offset == begin
+    client.loop.advance(100)
+    client.loop.turn()
+    assert len(client.answers()) == 2
+    assert calls == 4, "the lost write, and three records"
+    assert described(client)[1] == "CompleteCommit"

@@ -4,6 +4,7 @@ from coterie.protocol.control_records import encode_marker
 from coterie.protocol.record_batch import BatchHeader
 from coterie.protocol.records import Record, encode_records
 from coterie.storage.log import Log
+from coterie.storage.producer_state import ProducerState
 
 NOW_MS = 1_795_000_000_000
 HOUR_MS = 3600 * 1000
@@ -69,4 +70,18 @@ def end_transaction(
             offset, NOW_MS, producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch
         ),
         NOW_MS,
+    )
+
+
+def append(state: ProducerState, batch: BatchHeader, seen_ms: int) -> None:
+    """Note a batch with data."""
+    state.add(
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.last_offset_delta,
+        batch.base_offset,
+        batch.max_timestamp_ms,
+        seen_ms,
+        is_transactional=batch.is_transactional,
     )

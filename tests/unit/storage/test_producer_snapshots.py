@@ -20,7 +20,14 @@ from coterie.storage.producer_state import ProducerEntry, ProducerState
 from coterie.storage.torn_tail import TailTrust
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
-from tests.unit.storage.produced_batches import DAY_MS, NOW_MS, end_transaction, header, produced
+from tests.unit.storage.produced_batches import (
+    DAY_MS,
+    NOW_MS,
+    append,
+    end_transaction,
+    header,
+    produced,
+)
 
 # Two batches fill a segment.
 SMALL = LogConfig(segment_bytes=200, producer_expiration_ms=DAY_MS)
@@ -70,9 +77,10 @@ class TestFormat:
 
     def test_last_batches_and_open_transactions_survive(self) -> None:
         state = ProducerState()
-        state.append(header(producer_id=9, attributes=TRANSACTIONAL, base_offset=5), NOW_MS)
-        state.append(header(producer_id=7, attributes=TRANSACTIONAL, base_offset=6), NOW_MS)
-        state.append(
+        append(state, header(producer_id=9, attributes=TRANSACTIONAL, base_offset=5), NOW_MS)
+        append(state, header(producer_id=7, attributes=TRANSACTIONAL, base_offset=6), NOW_MS)
+        append(
+            state,
             header(producer_id=9, sequence=1, records=3, attributes=TRANSACTIONAL, base_offset=7),
             NOW_MS,
         )
@@ -103,7 +111,7 @@ class TestFormat:
     @pytest.mark.parametrize("offset", [5, 9])
     def test_snapshot_of_a_later_offset_is_refused(self, offset: int) -> None:
         state = ProducerState()
-        state.append(header(attributes=TRANSACTIONAL, base_offset=4, records=6), NOW_MS)
+        append(state, header(attributes=TRANSACTIONAL, base_offset=4, records=6), NOW_MS)
         assert not ProducerState().restore(bytes(state.entries), offset, 0, NOW_MS)
         assert ProducerState().restore(bytes(state.entries), 10, 0, NOW_MS)
 

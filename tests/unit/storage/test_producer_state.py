@@ -5,10 +5,10 @@ import random
 import pytest
 
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.record_batch_layout import CONTROL, TRANSACTIONAL
+from coterie.protocol.record_batch_layout import TRANSACTIONAL
 from coterie.storage import producer_state
 from coterie.storage.producer_state import CompletedTransaction, ProducerState
-from tests.unit.storage.produced_batches import DAY_MS, NOW_MS, header
+from tests.unit.storage.produced_batches import DAY_MS, NOW_MS, append, header
 
 OUT_OF_ORDER = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
 ACCEPTED = (ErrorCode.NONE, None)
@@ -18,7 +18,7 @@ def with_batches(*batches: tuple[int, int]) -> ProducerState:
     """Return the state after batches (base sequence, records) from offset 100 on."""
     state, offset = ProducerState(), 100
     for sequence, records in batches:
-        state.append(header(sequence=sequence, records=records, base_offset=offset), NOW_MS)
+        append(state, header(sequence=sequence, records=records, base_offset=offset), NOW_MS)
         offset += records
     return state
 
@@ -58,7 +58,7 @@ class TestSequences:
     def test_retry_is_answered_with_the_timestamp_of_the_stored_batch(self) -> None:
         state = ProducerState()
         for sequence in range(2):
-            state.append(header(sequence=sequence, timestamp_ms=NOW_MS + sequence), NOW_MS)
+            append(state, header(sequence=sequence, timestamp_ms=NOW_MS + sequence), NOW_MS)
         for sequence in range(2):
             _, stored = state.check(header(sequence=sequence, timestamp_ms=NOW_MS + 99))
             assert stored is not None
@@ -75,7 +75,7 @@ class TestSequences:
 
     def test_lower_epoch_is_refused(self) -> None:
         state = ProducerState()
-        state.append(header(epoch=2), NOW_MS)
+        append(state, header(epoch=2), NOW_MS)
         assert state.check(header(epoch=1, sequence=1)) == (ErrorCode.INVALID_PRODUCER_EPOCH, None)
 
     def test_higher_epoch_begins_at_zero(self) -> None:
@@ -85,7 +85,7 @@ class TestSequences:
 
     def test_higher_epoch_forgets_the_batches_of_the_lower_one(self) -> None:
         state = with_batches((0, 1), (1, 1))
-        state.append(header(epoch=1, sequence=0, base_offset=102), NOW_MS)
+        append(state, header(epoch=1, sequence=0, base_offset=102), NOW_MS)
         error, stored = state.check(header(epoch=1, sequence=0))
         assert error is ErrorCode.NONE
         assert stored is not None
@@ -96,7 +96,7 @@ class TestSequences:
         # As Kafka 4.3.1 answers, which knows only that there is no epoch yet.
         state = ProducerState()
         assert state.check(header(epoch=-1)) == ACCEPTED
-        state.append(header(epoch=-1), NOW_MS)
+        append(state, header(epoch=-1), NOW_MS)
         assert state.check(header(epoch=-1, sequence=1)) == ACCEPTED
         assert state.check(header(epoch=-1, sequence=5)) == ACCEPTED
         assert state.check(header(epoch=0, sequence=7)) == ACCEPTED
@@ -104,10 +104,6 @@ class TestSequences:
     def test_epoch_below_minus_one_is_refused(self) -> None:
         refused = ProducerState().check(header(epoch=-2))
         assert refused == (ErrorCode.INVALID_PRODUCER_EPOCH, None)
-
-    def test_control_batch_is_not_data(self) -> None:
-        with pytest.raises(AssertionError):
-            ProducerState().append(header(attributes=CONTROL), NOW_MS)
 
     def test_many_producers_do_not_mix(self) -> None:
         state = ProducerState()
@@ -120,8 +116,10 @@ class TestSequences:
                 state.expire(offset, 0, 1)
                 sequences = {each: sequences[each] for each in sequences if state.get(each)}
             sequence = sequences.get(producer_id, 0)
-            state.append(
-                header(producer_id=producer_id, sequence=sequence, base_offset=offset), offset
+            append(
+                state,
+                header(producer_id=producer_id, sequence=sequence, base_offset=offset),
+                offset,
             )
             sequences[producer_id] = sequence + 1
             assert len(state) == len(sequences)
@@ -136,7 +134,8 @@ class TestTransactions:
         state = ProducerState()
         assert state.first_unstable_offset is None
         for offset, producer_id in ((10, 1), (11, 2)):
-            state.append(
+            append(
+                state,
                 header(producer_id=producer_id, attributes=TRANSACTIONAL, base_offset=offset),
                 NOW_MS,
             )
@@ -148,15 +147,16 @@ class TestTransactions:
 
     def test_transaction_goes_on_over_several_batches(self) -> None:
         state = ProducerState()
-        state.append(header(attributes=TRANSACTIONAL, base_offset=10), NOW_MS)
-        state.append(header(sequence=1, attributes=TRANSACTIONAL, base_offset=20), NOW_MS)
+        append(state, header(attributes=TRANSACTIONAL, base_offset=10), NOW_MS)
+        append(state, header(sequence=1, attributes=TRANSACTIONAL, base_offset=20), NOW_MS)
         ended = state.end_transaction(header(base_offset=30), 3, NOW_MS)
         assert ended == CompletedTransaction(7, 10, 30, 31)
 
     def test_completed_transaction_has_the_next_open_one(self) -> None:
         state = ProducerState()
         for offset, producer_id in ((10, 1), (11, 2)):
-            state.append(
+            append(
+                state,
                 header(producer_id=producer_id, attributes=TRANSACTIONAL, base_offset=offset),
                 NOW_MS,
             )
@@ -175,7 +175,7 @@ class TestTransactions:
         state.end_transaction(header(epoch=1, base_offset=104), 0, NOW_MS)
         assert state.check(header(epoch=1, sequence=0)) == ACCEPTED
         assert state.check(header(epoch=1, sequence=4)) == OUT_OF_ORDER
-        state.append(header(epoch=1, sequence=0, base_offset=105), NOW_MS)
+        append(state, header(epoch=1, sequence=0, base_offset=105), NOW_MS)
         assert state.check(header(epoch=1, sequence=1)) == ACCEPTED
 
     def test_marker_of_the_same_epoch_keeps_the_sequence(self) -> None:
@@ -187,14 +187,14 @@ class TestTransactions:
 
     def test_plain_batch_in_an_open_transaction_is_refused(self) -> None:
         state = ProducerState()
-        state.append(header(attributes=TRANSACTIONAL), NOW_MS)
+        append(state, header(attributes=TRANSACTIONAL), NOW_MS)
         assert state.check(header(sequence=1)) == (ErrorCode.INVALID_TXN_STATE, None)
         assert state.check(header(sequence=1, attributes=TRANSACTIONAL)) == ACCEPTED
 
     def test_markers_of_old_epochs_are_refused(self) -> None:
         state = ProducerState()
         assert state.check_marker(7, 0, 0) is ErrorCode.NONE
-        state.append(header(epoch=2, attributes=TRANSACTIONAL), NOW_MS)
+        append(state, header(epoch=2, attributes=TRANSACTIONAL), NOW_MS)
         assert state.check_marker(7, 1, 0) is ErrorCode.INVALID_PRODUCER_EPOCH
         state.end_transaction(header(epoch=2, base_offset=1), 5, NOW_MS)
         assert state.check_marker(7, 2, 4) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
@@ -204,40 +204,40 @@ class TestTransactions:
 class TestExpiration:
     def test_silent_producers_are_forgotten(self) -> None:
         state = ProducerState()
-        state.append(header(producer_id=1), NOW_MS - DAY_MS)
-        state.append(header(producer_id=2), NOW_MS - DAY_MS + 1)
+        append(state, header(producer_id=1), NOW_MS - DAY_MS)
+        append(state, header(producer_id=2), NOW_MS - DAY_MS + 1)
         assert state.expire(NOW_MS, DAY_MS, 100) == 1
         assert [entry.producer_id for entry in state] == [2]
 
     def test_time_counts_from_the_append_and_not_from_the_timestamp(self) -> None:
         state = ProducerState()
-        state.append(header(timestamp_ms=NOW_MS - 3 * DAY_MS), NOW_MS)
+        append(state, header(timestamp_ms=NOW_MS - 3 * DAY_MS), NOW_MS)
         assert state.expire(NOW_MS + DAY_MS - 1, DAY_MS, 100) == 0
         assert state.expire(NOW_MS + DAY_MS, DAY_MS, 100) == 1
 
     def test_activity_renews_a_producer(self) -> None:
         state = ProducerState()
         for seen_ms, producer_id in enumerate((1, 2, 1)):
-            state.append(header(producer_id=producer_id, sequence=seen_ms), seen_ms)
+            append(state, header(producer_id=producer_id, sequence=seen_ms), seen_ms)
         assert state.expire(3, 2, 100) == 1
         assert [entry.producer_id for entry in state] == [1]
 
     def test_producer_with_an_open_transaction_is_not_forgotten(self) -> None:
         state = ProducerState()
-        state.append(header(attributes=TRANSACTIONAL), 0)
+        append(state, header(attributes=TRANSACTIONAL), 0)
         assert state.expire(NOW_MS, DAY_MS, 100) == 0
 
     def test_one_call_forgets_a_bounded_number(self) -> None:
         state = ProducerState()
         for producer_id in range(10):
-            state.append(header(producer_id=producer_id), 0)
+            append(state, header(producer_id=producer_id), 0)
         assert [state.expire(NOW_MS, DAY_MS, 4) for _ in range(4)] == [4, 4, 2, 0]
         assert (len(state), list(state)) == (0, [])
 
     def test_most_silent_producer_makes_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(producer_state, "MAX_PRODUCERS", 3)
         state = ProducerState()
-        state.append(header(producer_id=1, attributes=TRANSACTIONAL), 0)
+        append(state, header(producer_id=1, attributes=TRANSACTIONAL), 0)
         for producer_id in (2, 3, 2, 4):
-            state.append(header(producer_id=producer_id), 0)
+            append(state, header(producer_id=producer_id), 0)
         assert sorted(entry.producer_id for entry in state) == [1, 2, 4]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,6 +132,12 @@ class Usage:
     others_share: float | None
 
 
+def _generator_cpu_s() -> float:
+    """Return the CPU time of this process and of the tools that it has run."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
 class Stretch:
     """Reads all clocks at the beginning and at the end of a measured time."""
 
@@ -138,13 +145,13 @@ class Stretch:
         self._pid = pid
         self._server = cpu_s(pid) if pid is not None else None
         self._machine = machine_busy_s()
-        self._generator = time.process_time()
+        self._generator = _generator_cpu_s()
         self._began = time.perf_counter()
 
     def end(self) -> Usage:
         """Read the clocks again and return the differences."""
         seconds = time.perf_counter() - self._began
-        generator = time.process_time() - self._generator
+        generator = _generator_cpu_s() - self._generator
         now = cpu_s(self._pid) if self._pid is not None else None
         server = now - self._server if now is not None and self._server is not None else None
         others = None

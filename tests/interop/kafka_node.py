@@ -5,11 +5,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from coterie.address import Address
-from coterie.lab.live.parts import KAFKA_4, Part, jars_of, java_command
+from coterie.lab.live.parts import KAFKA_4_TOOLS, jars_of, java_command
 from coterie.lab.live.processes import Child, free_port
 from tests.interop.model import Surroundings
 
-KAFKA = Part("kafka-with-tools-4.3.1", (*KAFKA_4.artifacts, "org.apache.kafka:kafka-tools:4.3.1"))
 _SERVER = """
 process.roles=broker,controller
 node.id=1
@@ -55,7 +54,7 @@ class KafkaNode:
         """
         self._around = around
         self._runs = 0
-        self.jars = jars_of(KAFKA, around.note)
+        self.jars = jars_of(KAFKA_4_TOOLS, around.note)
         port, self._controller = free_port(), free_port()
         self.bootstrap = f"127.0.0.1:{port}"
         self._address = Address("127.0.0.1", port)

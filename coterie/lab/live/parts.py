@@ -63,6 +63,9 @@ KAFKA_4 = Part(
     "kafka-4.3.1",
     ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.kafka:kafka-server:4.3.1", *_LOGGING),
 )
+KAFKA_4_TOOLS = Part(
+    "kafka-with-tools-4.3.1", (*KAFKA_4.artifacts, "org.apache.kafka:kafka-tools:4.3.1")
+)
 
 
 def cache_directory() -> Path:

@@ -178,8 +178,11 @@ class ProducerLoading:
         if segment.next_offset <= self._from_offset or self.damage is not None:
             return
         self._has_read_more = True
+        read_batch = self.reader(segment)
+        # What lies before the snapshot is not read, and may have markers.
+        self._has_skipped = self._from_offset > segment.base_offset
         try:
-            segment.read_producers(self._from_offset, self.reader(segment))
+            segment.read_producers(self._from_offset, read_batch)
         except CorruptLog as error:
             self.damage = error
             return

@@ -15,11 +15,22 @@ from tests.crash.campaign import KINDS, Campaign, Runner, Task, tasks_of
 from tests.crash.headers import try_headers
 from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
+from tests.crash.transaction_crashes import crash_for
+from tests.crash.transaction_crashes import repeat as repeat_crash
+from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
+from tests.crash.transaction_plants import find as find_in_transactions
 
 # The share of the time in which real processes are killed: on a busy machine starts take long.
 _KILLS_SHARE = 0.25
+# The share of the time for crashes while transactions run.
+_TRANSACTIONS_SHARE = 0.2
 # How many of the failures are printed.
 _MAX_PRINTED = 40
+# Every planted bug, and the search for it.
+_ALL_PLANTS = (
+    *((plant, find) for plant in PLANTS),
+    *((plant, find_in_transactions) for plant in TRANSACTION_PLANTS),
+)
 
 
 @click.command()
@@ -29,7 +40,11 @@ _MAX_PRINTED = 40
 @click.option("--scenarios", default=",".join(SCENARIOS), show_default=True, help="Scenarios.")
 @click.option("--plants/--no-plants", default=True, help="Search for the planted bugs, too.")
 @click.option("--kills", default=200, show_default=True, help="How often to kill real processes.")
+@click.option("--transactions/--no-transactions", default=True, help="Crash transactions, too.")
 @click.option("--repeat", default="", metavar="WHERE", help="One crash, as a failure printed it.")
+@click.option(
+    "--repeat-transactions", default="", metavar="WHERE", help="The same, of transactions."
+)
 def main(
     *,
     seconds: float,
@@ -38,14 +53,22 @@ def main(
     scenarios: str,
     plants: bool,
     kills: int,
+    transactions: bool,
     repeat: str,
+    repeat_transactions: str,
 ) -> None:
     """Crash, damage and fail; compare what is left with what was acknowledged."""
     if repeat:
         raise SystemExit(_repeat(repeat))
+    if repeat_transactions:
+        wrong = repeat_crash(repeat_transactions)
+        click.echo("\n".join(wrong) or "nothing is wrong")
+        raise SystemExit(1 if wrong else 0)
     began = time.monotonic()
     failures = _kill(kills, processes, seconds * _KILLS_SHARE) if kills else 0
     failures += _try_headers() if plants else 0
+    if transactions:
+        failures += _crash_transactions(seconds * _TRANSACTIONS_SHARE, processes)
     missed = _search_for_plants(processes) if plants else 0
     campaign = Campaign()
     tasks = tasks_of(kinds.split(","), scenarios.split(","))
@@ -79,6 +102,16 @@ def _kill(kills: int, processes: int, at_most_s: float) -> int:
     return len(done.failures)
 
 
+def _crash_transactions(seconds: float, processes: int) -> int:
+    """Crash while transactions run, print the figures, and return the number of failures."""
+    tried, failures = crash_for(seconds, processes)
+    for line in failures[:_MAX_PRINTED]:
+        click.echo(line)
+    for kind, count in sorted(tried.items()):
+        click.echo(f"{kind:<28}{count:>10,}")
+    return len(failures)
+
+
 def _try_headers() -> int:
     """Produce batches with wrong headers, print the figures, and return the number of failures."""
     done = try_headers()
@@ -92,8 +125,8 @@ def _search_for_plants(processes: int) -> int:
     missed = 0
     click.echo(f"\n{'planted bug':<78}{'by':<24}{'seconds':>9}")
     with multiprocessing.get_context("fork").Pool(processes) as pool:
-        results = pool.imap(_search, range(len(PLANTS)))
-        for plant, (found, seconds) in zip(PLANTS, results, strict=True):
+        results = pool.imap(_search, range(len(_ALL_PLANTS)))
+        for (plant, _), (found, seconds) in zip(_ALL_PLANTS, results, strict=True):
             missed += not found
             click.echo(f"{plant.name:<78}{found or 'NOT FOUND':<24}{seconds:>9.2f}")
     return missed
@@ -102,7 +135,8 @@ def _search_for_plants(processes: int) -> int:
 def _search(number: int) -> tuple[str, float]:
     """Search for one planted bug, in a process of a pool; return by what it was found, and when."""
     began = time.monotonic()
-    return find(PLANTS[number]), time.monotonic() - began
+    plant, search = _ALL_PLANTS[number]
+    return search(plant), time.monotonic() - began
 
 
 if __name__ == "__main__":

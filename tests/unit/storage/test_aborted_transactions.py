@@ -256,6 +256,27 @@ class TestRestart:
         assert self.indexes(memory) == expected
         assert committed(log, 0) == []
 
+    @pytest.mark.parametrize("trust", [TailTrust.CLEAN, TailTrust.PROCESS_DIED])
+    def test_entries_before_an_older_snapshot_stay(self, memory: Place, trust: TailTrust) -> None:
+        """The newest snapshot is damaged; the one before it lies within an older segment."""
+        log = opened(memory, CONFIG._replace(segment_bytes=1 << 20))
+        log.append(produced(0, transactional=True), NOW_MS)
+        end_transaction(log, commit=False)
+        log.close()
+        log = opened(memory, CONFIG._replace(segment_bytes=1 << 20))
+        log.append(produced(1, transactional=True), NOW_MS)
+        end_transaction(log, commit=True)
+        log.roll()
+        log.append(produced(2), NOW_MS)
+        log.close()
+        for offset in (4, 5):
+            memory.write(f"{offset:020d}.snapshot", b"")
+        log = Log.open(memory.filesystem, memory.directory, CONFIG, now_ms=NOW_MS, trust=trust)
+        assert committed(log, 0) == [2, 4]
+        assert self.indexes(memory) == {
+            f"{0:020d}.txnindex": encoded(AbortedTransaction(7, 0, 1, 2))
+        }
+
     def test_marker_that_was_cut_off_has_no_entry(self, memory: Place) -> None:
         log = opened(memory)
         log.append(produced(0, transactional=True), NOW_MS)

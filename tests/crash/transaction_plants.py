@@ -1,0 +1,123 @@
+"""Planted bugs about the files of transactions, and the search that must find them."""
+
+from tests.crash.transaction_crashes import TransactionCrashes, forget_stories
+from tests.planting import Plant, planted
+
+PLANTS = (
+    Plant(
+        "the decision of a transaction is not synced",
+        "coterie.server.coordinators.appends:Appends._acknowledge",
+        "if not flusher.commit:\n        flusher.appended(log)",
+        "if self._kind == 'transaction':",
+        ("power:both_protocols:commit",),
+    ),
+    Plant(
+        "markers are not written again after a crash",
+        "coterie.coordinator.transactions.shard:TransactionShard.finish_load",
+        "if transaction.is_ending:",
+        "if False:",
+        ("death:both_protocols:commit",),
+    ),
+    Plant(
+        "a block of producer ids is used before it is stored",
+        "coterie.server.logs.settings_file:SettingsFile.reserve_producer_ids",
+        "self._save(self.stored._replace(next_producer_id=reserved))",
+        "self.stored = self.stored._replace(next_producer_id=reserved)",
+        ("death:both_protocols:commit",),
+    ),
+    Plant(
+        "a transaction is complete before its markers are durable",
+        "coterie.server.transactions.markers:MarkerWriter._append",
+        "if not self._flusher.commit:\n        self._flusher.appended(log)",
+        "if True:",
+        ("power:both_protocols:commit",),
+    ),
+    Plant(
+        "a transaction is complete before its markers are written",
+        "coterie.server.transactions.runtime:TransactionRuntime._write",
+        "self._markers.write(markers, written)",
+        "self._host.loop.call_later(5, self._markers.write, markers, lambda: None); written()",
+        ("death:both_protocols:never",),
+    ),
+    Plant(
+        "an entry of a transaction index replaces the one before",
+        "coterie.storage.aborted_transactions:TransactionIndex.add",
+        "file.write(len(entries), entry)",
+        "file.write(0, entry)",
+        ("death:aborts_and_segments:commit",),
+    ),
+    Plant(
+        "a transaction index has only what was read of its segment",
+        "coterie.storage.producer_loading:ProducerLoading.read",
+        "self._has_skipped = self._from_offset > segment.base_offset",
+        "pass",
+        ("power:both_protocols:commit",),
+    ),
+    Plant(
+        "transaction indexes are not synced before the next segment",
+        "coterie.storage.aborted_transactions:TransactionIndex.sync",
+        "if self._is_synced:",
+        "if True:",
+        ("power:aborts_and_segments:commit",),
+    ),
+    Plant(
+        "an abort that a start finds is not entered in the index",
+        "coterie.storage.producer_loading:ProducerLoading._read_batch",
+        "if aborted is not None:",
+        "if False:",
+        ("death:aborts_and_segments:commit",),
+    ),
+    Plant(
+        "a snapshot of producers forgets which transactions are open",
+        "coterie.storage.producer_state:ProducerState.restore",
+        "first_offset = fields",
+        "first_offset = (*fields[:-1], -1)",
+        ("death:aborts_and_segments:commit",),
+    ),
+    Plant(
+        "pending offsets are forgotten at a load",
+        "coterie.server.coordinators.loading:LogReplay._work",
+        "iter(list(self.reader.open_records()))",
+        "iter([])",
+        ("death:both_protocols:commit",),
+    ),
+    Plant(
+        "the epoch of a producer is forgotten at a load",
+        "coterie.coordinator.transactions.transaction:Transaction.restored",
+        "self.epoch = value.producer_epoch",
+        "self.epoch = 0",
+        ("death:both_protocols:commit",),
+    ),
+    Plant(
+        "the partitions of a transaction are forgotten at a load",
+        "coterie.coordinator.transactions.transaction:Transaction.restored",
+        "value.transaction_partitions or ()",
+        "()",
+        ("death:both_protocols:commit",),
+    ),
+)
+# A sparse search comes first.
+_STEPS = ((16, 5), (4, 3), (1, 1))
+
+
+def find(plant: Plant) -> str:
+    """Search for a plant; return the kind of crash that found it, or an empty string.
+
+    A plant may break the story itself, in which the broker is killed, too.
+    """
+    with planted(plant):
+        forget_stories()
+        try:
+            for where in plant.kinds:
+                kind, name, mode = where.split(":")
+                try:
+                    crashes = TransactionCrashes(name, flush=mode == "commit")
+                except AssertionError:
+                    return "story"
+                end = len(crashes.story.operations)
+                for step, sample in _STEPS:
+                    if any(crashes.run(kind, at, sample) for at in range(end, -1, -step)):
+                        return kind
+        finally:
+            forget_stories()
+    return ""

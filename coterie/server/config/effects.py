@@ -2,7 +2,13 @@
 
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.config import Config
-from coterie.server.config.kafka_keys import find_key, is_name_of_plugin, near_names, removed_keys
+from coterie.server.config.kafka_keys import (
+    find_key,
+    is_name_of_plugin,
+    near_names,
+    reason_of,
+    removed_keys,
+)
 from coterie.server.config.sources import ConfigError
 
 # A search for similar names takes some milliseconds, and a file may have thousands of names.
@@ -33,7 +39,7 @@ def refuse_without_effect(config: Config) -> None:
     names = _names(config)
     if names:
         count = "1 setting has" if len(names) == 1 else f"{len(names)} settings have"
-        listed = ", ".join(f"{name} ({_origin(config, name)})" for name in names)
+        listed = ", ".join(f"{name} ({_origin(config, name)}{_why(name)})" for name in names)
         raise ConfigError(f"--strict: {count} no effect on this broker: {listed}")
 
 
@@ -44,6 +50,12 @@ def _names(config: Config) -> list[str]:
 def _origin(config: Config, name: str) -> str:
     given = config.given(name)
     return given.origin if given is not None else "unknown origin"
+
+
+def _why(name: str) -> str:
+    """Return the reason why a setting has no effect, if it is one of Kafka 4.3.1."""
+    reason = reason_of(name)
+    return "" if reason is None else f": {reason}"
 
 
 def _is_unknown(name: str) -> bool:

@@ -91,10 +91,16 @@ def reasons() -> dict[str, str]:
 def _documentation(name: str) -> str:
     if name in BROKER:
         return BROKER[name].documentation
+    return f"Accepted without an effect on this broker: {reason_of(name)}."
+
+
+def reason_of(name: str) -> str | None:
+    """Return why a setting has no effect here; None if Kafka 4.3.1 does not have it."""
     known = reasons()
+    if name in known:
+        return known[name]
     beginnings = [each for each in known if each[-1] == "*" and name.startswith(each[:-1])]
-    reason = known.get(name) or known[max(beginnings, key=len)]
-    return f"Accepted without an effect on this broker: {reason}."
+    return known[max(beginnings, key=len)] if beginnings else None
 
 
 def find_key(name: str) -> ConfigKey | None:

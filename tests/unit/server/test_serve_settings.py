@@ -88,5 +88,6 @@ class TestKafkasSettings:
         assert result.returncode == 2
         text = " ".join(result.stderr.split())
         assert "--strict: 10 settings have no effect on this broker: num.io.threads (" in text
+        assert ": one event loop serves all requests)" in text
         with serving("--data-dir", ":memory:", "--strict", "--config", "num.partitions=2") as each:
             ready(each)

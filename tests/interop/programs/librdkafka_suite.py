@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from coterie.lab.live.parts import jars_of, java_command
-from tests.interop.kafka_node import KAFKA
+from coterie.lab.live.parts import KAFKA_4_TOOLS, jars_of, java_command
 from tests.interop.model import Surroundings
 from tests.interop.suites import Outcome, built, call, judge, need, run_test
 
@@ -92,7 +91,7 @@ def _environment(around: Surroundings, tests: Path) -> dict[str, str]:
     settings.write_text(text, encoding="utf-8")
     scripts = around.directory / "kafka" / "bin"
     scripts.mkdir(parents=True)
-    jars = jars_of(KAFKA, around.note)
+    jars = jars_of(KAFKA_4_TOOLS, around.note)
     for name, main_class in _SCRIPTS.items():
         command = " ".join(f"'{word}'" for word in java_command(jars, main_class))
         script = scripts / name

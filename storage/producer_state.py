@@ -44,6 +44,7 @@ _BATCH = struct.Struct(">iqiq")
 _OLDER_BYTES = _BATCH.size * (BATCHES_KEPT - 1)
 
 _SEQUENCES = 1 << 31
+_NO_EPOCH = -1
 # A marker cannot have a greater epoch than this.
 _MAX_EPOCH = (1 << 15) - 1
 
@@ -246,9 +247,14 @@ class ProducerState:
             raises_epoch: whether the epoch of the marker is above that of the transaction's records
                 [transactions/levels].
         """
+        if producer_id < 0:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         entry = self.get(producer_id)
         if entry is None:
-            return ErrorCode.NONE
+            if epoch < _NO_EPOCH:
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            is_late = coordinator_epoch < NO_COORDINATOR_EPOCH
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED if is_late else ErrorCode.NONE
         is_open = entry.current_txn_first_offset >= 0
         is_too_low = raises_epoch and is_open and epoch == entry.epoch < _MAX_EPOCH
         if epoch < entry.epoch or is_too_low:

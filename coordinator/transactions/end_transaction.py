@@ -17,6 +17,7 @@ from coterie.coordinator.transactions.transaction import (
     LAST_EPOCH,
     Transaction,
     WaitingEnd,
+    can_be_logged,
 )
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -48,7 +49,11 @@ _WRONG_STATE = _Verdict(ErrorCode.INVALID_TXN_STATE)
 
 
 def end_transaction(
-    shard: TransactionShard, now_ms: int, request: EndTxnRequest, context: RequestContext
+    shard: TransactionShard,
+    now_ms: int,
+    request: EndTxnRequest,
+    context: RequestContext,
+    server_level: int,
 ) -> Effects:
     """Decide the end of a transaction, or answer for one that has ended."""
     version = context.version
@@ -64,6 +69,8 @@ def end_transaction(
     if verdict.has_ended:
         return TransactionEffects(end_response(transaction))
     level = BUMPING_LEVEL if raises_epoch else 0
+    if not can_be_logged(level, server_level):
+        return TransactionEffects(end_error(ErrorCode.UNSUPPORTED_VERSION, version))
     next_id = next_producer_id(shard, transaction, level)
     if next_id is None:
         return TransactionEffects(end_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version))

@@ -32,8 +32,9 @@ def fence_and_abort(
     if next_id is None:
         return None
     if level < BUMPING_LEVEL:
-        # The end itself does not raise the epoch.
+        # The end itself does not raise the epoch. Level 1 is no protocol of its own.
         transaction.raise_epoch(last_epoch=NO_EPOCH)
+        level = 0
     transaction.prepare(commit=False, level=level, next_id=next_id, now_ms=now_ms)
     return Change(transaction)
 

@@ -120,7 +120,7 @@ class TransactionCoordinator:
         shard = self.available_shard(use.transactional_id)
         if not isinstance(shard, TransactionShard):
             return TransactionEffects(shard)
-        effects = use_partitions(shard, now_ms, use)
+        effects = use_partitions(shard, now_ms, use, self._level())
         if not use.add:
             return effects
         return shard.settle(effects, use, context.to, context.version)
@@ -134,7 +134,7 @@ class TransactionCoordinator:
             shard = ErrorCode.INVALID_REQUEST
         if not isinstance(shard, TransactionShard):
             return TransactionEffects(end_error(shard, context.version))
-        effects = end_transaction(shard, now_ms, request, context)
+        effects = end_transaction(shard, now_ms, request, context, self._level())
         return shard.settle(effects, request, context.to, context.version)
 
     def markers_written(

@@ -39,6 +39,14 @@ BUMPING_LEVEL = 2
 TopicPartition = tuple[str, int]
 
 
+def can_be_logged(client_level: int, server_level: int) -> bool:
+    """Return whether a change by a producer of a level has a record at the level of the server.
+
+    The records of level 0 have no field for the level of the producer [transactions/levels].
+    """
+    return server_level > 0 or client_level < BUMPING_LEVEL
+
+
 class WaitingEnd:
     """An EndTxn whose response waits for the markers.
 

@@ -12,7 +12,7 @@ from coterie.coordinator.machine import (
 from coterie.coordinator.responses import LARGE_OPERATION_ERROR
 from coterie.coordinator.transactions.effects import Change, TransactionEffects, TransactionUse
 from coterie.coordinator.transactions.shard import TransactionShard
-from coterie.coordinator.transactions.transaction import TopicPartition, Transaction
+from coterie.coordinator.transactions.transaction import TopicPartition, Transaction, can_be_logged
 from coterie.protocol.errors import ErrorCode
 
 # More than what a record has beside its id and its partitions, and a topic beside its name.
@@ -26,9 +26,16 @@ _FIT_SURELY = 1000
 
 
 def use_partitions(
-    shard: TransactionShard, now_ms: int, use: TransactionUse
+    shard: TransactionShard, now_ms: int, use: TransactionUse, level: int
 ) -> TransactionEffects[ErrorCode]:
-    """Add or verify partitions; the response is an error code, or NONE."""
+    """Add or verify partitions; the response is an error code, or NONE.
+
+    Args:
+        shard: the partition of the id.
+        now_ms: the time.
+        use: the partitions and the producer.
+        level: the protocol of the server.
+    """
     transaction = shard.transactions.get(use.transactional_id)
     error = _refusal(transaction, use)
     if error or transaction is None:
@@ -37,6 +44,8 @@ def use_partitions(
         return TransactionEffects(ErrorCode.NONE)
     if not use.add:
         return TransactionEffects(ErrorCode.TRANSACTION_ABORTABLE)
+    if not can_be_logged(use.client_transaction_version, level):
+        return TransactionEffects(ErrorCode.UNSUPPORTED_VERSION)
     if not _fits_record(transaction, use.partitions):
         return TransactionEffects(LARGE_OPERATION_ERROR)
     transaction.add(use.partitions, use.client_transaction_version, now_ms)

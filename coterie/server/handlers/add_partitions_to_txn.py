@@ -80,7 +80,8 @@ class _Answer:
 
     def _ask(self, index: int, asked: AddPartitionsToTxnRequestTransaction) -> _Errors | None:
         partitions = [(topic.name, each) for topic in asked.topics for each in topic.partitions]
-        refused = [self._refusal(name, each) for name, each in partitions]
+        is_producer = self._version < _SEVERAL_SINCE
+        refused = [self._refusal(*each, is_producer=is_producer) for each in partitions]
         if any(refused):
             return [each or ErrorCode.OPERATION_NOT_ATTEMPTED for each in refused]
         if asked.verify_only:
@@ -89,8 +90,8 @@ class _Answer:
         error = self._use(index, asked, tuple(dict.fromkeys(partitions)))
         return None if error is None else [error] * len(partitions)
 
-    def _refusal(self, name: str, index: int) -> ErrorCode:
-        if name in INTERNAL_TOPICS:
+    def _refusal(self, name: str, index: int, *, is_producer: bool) -> ErrorCode:
+        if is_producer and name in INTERNAL_TOPICS:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         topic = self._broker.topics.by_name.get(name)
         if topic is None or topic.partition(index) is None:
@@ -121,6 +122,10 @@ class _Answer:
         return self._broker.transactions.use_partitions(use, done)
 
     def _response(self) -> AddPartitionsToTxnResponse:
+        unsupported = ErrorCode.UNSUPPORTED_VERSION
+        if any(unsupported in (errors or ()) for errors in self._errors):
+            # It is the error of the whole request [transactions/levels].
+            return AddPartitionsToTxnResponse(error_code=unsupported)
         results = [
             self._results(asked.topics, errors or [])
             for asked, errors in zip(self._asked, self._errors, strict=True)

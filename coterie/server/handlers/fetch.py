@@ -39,7 +39,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
     if request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
     if request.isolation_level not in ISOLATION_LEVELS:
-        return refused_isolation(request)
+        return refused_isolation(request, connection.version)
     if named_entries(request) > READ_AT_ONCE:
         LargeFetch(broker, request, connection).begin()
         return None

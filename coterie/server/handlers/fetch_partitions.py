@@ -248,9 +248,11 @@ def _is_cut(result: FetchResult, isolation: int) -> bool:
     return False
 
 
-def refused_isolation(request: FetchRequest) -> FetchResponse:
+def refused_isolation(request: FetchRequest, version: int) -> FetchResponse:
     """Return the response to a request with an unknown isolation level [data-plane/isolation]."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
+    # Later clients read the error of the whole response.
+    topics = request.topics if version < TOPIC_IDS_SINCE else []
     responses = [
         FetchResponseTopic(
             topic=asked.topic,
@@ -259,6 +261,6 @@ def refused_isolation(request: FetchRequest) -> FetchResponse:
                 refused_partition(each.partition, error, has_list=True) for each in asked.partitions
             ],
         )
-        for asked in request.topics
+        for asked in topics
     ]
     return FetchResponse(error_code=error, session_id=request.session_id, responses=responses)

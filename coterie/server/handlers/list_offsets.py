@@ -63,20 +63,20 @@ def _answer(
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
             elif index in answers:
                 answers[index] = _without_offset(index, ErrorCode.INVALID_REQUEST)
+            elif each.timestamp < 0 and version < _SINCE.get(each.timestamp, version + 1):
+                answers[index] = _without_offset(index, ErrorCode.UNSUPPORTED_VERSION)
             elif partition is None:
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                answers[index] = _find(partition, each, version, request.isolation_level)
+                answers[index] = _find(partition, each, request.isolation_level)
         topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
     return ListOffsetsResponse(topics=topics)
 
 
 def _find(
-    partition: Partition, asked: ListOffsetsRequestPartition, version: int, isolation: int
+    partition: Partition, asked: ListOffsetsRequestPartition, isolation: int
 ) -> ListOffsetsResponsePartition:
     time = asked.timestamp
-    if time < 0 and version < _SINCE.get(time, version + 1):
-        return _without_offset(partition.index, ErrorCode.UNSUPPORTED_VERSION)
     error = partition.epoch_error(asked.current_leader_epoch)
     if error:
         return _without_offset(partition.index, error)

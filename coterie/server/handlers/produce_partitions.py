@@ -17,6 +17,7 @@ from coterie.storage.log import Log
 
 # One broker is all replicas [data-plane/required-acks].
 _VALID_ACKS = (-1, 0, 1)
+_OLD_EPOCH = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def append_to(
@@ -73,14 +74,25 @@ def _append_validated(
     batch, header = valid
     append_time_ms = now_ms if partition.topic.config.log_append_time else -1
     base_offset = None
+    first_sequences = partition.first_sequences
     if header.producer_id >= 0:
         error, stored = partition.log.producers.check(header)
+        if (
+            first_sequences is not None
+            and stored is None
+            and error != _OLD_EPOCH
+            and first_sequences.is_passed_over(header.producer_id, header.base_sequence)
+        ):
+            # Another batch of the producer comes first [data-plane/first-sequence].
+            error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if error:
             raise RefusedBatch(error)
         if stored is not None:
             base_offset, append_time_ms = stored.base_offset, stored.timestamp_ms
     if base_offset is None:
         base_offset = partition.append(batch, header, now_ms)
+        if first_sequences is not None and header.is_transactional:
+            first_sequences.forget(header.producer_id)
     # The response to a retry waits for a sync too: the stored batch may not be durable yet.
     log = partition.log
     appended.append(log)

@@ -81,7 +81,7 @@ def continue_session(
         return FetchResponse(error_code=found, responses=[])
     fetch = SessionFetch(broker, request, connection, found)
     if request.isolation_level not in ISOLATION_LEVELS:
-        return refused_isolation(request)
+        return refused_isolation(request, connection.version)
     return fetch.answer()
 
 

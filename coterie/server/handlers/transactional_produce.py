@@ -24,6 +24,7 @@ from coterie.protocol.record_batch_layout import (
     TRANSACTIONAL,
     header_format,
 )
+from coterie.server.logs.first_sequences import FirstSequences
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.services import Services
@@ -141,6 +142,9 @@ class TransactionCheck:
         known = producers.get(producer_id)
         if known is not None and epoch < known.epoch:
             raise RefusedBatch(ErrorCode.INVALID_PRODUCER_EPOCH, in_log=False)
+        if partition.first_sequences is None:
+            partition.first_sequences = FirstSequences()
+        partition.first_sequences.note(producer_id, epoch, header.base_sequence)
         adds = self._version >= ADDS_SINCE
         if adds or self._broker.config.get_bool("transaction.partition.verification.enable"):
             where = ((partition.topic.name, partition.index),)

@@ -20,6 +20,8 @@ from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
 from coterie.server.services import Services
 
+# No batch can have it, and it spoils the whole request.
+_NO_EPOCH = -1
 # What the group coordinator answers while it cannot write: a transaction coordinator expects
 # NOT_LEADER_OR_FOLLOWER instead.
 _NOT_READY = (
@@ -35,6 +37,8 @@ def handle(
     """Append the markers in steps, and answer when all of them are durable."""
     if not request.markers:
         return WriteTxnMarkersResponse(markers=[])
+    if any(asked.producer_epoch == _NO_EPOCH for asked in request.markers):
+        return _refused(request)
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
     writing = _Writing(broker, request, delayed)
@@ -102,6 +106,18 @@ class _Writing:
         assert self._left >= 0, "each marker has one result"
         if not self._left:
             self._delayed.send(_response(self._results))
+
+
+def _refused(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    results: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+    for asked in request.markers:
+        topics = results.setdefault(asked.producer_id, {})
+        for topic in asked.topics:
+            partitions = topics.setdefault(topic.name, {})
+            partitions.update(
+                dict.fromkeys(topic.partition_indexes, ErrorCode.UNKNOWN_SERVER_ERROR)
+            )
+    return _response(results)
 
 
 def _response(results: dict[int, dict[str, dict[int, ErrorCode]]]) -> WriteTxnMarkersResponse:

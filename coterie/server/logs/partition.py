@@ -11,6 +11,7 @@ from typing import Protocol
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader
 from coterie.server.config.topic_config import TopicConfig
+from coterie.server.logs.first_sequences import FirstSequences
 from coterie.server.logs.topic_rules import INTERNAL_TOPICS, OWN_TOPICS
 from coterie.storage.log import Log
 
@@ -60,11 +61,13 @@ class Partition:
         failure: why it failed.
         retry_ms: when an opening that failed for a passing reason may be tried again.
         watchers: in the order of their arrival.
+        first_sequences: of producers of transactions; None before the first one.
     """
 
     __slots__ = (
         "closed_epoch",
         "failure",
+        "first_sequences",
         "index",
         "may_have_records",
         "opened_log",
@@ -90,6 +93,7 @@ class Partition:
         self.failure: Exception | None = None
         self.retry_ms = 0
         self.watchers: dict[Watcher, None] = {}
+        self.first_sequences: FirstSequences | None = None
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"

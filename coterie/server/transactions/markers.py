@@ -194,6 +194,8 @@ class MarkerWriter:
                 leader_epoch=log.leader_epoch,
             )
             found.append_marker(batch, now_ms)
+            if found.first_sequences is not None:
+                found.first_sequences.forget(producer_id)
         except OutOfHandles:
             answered(ErrorCode.KAFKA_STORAGE_ERROR)
             return

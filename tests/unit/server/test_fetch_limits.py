@@ -142,6 +142,11 @@ def test_unknown_isolation_level(client: Client, version: int, error: int, isola
     assert [each.aborted_transactions for each in answer.responses[0].partitions] == [[], []]
 
 
+def test_unknown_isolation_level_of_later_clients(client: Client) -> None:
+    answer = sent(client, fetch_request((0, 0), isolation_level=2), 13)
+    assert (answer.error_code, answer.responses) == (-1, [])
+
+
 def test_fetch_of_no_topics_is_answered_at_once(client: Client) -> None:
     request = fetch_request(max_wait_ms=400)
     request.topics = list[FetchRequestTopic]()

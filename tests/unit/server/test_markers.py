@@ -15,7 +15,7 @@ from tests.unit.server.transactions import (
     write_markers,
 )
 
-NONE, UNKNOWN, EPOCH, COORDINATOR = 0, 3, 47, 52
+FAULT, NONE, UNKNOWN, EPOCH, COORDINATOR = -1, 0, 3, 47, 52
 RETRY_MS = int(RETRY_S * 1000)
 
 
@@ -70,6 +70,18 @@ class TestRequest:
         assert write_marker(client, 7, 3, coordinator_epoch=5) == NONE
         assert write_marker(client, 7, 4, coordinator_epoch=4) == COORDINATOR
         assert write_marker(client, 7, 2, coordinator_epoch=4) == EPOCH
+
+    def test_impossible_producers(self, client: Client) -> None:
+        assert write_marker(client, -1, 0) == FAULT
+        assert write_marker(client, 7, -2) == EPOCH
+        assert write_marker(client, 7, 0, coordinator_epoch=-2) == COORDINATOR
+        assert write_marker(client, -1, 0, topic="__consumer_offsets") == FAULT
+        # An epoch that no batch can have spoils the request.
+        assert write_markers(client, marker(7, -1, 0, 9), marker(8, 0, 1)) == {
+            7: {"t": {0: FAULT, 9: FAULT}},
+            8: {"t": {1: FAULT}},
+        }
+        assert open_log(client.broker, "t").log_end_offset == 0
 
     def test_each_partition_has_a_result(self, client: Client) -> None:
         found = write_markers(

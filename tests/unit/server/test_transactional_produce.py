@@ -53,6 +53,21 @@ def answer_of(client: Client, version: int, **fields: Any) -> Any:
     return client.call(request, version).responses[0].partition_responses[0]
 
 
+def test_first_batch_of_a_transaction_comes_first(client: Client) -> None:
+    """[data-plane/first-sequence]"""
+    decide(client, ("t", 0))
+
+    def sent(sequence: int, epoch: int = 0, value: bytes = b"a") -> int:
+        return int(answer_of(client, 11, values=(value,), producer=(7, epoch, sequence)).error_code)
+
+    assert [sent(5, value=b"a" * 2_000_000), sent(6), sent(5), sent(6)] == [10, 45, 0, 0]
+    # The next transaction goes on, and so does a higher epoch.
+    assert write_marker(client, 7, 0) == 0
+    assert [sent(8), sent(7)] == [45, 0]
+    assert write_marker(client, 7, 0) == 0
+    assert [sent(9), sent(0, epoch=1)] == [45, 0]
+
+
 class TestVerification:
     """Versions before 12 need a partition that was added before."""
 

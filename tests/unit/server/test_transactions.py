@@ -162,6 +162,23 @@ def test_one_bad_partition_keeps_the_others_out(client: Client) -> None:
     assert described(client)[1] == "Empty"
 
 
+def test_brokers_may_add_and_verify_internal_topics(client: Client) -> None:
+    """[transactions/add-partitions]"""
+    init(client)
+    topics = [AddPartitionsToTxnRequestTopic(name="__consumer_offsets", partitions=[0])]
+
+    def answered(*, verify: bool) -> int:
+        asked = AddPartitionsToTxnRequestTransaction(
+            transactional_id=TID, producer_id=0, producer_epoch=0, verify_only=verify, topics=topics
+        )
+        answer = client.call(AddPartitionsToTxnRequest(transactions=[asked]), 5)
+        (topic,) = answer.results_by_transaction[0].topic_results
+        return int(topic.results_by_partition[0].partition_error_code)
+
+    assert answered(verify=True) == ErrorCode.TRANSACTION_ABORTABLE
+    assert [answered(verify=False), answered(verify=True)] == [0, 0]
+
+
 @pytest.mark.parametrize(("version", "error"), [(0, 47), (1, 47), (2, 90), (3, 90)])
 def test_old_epoch_has_the_error_of_each_version(client: Client, version: int, error: int) -> None:
     """[transactions/fencing-errors]"""

@@ -39,6 +39,21 @@ def test_addition_of_nothing_begins_a_transaction() -> None:
     assert coordinated.state == "Ongoing"
 
 
+def test_level_that_the_log_cannot_have() -> None:
+    """[transactions/levels]"""
+    coordinated = Coordinated(level=0)
+    coordinated.init()
+    unsupported = ErrorCode.UNSUPPORTED_VERSION
+    assert coordinated.use(1000, 0, FOO, level=2) == unsupported
+    assert coordinated.end(1000, 0, version=5, commit=False) == (unsupported, -1, -1)
+    assert coordinated.use(1000, 0, FOO) == 0
+    assert coordinated.use(1000, 0, FOO, level=2) == 0
+    assert coordinated.end(1000, 0, version=5) == (unsupported, -1, -1)
+    ended = coordinated.end(1000, 0, version=4)
+    assert ended is not None
+    assert ended[0] == 0
+
+
 @pytest.mark.parametrize("add", [True, False])
 def test_refusals(add: bool) -> None:
     coordinated = Coordinated()

@@ -54,6 +54,7 @@ class Tool(NamedTuple):
         changes: patterns and what replaces them, for parts of lines that differ in every run.
         sorted: whether the order of the lines is left open.
         stdin: what the tool reads.
+        shows: a pattern of what Kafka's run prints, where the lines would be equal without it, too.
         refused: a pattern of what our broker's refusal says; the lines are not compared then.
         until: a pattern of what a tool prints, both times, before it is ended: it goes on for ever.
     """
@@ -63,6 +64,7 @@ class Tool(NamedTuple):
     changes: tuple[tuple[str, str], ...] = ()
     sorted: bool = False
     stdin: str = ""
+    shows: str = ""
     refused: str = ""
     until: str = ""
 
@@ -156,7 +158,7 @@ _RECORDS = [
         "kafka-console-consumer --topic copied --from-beginning --max-messages 30"
         " --isolation-level read_committed"
     ),
-    Tool("kafka-get-offsets --topic orders:0 --time earliest"),
+    Tool("kafka-get-offsets --topic-partitions orders:0 --time earliest", shows="orders:0:0"),
     Tool("kafka-get-offsets --topic-partitions verified:0 --time latest"),
     Tool("kafka-get-offsets --topic verified --time max-timestamp"),
     Tool("kafka-get-offsets --topic verified --time 0"),
@@ -167,9 +169,9 @@ _RECORDS = [
     Tool(
         "client-compatibility-test --topic compatible --offsets-for-times-supported true"
         " --cluster-id-supported true --expect-record-too-large-exception false"
-        " --num-cluster-nodes 1 --create-topics-supported true --describe-acls-supported false"
+        " --num-cluster-nodes 1 --create-topics-supported true --describe-acls-supported true"
         " --describe-configs-supported true --idempotent-producer-supported true",
-        differs=_TRACE,
+        shows="SUCCESS",
     ),
     Tool(
         "kafka-replica-verification --broker-list {broker} --topics-include words"
@@ -231,16 +233,18 @@ _TRANSACTIONS = [
     Tool("kafka-transactions describe-producers --topic open --partition 0"),
     Tool("kafka-get-offsets --topic open --time latest"),
     Tool(
-        "kafka-console-consumer --topic __transaction_state --from-beginning --timeout-ms 3000"
+        "kafka-console-consumer --topic __transaction_state --from-beginning --timeout-ms 15000"
         f" --formatter {_GROUP_TOOLS}.TransactionLogMessageFormatter",
         differs="perf|copier|Processed a total|TimeoutException|" + _TRACE,
         sorted=True,
+        shows='"transactionalId":"open"',
     ),
     Tool(
-        "kafka-console-consumer --topic __consumer_offsets --from-beginning --timeout-ms 3000"
+        "kafka-console-consumer --topic __consumer_offsets --from-beginning --timeout-ms 15000"
         f" --formatter {_GROUP_TOOLS}.OffsetsMessageFormatter",
         differs="perf|copier|verifiers|Processed a total|TimeoutException|" + _TRACE,
         sorted=True,
+        shows='"group":"readers"',
     ),
 ]
 _FEATURES = [

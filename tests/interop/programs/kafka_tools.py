@@ -63,6 +63,8 @@ def _differences(around: Surroundings, kafka: KafkaNode, call: Tool) -> list[str
                 around.until(partial(_prints, child, call.until), _LIMIT_S, call.until)
             child.signal(signal.SIGTERM)
     printed = [kafka.printed(child) for child in running]
+    if not re.search(call.shows, printed[0]):
+        return [call.call, f"  Kafka does not say {call.shows}:", *_indented(printed[0])]
     if call.refused:
         if re.search(call.refused, printed[1]):
             return []

@@ -7,7 +7,6 @@ compared with what that tool says.
 
 import json
 import os
-import re
 import subprocess
 import sys
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
 from tests.interop.open_transactions import UNVERIFIED, leave_open
 from tests.interop.programs._tool_calls import CLASSES
+from tests.interop.programs._tool_rows import Keys, rows_of_ours, rows_of_tool
 
 CONFIG = UNVERIFIED
 _LIMIT_S = 60.0
@@ -43,7 +43,7 @@ class Command(NamedTuple):
 
     line: str
     tool: str = ""
-    keys: tuple[str | None, ...] = ()
+    keys: Keys = ()
     fails: bool = False
 
 
@@ -58,6 +58,7 @@ COMMANDS = (
     Command("topics create wrong --config retention.ms=soon", fails=True),
     Command("topics list --exclude-internal"),
     Command("topics describe orders bills"),
+    Command("topics describe orders", "kafka-topics --describe --topic orders"),
     Command("topics describe nope", fails=True),
     Command("topics assign orders bills --members a,b --assignor range"),
     Command("topics delete bills"),
@@ -74,22 +75,33 @@ COMMANDS = (
     Command("configs alter topics orders --set no.such=1", fails=True),
     Command("configs alter topics orders --append cleanup.policy=compact --dry-run"),
     Command("configs alter topics orders --append cleanup.policy=compact"),
-    Command("configs describe topics orders"),
+    Command(
+        "configs describe topics orders",
+        "kafka-configs --describe --entity-type topics --entity-name orders",
+    ),
     Command("configs alter topics orders --subtract cleanup.policy=delete"),
     Command("configs describe topics orders --key cleanup.policy"),
     Command("configs alter brokers --default --set log.retention.ms=600000000"),
     Command("configs alter brokers 1 --set log.cleaner.threads=2"),
     Command("configs alter brokers 1 --set node.id=7", fails=True),
     Command("configs alter brokers 7 --set log.cleaner.threads=2", fails=True),
-    Command("configs describe brokers --default"),
+    Command(
+        "configs describe brokers --default",
+        "kafka-configs --describe --entity-type brokers --entity-default",
+    ),
     Command("configs describe brokers 1 --key log.cleaner.threads"),
     Command("configs alter brokers --default --delete log.retention.ms"),
     Command("configs alter groups g --set consumer.session.timeout.ms=50000"),
-    Command("configs describe groups g"),
+    Command(
+        "configs describe groups g", "kafka-configs --describe --entity-type groups --entity-name g"
+    ),
     Command("configs list groups"),
     Command("configs alter groups g --set consumer.session.timeout.ms=1", fails=True),
     Command("configs alter client-metrics m --set interval.ms=5000"),
-    Command("configs describe client-metrics m"),
+    Command(
+        "configs describe client-metrics m",
+        "kafka-configs --describe --entity-type client-metrics --entity-name m",
+    ),
     Command("configs list client-metrics"),
     Command("configs alter client-metrics m --set interval.ms=5", fails=True),
     Command("configs alter broker-loggers 1 --set kafka.server.KafkaApis=DEBUG"),
@@ -105,9 +117,23 @@ COMMANDS = (
     Command("quotas set nonsense=1 --user alice", fails=True),
     Command("quotas list"),
     Command("quotas list --user alice"),
-    Command("quotas list --user alice --strict"),
-    Command("quotas list --client-id app"),
-    Command("quotas list --ip 10.0.0.1"),
+    Command(
+        "quotas list --user alice --client-id-defaults",
+        "kafka-configs --describe --entity-type users --entity-name alice"
+        " --entity-type clients --entity-default",
+    ),
+    Command(
+        "quotas list --user alice --strict",
+        "kafka-configs --describe --entity-type users --entity-name alice",
+    ),
+    Command(
+        "quotas list --client-id app",
+        "kafka-configs --describe --entity-type clients --entity-name app",
+    ),
+    Command(
+        "quotas list --ip 10.0.0.1",
+        "kafka-configs --describe --entity-type ips --entity-name 10.0.0.1",
+    ),
     Command("quotas remove producer_byte_rate --user alice"),
     Command("quotas remove producer_byte_rate --user bob"),
     Command("quotas list"),
@@ -257,42 +283,8 @@ def _compare_with_tool(kafka: KafkaNode, command: Command) -> list[str]:
     tool, *arguments = command.tool.split()
     printed = kafka.run(CLASSES[tool], "--bootstrap-server", kafka.bootstrap, *arguments)
     rows = json.loads(_call(command, kafka.bootstrap).stdout)
-    if tool == "kafka-log-dirs":
-        ours, theirs = _sizes_of_ours(rows), _sizes_of_tool(printed)
-    else:
-        ours = [_cells(row, command.keys) for row in rows]
-        theirs = [_kept(line, command.keys) for line in printed.splitlines()[1:]]
-    if sorted(ours) == sorted(theirs):
+    ours = sorted(rows_of_ours(tool, rows, command.keys))
+    theirs = sorted(rows_of_tool(tool, printed, command.keys))
+    if ours == theirs:
         return []
     return [f"{command.line} and {command.tool}", f"  Kafka {theirs}", f"  ours  {ours}"]
-
-
-def _cells(row: dict[str, Any], keys: tuple[str | None, ...]) -> list[str]:
-    return ["None" if row[key] is None else str(row[key]) for key in keys if key is not None]
-
-
-def _kept(line: str, keys: tuple[str | None, ...]) -> list[str]:
-    cells = [cell.strip() for cell in line.split("\t")]
-    return [cell for cell, key in zip(cells, keys, strict=False) if key is not None]
-
-
-def _sizes_of_ours(rows: list[dict[str, Any]]) -> list[Any]:
-    return [
-        [each["topic"], each["partition"], each["size_bytes"]]
-        for row in rows
-        for each in row["partitions"]
-    ]
-
-
-def _sizes_of_tool(printed: str) -> list[Any]:
-    (found,) = re.findall(r"^\{.*\}$", printed, re.MULTILINE)
-    return [
-        [
-            *each["partition"].rsplit("-", 1)[:1],
-            int(each["partition"].rsplit("-", 1)[1]),
-            each["size"],
-        ]
-        for broker in json.loads(found)["brokers"]
-        for directory in broker["logDirs"]
-        for each in directory["partitions"]
-    ]

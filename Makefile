@@ -57,7 +57,7 @@ fuzz: setup  ## minutes of mutated frames against the decoder and a live server;
 sim: setup  ## the coordinator under simulated clients, faults and time; planted bugs to be found
 	@$(BIN)/python -m tests.simulation --seconds $${SECONDS_TO_RUN:-120}
 
-crash: setup  ## crashes, damage and failing calls by the hundred thousand, 200 real kills, planted bugs
+crash: setup  ## crashes, damage and failing calls by the hundred thousand, 260 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}
 
 soak: setup  ## ten minutes of mixed load by real clients; memory, files and threads must stay level

@@ -22,6 +22,8 @@ from tests.crash.transaction_plants import find as find_in_transactions
 
 # The share of the time in which real processes are killed: on a busy machine starts take long.
 _KILLS_SHARE = 0.25
+# The share of the time for kills while real clients copy records exactly once.
+_PIPELINE_SHARE = 0.15
 # The share of the time for crashes while transactions run.
 _TRANSACTIONS_SHARE = 0.2
 # How many of the failures are printed.
@@ -40,6 +42,9 @@ _ALL_PLANTS = (
 @click.option("--scenarios", default=",".join(SCENARIOS), show_default=True, help="Scenarios.")
 @click.option("--plants/--no-plants", default=True, help="Search for the planted bugs, too.")
 @click.option("--kills", default=200, show_default=True, help="How often to kill real processes.")
+@click.option(
+    "--pipeline-kills", default=60, show_default=True, help="The same, with transactions."
+)
 @click.option("--transactions/--no-transactions", default=True, help="Crash transactions, too.")
 @click.option("--repeat", default="", metavar="WHERE", help="One crash, as a failure printed it.")
 @click.option(
@@ -53,6 +58,7 @@ def main(
     scenarios: str,
     plants: bool,
     kills: int,
+    pipeline_kills: int,
     transactions: bool,
     repeat: str,
     repeat_transactions: str,
@@ -66,6 +72,8 @@ def main(
         raise SystemExit(1 if wrong else 0)
     began = time.monotonic()
     failures = _kill(kills, processes, seconds * _KILLS_SHARE) if kills else 0
+    if pipeline_kills:
+        failures += _kill_pipeline(pipeline_kills, seconds * _PIPELINE_SHARE)
     failures += _try_headers() if plants else 0
     if transactions:
         failures += _crash_transactions(seconds * _TRANSACTIONS_SHARE, processes)
@@ -97,6 +105,16 @@ def _kill(kills: int, processes: int, at_most_s: float) -> int:
     from tests.crash.kills import kill_many  # It needs a server, unlike everything else here.
 
     done = kill_many(kills, processes, at_most_s=at_most_s)
+    for line in done.table():
+        click.echo(line)
+    return len(done.failures)
+
+
+def _kill_pipeline(kills: int, at_most_s: float) -> int:
+    """Kill broker and clients of a pipeline, print the figures, return the number of failures."""
+    from tests.crash.transaction_kills import kill_pipeline  # It needs clients, as above.
+
+    done = kill_pipeline(kills, at_most_s)
     for line in done.table():
         click.echo(line)
     return len(done.failures)

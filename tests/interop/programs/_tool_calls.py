@@ -335,7 +335,7 @@ _CONFIGS = [
     ),
     Tool(f"{_ALTER_GROUP} --add-config consumer.session.timeout.ms=50000"),
     Tool(f"{_DESCRIBE} --entity-type groups --entity-name g"),
-    Tool(f"{_DESCRIBE} --entity-type groups"),
+    Tool(f"{_DESCRIBE} --entity-type groups", sorted=True),
     Tool(f"{_ALTER_GROUP} --delete-config consumer.session.timeout.ms"),
     Tool(f"{_ALTER} --entity-type client-metrics --entity-name m --add-config interval.ms=5000"),
     Tool(f"{_DESCRIBE} --entity-type client-metrics"),

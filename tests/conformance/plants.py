@@ -164,4 +164,25 @@ PLANTS: tuple[Plant, ...] = (
         "True",
         ("api_versions/bad_software_name/underscore",),
     ),
+    Plant(
+        "a fetch by id with an unknown isolation level has partitions",
+        "coterie.server.handlers.fetch_partitions:refused_isolation",
+        "request.topics if version < TOPIC_IDS_SINCE else []",
+        "request.topics",
+        ("fetch/unknown_isolation_with_topic_ids",),
+    ),
+    Plant(
+        "a marker may have an epoch that no batch has",
+        "coterie.server.handlers.write_txn_markers:handle",
+        "if any(asked.producer_epoch == _NO_EPOCH for asked in request.markers):",
+        "if False:",
+        ("transaction_markers/impossible_epoch",),
+    ),
+    Plant(
+        "brokers may not verify internal topics",
+        "coterie.server.handlers.add_partitions_to_txn:_Answer._refusal",
+        "if is_producer and name in INTERNAL_TOPICS:",
+        "if name in INTERNAL_TOPICS:",
+        ("add_partitions_batched/internal_topics",),
+    ),
 )

@@ -26,7 +26,8 @@ class Part(NamedTuple):
 
     Attributes:
         name: the name with the release.
-        artifacts: `group:artifact:version` of each, without what they depend on.
+        artifacts: `group:artifact:version` of each, without what they depend on; for another jar
+            than the main one, `:classifier` follows.
         excluded: `group:artifact` of dependencies that are not wanted.
     """
 
@@ -183,8 +184,11 @@ def _pom(part: Part) -> str:
     )
     dependencies = "\n".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{version}</version><exclusions>{excluded}</exclusions></dependency>"
-        for group, artifact, version in (each.split(":") for each in part.artifacts)
+        f"<version>{version}</version><classifier>{classifier}</classifier>"
+        f"<exclusions>{excluded}</exclusions></dependency>"
+        for group, artifact, version, classifier in (
+            f"{each}:".split(":")[:4] for each in part.artifacts
+        )
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>\n'

@@ -16,6 +16,9 @@ from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
 
+# Kafka moves a log to a directory TOPIC-PARTITION.ID-future, with an id of 32 digits.
+_LONGEST_NAME = 255 - len("-." + 32 * "0" + "-future")
+
 
 def handle(
     broker: Services, request: AlterReplicaLogDirsRequest, connection: Exchange
@@ -35,7 +38,9 @@ def _answer(
             topic = broker.topics.by_name.get(named.name)
             for index in named.partitions:
                 error = ErrorCode.NONE
-                if directory.path != own:
+                if len(named.name) + len(str(index)) > _LONGEST_NAME:
+                    error = ErrorCode.INVALID_TOPIC_EXCEPTION
+                elif directory.path != own:
                     error = ErrorCode.LOG_DIR_NOT_FOUND
                 elif topic is None or topic.partition(index) is None:
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -78,10 +78,10 @@ class TestDescribe:
 
 
 class TestAlter:
-    def moved(self, client: Client, path: str) -> list[int]:
+    def moved(self, client: Client, path: str, long_name: str = "nope") -> list[int]:
         topics = [
             AlterReplicaLogDirsRequestTopic(name="orders", partitions=[0, 9]),
-            AlterReplicaLogDirsRequestTopic(name="nope", partitions=[0]),
+            AlterReplicaLogDirsRequestTopic(name=long_name, partitions=[0]),
         ]
         directory = AlterReplicaLogDirsRequestDir(path=path, topics=topics)
         answer = client.call(AlterReplicaLogDirsRequest(dirs=[directory]), 2)
@@ -94,6 +94,16 @@ class TestAlter:
     @pytest.mark.parametrize("path", ["/elsewhere", "relative", ""])
     def test_there_is_no_other_directory(self, client: Client, path: str) -> None:
         assert self.moved(client, path) == [ErrorCode.LOG_DIR_NOT_FOUND] * 3
+
+    @pytest.mark.parametrize(
+        ("length", "error"),
+        [(213, ErrorCode.LOG_DIR_NOT_FOUND), (214, ErrorCode.INVALID_TOPIC_EXCEPTION)],
+    )
+    def test_the_name_of_the_new_directory_is_limited(
+        self, client: Client, length: int, error: ErrorCode
+    ) -> None:
+        # The name has 41 characters more than the topic and the number of the partition.
+        assert self.moved(client, "/elsewhere", "t" * length)[2] == error
 
 
 class TestConfigResources:

@@ -1,0 +1,205 @@
+package outside;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaBroker;
+import kafka.server.KafkaConfig;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.common.Feature;
+import org.apache.kafka.server.fault.FaultHandlerException;
+import org.opentest4j.TestAbortedException;
+
+/** The cluster of a test with @ClusterTest: one broker in a process of its own. */
+public final class OutsideCluster implements ClusterInstance {
+    private final ClusterConfig config;
+    private final OutsideBroker broker;
+    private KafkaBroker standIn;
+    private boolean started;
+    private boolean stopped;
+
+    public OutsideCluster(ClusterConfig config) {
+        if (config.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT) {
+            throw new TestAbortedException("needs " + config.brokerSecurityProtocol());
+        }
+        this.config = config;
+        Map<String, String> settings = new HashMap<>(config.serverProperties());
+        settings.putAll(config.perServerOverrideProperties().getOrDefault(0, Map.of()));
+        this.broker = new OutsideBroker(0, settings);
+        config.features().forEach((feature, level) -> {
+            if (feature == Feature.TRANSACTION_VERSION) {
+                broker.features.put(feature.featureName(), level);
+            }
+        });
+    }
+
+    @Override
+    public void start() {
+        broker.start();
+        started = true;
+    }
+
+    @Override
+    public void stop() {
+        broker.stop();
+        stopped = true;
+    }
+
+    @Override
+    public boolean started() {
+        return started;
+    }
+
+    @Override
+    public boolean stopped() {
+        return stopped;
+    }
+
+    @Override
+    public void startBroker(int id) {
+        broker.start();
+    }
+
+    @Override
+    public void shutdownBroker(int id) {
+        broker.stop();
+    }
+
+    @Override
+    public void waitForReadyBrokers() {
+        // It listens as soon as start() returns.
+    }
+
+    @Override
+    public Type type() {
+        return Type.KRAFT;
+    }
+
+    @Override
+    public ClusterConfig config() {
+        return config;
+    }
+
+    @Override
+    public Map<Integer, KafkaBroker> brokers() {
+        if (standIn == null) {
+            KafkaConfig properties = StandIn.config(broker);
+            standIn = StandIn.of(broker, properties);
+        }
+        return Map.of(broker.id, standIn);
+    }
+
+    @Override
+    public Map<Integer, ControllerServer> controllers() {
+        return Map.of();
+    }
+
+    @Override
+    public Set<Integer> controllerIds() {
+        return Set.of(broker.id);
+    }
+
+    @Override
+    public ListenerName clientListener() {
+        return new ListenerName("EXTERNAL");
+    }
+
+    @Override
+    public ListenerName controllerListenerName() {
+        return new ListenerName("CONTROLLER");
+    }
+
+    @Override
+    public String bootstrapServers() {
+        return broker.bootstrap();
+    }
+
+    @Override
+    public String bootstrapControllers() {
+        throw new UnsupportedOperationException("the test looks inside the broker: controllers");
+    }
+
+    @Override
+    public List<Integer> brokerBoundPorts() {
+        return List.of(broker.port);
+    }
+
+    @Override
+    public String clusterId() {
+        try (Admin admin = admin()) {
+            return admin.describeCluster().clusterId().get();
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    @Override
+    public Set<GroupProtocol> supportedGroupProtocols() {
+        return Set.of(GroupProtocol.CLASSIC);
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstFatalException() {
+        return Optional.empty();
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstNonFatalException() {
+        return Optional.empty();
+    }
+
+    @Override
+    public void createTopic(
+            String topic, int partitions, short replicas, Map<String, String> settings)
+            throws InterruptedException {
+        try (Admin admin = admin()) {
+            NewTopic wanted = new NewTopic(topic, partitions, (short) 1).configs(settings);
+            admin.createTopics(Set.of(wanted)).all().get();
+        } catch (ExecutionException error) {
+            // Kafka's own class does not look at the result, so a topic may exist.
+            if (!(error.getCause() instanceof TopicExistsException)) {
+                throw new IllegalStateException(error.getCause());
+            }
+        }
+        waitTopicCreation(topic, partitions);
+    }
+
+    @Override
+    public void waitTopicDeletion(String topic) throws InterruptedException {
+        waitUntil(() -> !brokers().get(broker.id).metadataCache().contains(topic));
+    }
+
+    @Override
+    public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
+        waitUntil(() -> brokers().get(broker.id).metadataCache().numPartitions(topic)
+            .equals(Optional.of(partitions)));
+    }
+
+    @Override
+    public void ensureConsistentMetadata() {
+        // There is one broker.
+    }
+
+    private static void waitUntil(java.util.function.BooleanSupplier done)
+            throws InterruptedException {
+        long end = System.nanoTime() + 60_000_000_000L;
+        while (!done.getAsBoolean()) {
+            if (System.nanoTime() > end) {
+                throw new IllegalStateException("not within 60 seconds");
+            }
+            Thread.sleep(50);
+        }
+    }
+}

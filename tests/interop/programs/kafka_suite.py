@@ -73,7 +73,7 @@ _SERVER = (
 )
 # Tests of the newer group protocols, which this broker does not announce.
 _LEFT_OUT = (
-    ".*(testAsync|AsyncConsumer|AsyncProtocol|GroupProtocolConsumer|Share|Streams"
+    ".*(testAsync|AsyncConsumer|AsyncProtocol|GroupProtocolConsumer|Re2J|Share|Streams"
     "|NewConsumerGroupProtocol).*"
 )
 _SEVERAL_BROKERS = "several brokers"

@@ -35,7 +35,8 @@ COMMIT = FlushMode(commit=True, interval_ms=None)
 class ManualEnvironment(Environment):
     """The environment of a broker on a manual loop, with the loop's clocks and numbered member ids.
 
-    Slices of long work end by real time, as in a real loop; work that waits is done by threads.
+    Slices of long work end by processor time, so that a busy machine does not cut short work into
+    slices; work that waits is done by threads.
     """
 
     def __init__(self, loop: "ManualLoop", log: "RecordingLog | None" = None) -> None:
@@ -44,7 +45,7 @@ class ManualEnvironment(Environment):
             (RecordingLog() if log is None else log).as_logger(),
             now_ms=loop.clock,
             monotonic_s=loop.time,
-            slice_clock_s=time.monotonic,
+            slice_clock_s=time.thread_time,
             random_bytes=os.urandom,
         )
         self._numbers = itertools.count()

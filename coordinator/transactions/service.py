@@ -249,7 +249,7 @@ class TransactionCoordinator:
 
     def next_deadline_ms(self) -> int | None:
         """Return when to call `advance` next; None while there is no id."""
-        # Who waits has an id, and most calls come from there.
+        # An EndTxn that waits has an id, so the search is needed only without one.
         if not self._waiting and not any(shard.transactions for shard in self.shards):
             return None
         deadline_ms = min(self._abort_ms, self._expiry_ms)

@@ -6,8 +6,9 @@ transaction ends in this way, whatever crashes. Then markers are written into al
 transaction, and the Complete state when they are durable. The id stays in Complete until the next
 transaction begins or a new producer takes it over, which makes it Empty again.
 
-A Complete or Empty id may go to PrepareAbort, too: at level 2 of the protocol a producer that has
-lost track aborts a transaction that may be empty, to get the next epoch [transactions/end-newer].
+A Complete or Empty id may go to PrepareAbort, too: at level 2 of the protocol a producer that
+does not know whether its transaction is open aborts it, to get the next epoch
+[transactions/end-newer].
 
 An id that was not used for long becomes Dead: its tombstone is written and the id is forgotten.
 Kafka has an eighth state, PrepareEpochFence, between the decision to abort the transaction of an

@@ -105,8 +105,8 @@ def _unknown_to_client(
 class SessionFetch(SteppedFetch):
     """A fetch that continues a session.
 
-    The request changes the session before anything is read. What the client was told is noted when
-    the response is sent, since a fetch that waits reads twice.
+    The request changes the session before anything is read. What the response contains is noted
+    when it is sent, since a fetch that waits reads twice.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class SessionFetch(SteppedFetch):
         return FetchResult(response, reading.size_bytes, reading.answer_now)
 
     def _complete(self, result: FetchResult) -> Generator[None, None, FetchResponse]:
-        """Note what the client is told."""
+        """Note what is sent to the client."""
         session = self._session
         if session.epoch != self._epoch:
             # Another request has continued the session while this one was waiting.

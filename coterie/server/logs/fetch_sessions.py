@@ -49,7 +49,7 @@ class SessionPartition:
     Attributes:
         topic, topic_id: as the client names the topic; `topic` is also set when its id is found.
         wanted: what the client wants to read of it.
-        high_watermark, log_start_offset: what the client was last told about it, or -1.
+        high_watermark, log_start_offset: the ones that were last sent to the client, or -1.
         key: its name in the session.
         place: the partitions are read in the order of their places.
     """
@@ -113,7 +113,7 @@ class SessionPartition:
         )
 
     def answered(self, found: FetchResponsePartition) -> None:
-        """Remember what the client is told. An error is reported again and again."""
+        """Remember what is sent to the client. An error is reported again and again."""
         self.high_watermark = -1 if found.error_code else found.high_watermark
         self.log_start_offset = found.log_start_offset
 

@@ -1,7 +1,7 @@
 """Adding partitions to a transaction while the last one of the producer is about to end.
 
-That takes less time than another request of the client, so the coordinator is asked again for a
-short while (KIP-890) [transactions/adding-again].
+The end takes less time than another request of the client, so the partitions are added again and
+again for a short while (KIP-890) [transactions/adding-again].
 """
 
 from collections.abc import Callable

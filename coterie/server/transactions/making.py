@@ -16,7 +16,7 @@ def make_transaction_runtime(broker: Services, host: Host) -> TransactionRuntime
         try:
             return topics.new_producer_id()
         except OSError:
-            # The client comes again.
+            # The request is refused with an error that the client retries.
             return NO_PRODUCER_ID
 
     coordinator = TransactionCoordinator(

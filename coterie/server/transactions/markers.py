@@ -1,11 +1,11 @@
 """Appending the markers that end transactions [transactions/marker-batches].
 
-The transaction coordinator asks for all markers of a transaction, and is told when the last one is
-durable; so does an administrator with WriteTxnMarkers. Markers of `__consumer_offsets` belong to
-the group coordinator, which decides with them about offsets.
+The transaction coordinator requests all markers of a transaction and continues when the last one is
+durable; an administrator requests single ones with WriteTxnMarkers. Markers of `__consumer_offsets`
+go to the group coordinator, which commits or drops the pending offsets.
 
 Invariant: a marker that could not be appended for a reason that may pass is tried again until the
-broker stops [transactions/marker-retries]. The next start asks for it anew.
+broker stops [transactions/marker-retries]. The next start requests it again.
 """
 
 from asyncio import TimerHandle
@@ -32,7 +32,7 @@ _AT_ONCE = 32
 # From this level on the epoch of a marker is above that of the records [transactions/levels].
 RAISES_EPOCH = 2
 
-# The answers that end the matter: the marker is durable, or the partition must not get it.
+# After these answers nothing is retried: the marker is durable, or the partition must not get it.
 _FINAL = (
     ErrorCode.NONE,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -134,7 +134,7 @@ class MarkerWriter:
             call()
 
     def stop(self) -> None:
-        """Try nothing again: the next start asks for these markers anew."""
+        """Stop the retries; the next start requests these markers again."""
         self._stopped = True
         self._again.clear()
         if self._timer is not None:

@@ -1,6 +1,7 @@
 """What every test shares: drawn examples, signals, a second try, and the option to rewrite."""
 
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 REAL_TIME = [
     Path(__file__).parent / name for name in ("crash", "fuzz", "lab/live", "live", "pipeline")
 ]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a worker send what it counts at once.
+
+    Before each test pytest-rerunfailures writes twice to a socket and then reads from it. With
+    Nagle's algorithm the second write waits for the acknowledgement of the first one, 40 ms.
+    """
+    counts = getattr(getattr(config, "failures_db", None), "sock", None)
+    if counts is not None and hasattr(config, "workerinput"):
+        counts.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -28,31 +28,38 @@ def open_directory(filesystem: MemoryFileSystem) -> DataDirectory:
 class Machine:
     """A data directory with three partitions; the segments can lose what was not synced."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, compacted: bool = False) -> None:
         self.filesystem = MemoryFileSystem()
+        self.config = LogConfig(flush=True, segment_bytes=400, compacted=compacted)
         self.directory = open_directory(self.filesystem)
         self.directory.create_partitions("t", range(len(NAMES)), b"\1" * 16)
         self.logs = self.open_logs()
 
     def open_logs(self) -> list[Log]:
-        config = LogConfig(flush=True, segment_bytes=400)
-        return [self.directory.open_log("t", number, config) for number in range(len(NAMES))]
+        numbers = range(len(NAMES))
+        return [self.directory.open_log("t", number, self.config) for number in numbers]
 
     @property
     def write_ahead(self) -> WriteAheadLog:
         assert self.directory.write_ahead is not None
         return self.directory.write_ahead
 
-    def append(self, *numbers: int) -> None:
+    def append(self, *numbers: int, key: bytes = b"key", now_ms: int = 0) -> None:
         """Append a batch to logs, which are then durable."""
         logs = [self.logs[number] for number in numbers]
         for log in logs:
-            log.append(encode_batch([(b"key", b"value")], log.log_end_offset, 0))
+            log.append(encode_batch([(key, b"value")], log.log_end_offset, now_ms))
         frame = self.write_ahead.begin(logs)
         assert frame is not None
         assert set(frame.logs) == set(logs)
         frame.run()
         self.write_ahead.end(frame, None)
+
+    def append_alone(self, number: int, *, key: bytes, now_ms: int) -> None:
+        """Append a batch to one log, which is then synced by itself."""
+        log = self.logs[number]
+        log.append(encode_batch([(key, b"value")], log.log_end_offset, now_ms))
+        log.sync()
 
     def bytes_of(self, number: int, base_offset: int = 0) -> bytes:
         file = self.filesystem.open(self.path(number, base_offset))

@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coterie.pipeline.findings import assignments, bursts, commits, retention, stalls
+from coterie.pipeline.findings import assignments, bursts, commits, departed, retention, stalls
 from coterie.pipeline.findings.finding import Finding, Rule
 from coterie.pipeline.findings.group import Group, GroupRows
 
 _FIND: tuple[Callable[[Group], Iterable[Finding]], ...] = (
     bursts.rebalance_bursts,
     bursts.flapping_members,
+    departed.expired_members,
+    departed.max_poll_exceeded,
+    departed.static_restarts,
     stalls.stalled_partitions,
     commits.rewinds,
     commits.zombie_commits,
@@ -23,11 +26,14 @@ _FIND: tuple[Callable[[Group], Iterable[Finding]], ...] = (
 GROUP_RULES: tuple[Rule, ...] = (
     bursts.STORM,
     stalls.STALLED,
+    departed.EXPIRED,
+    departed.MAX_POLL,
     bursts.FLAPPING,
     stalls.PASSED,
     commits.REWIND,
     commits.ZOMBIE,
     retention.EXPIRY,
+    departed.STATIC,
     bursts.DEPLOYMENT,
     stalls.EMPTY,
     commits.RESET,
@@ -35,10 +41,15 @@ GROUP_RULES: tuple[Rule, ...] = (
     assignments.UNBALANCED,
 )
 
+# The rules that say which member did what.
+MEMBER_RULES = (departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING, departed.STATIC)
+
 # By rule the rules whose findings have the same cause at the same time; the finding that explains
 # more is kept [pipeline/one-finding-a-cause].
 _EXPLAINS = {
     bursts.STORM.name: (bursts.FLAPPING.name,),
+    departed.EXPIRED.name: (stalls.PASSED.name,),
+    departed.MAX_POLL.name: (stalls.PASSED.name,),
     retention.EXPIRY.name: (stalls.EMPTY.name,),
 }
 

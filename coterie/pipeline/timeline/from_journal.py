@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.from_facts import exit_evidence, generation_of, process_of
+from coterie.pipeline.timeline.from_facts import (
+    exit_evidence,
+    generation_of,
+    process_of,
+    silence_of,
+)
 from coterie.pipeline.timeline.holdings import (
     Holdings,
     fewest_moves,
@@ -109,7 +114,7 @@ class JournalTimeline:
 
     def _member_removed(self, fact: journal.MemberRemoved) -> None:
         key = self._key(fact.member_id, fact.group_instance_id)
-        self._sessions.left(key, fact.at_ms, fact.cause, exit_evidence(fact))
+        self._sessions.left(key, fact.at_ms, fact.cause, exit_evidence(fact), silence_of(fact))
         self._holdings.lose_all(key, fact.at_ms)
         (self._left if self._open is None else self._open.left).append(key)
 

@@ -1,6 +1,7 @@
 """What happened to a group as the rules read it: its rebalances and its members' sessions.
 
-Nothing here needs Arrow, so rules that read only this can be applied to a journal that was just read.
+Nothing here needs Arrow, so rules that read only this can be applied to a journal that was just
+read.
 """
 
 from bisect import bisect_right

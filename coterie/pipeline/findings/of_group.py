@@ -1,6 +1,6 @@
 """The rules, applied to one group."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from coterie.pipeline.findings import assignments, bursts, commits, departed, retention, stalls
 from coterie.pipeline.findings.finding import Finding, Rule
 from coterie.pipeline.findings.group import Group, GroupRows
+from coterie.pipeline.findings.precedence import without_explained
 
 _FIND: tuple[Callable[[Group], Iterable[Finding]], ...] = (
     bursts.rebalance_bursts,
@@ -44,15 +45,6 @@ GROUP_RULES: tuple[Rule, ...] = (
 # The rules that say which member did what.
 MEMBER_RULES = (departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING, departed.STATIC)
 
-# By rule the rules whose findings have the same cause at the same time; the finding that explains
-# more is kept [pipeline/one-finding-a-cause].
-_EXPLAINS = {
-    bursts.STORM.name: (bursts.FLAPPING.name,),
-    departed.EXPIRED.name: (stalls.PASSED.name,),
-    departed.MAX_POLL.name: (stalls.PASSED.name,),
-    retention.EXPIRY.name: (stalls.EMPTY.name,),
-}
-
 
 def group_findings(rows: GroupRows, now_ms: int, retention_ms: int) -> list[Finding]:
     """Return the findings of one group.
@@ -64,7 +56,7 @@ def group_findings(rows: GroupRows, now_ms: int, retention_ms: int) -> list[Find
     """
     group = Group(rows, now_ms, retention_ms)
     found = [finding for find in _FIND for finding in find(group)]
-    return [each for each in found if not _is_explained(each, found)]
+    return without_explained(found)
 
 
 def findings_by_group(
@@ -92,13 +84,3 @@ def _by_group(table: pa.Table) -> dict[str, pa.Table]:
         found[count["values"]] = rows.slice(first, count["counts"])
         first += count["counts"]
     return found
-
-
-def _is_explained(finding: Finding, others: Sequence[Finding]) -> bool:
-    """Return whether another finding has the same cause and says more."""
-    return any(
-        finding.rule in _EXPLAINS.get(other.rule, ())
-        and other.from_ms <= finding.to_ms
-        and finding.from_ms <= other.to_ms
-        for other in others
-    )

@@ -145,6 +145,7 @@ _MEMBER_SESSIONS = pa.schema(
         ("entry_kind", pa.string()),
         ("exit_kind", pa.string()),
         ("exit_evidence", pa.string()),
+        ("silent_ms", pa.int64()),
         ("session_timeout_ms", pa.int32()),
         ("rebalance_timeout_ms", pa.int32()),
         ("rebalances_caused", pa.int32()),

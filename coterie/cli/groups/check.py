@@ -16,6 +16,7 @@ from coterie.client.groups import list_groups
 from coterie.client.health.checks import CHECKS, NEED_JOURNAL, NEED_TWO_LOOKS, Found, findings
 from coterie.client.health.finding import Severity
 from coterie.client.health.observation import Look, look_at, observe
+from coterie.pipeline.findings.of_journal import journal_findings
 
 # The types of groups whose members own partitions and commit offsets.
 _CHECKED_TYPES = ("classic", "consumer")
@@ -130,7 +131,9 @@ def _check(
     with_journal = True
     # A group that was deleted between the looks has nothing to check.
     for group_id in last.groups:
-        seen = observe(cluster, group_id, before[0] if before else None, last, period_ms)
+        seen = observe(
+            cluster, group_id, before[0] if before else None, last, period_ms, journal_findings
+        )
         with_journal = with_journal and seen.facts is not None
         found += findings(seen, ignored)
     return _Checked(found, with_journal)

@@ -57,6 +57,9 @@ def unbalanced_assignment(group: Group) -> Iterator[Finding]:
     """Find members with equal subscriptions and very different numbers of partitions."""
     # Between the halves of a cooperative rebalance some partitions are not assigned.
     settled = {event.to_generation for event in group.events}
+    if len(group.events) > 1 and group.events[-1].partitions < group.events[-2].partitions:
+        # The records end between the halves.
+        settled.discard(group.events[-1].to_generation)
     table = group.rows.group_generations
     rows = rows_of(
         table.filter(pc.equal(table.column("state"), "Stable")),

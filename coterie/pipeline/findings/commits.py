@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coterie.pipeline.findings.changes import MINUTE_MS
 from coterie.pipeline.findings.finding import (
     INFO,
     WARNING,
@@ -15,7 +16,7 @@ from coterie.pipeline.findings.finding import (
     most_frequent,
     places_text,
 )
-from coterie.pipeline.findings.group import MINUTE_MS, Group, Row, rows_of
+from coterie.pipeline.findings.group import Group, Row, rows_of
 from coterie.pipeline.schemas import TIMESTAMP
 from coterie.pipeline.transforms.unowned import UNOWNED, unowned
 

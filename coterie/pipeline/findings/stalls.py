@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coterie.pipeline.findings.changes import MINUTE_MS
 from coterie.pipeline.findings.finding import (
     CRITICAL,
     INFO,
@@ -21,7 +22,7 @@ from coterie.pipeline.findings.finding import (
     counted,
     places_text,
 )
-from coterie.pipeline.findings.group import MINUTE_MS, Group, Row, rows_of
+from coterie.pipeline.findings.group import Group, Row, rows_of
 from coterie.pipeline.report.words import duration
 from coterie.pipeline.schemas import TIMESTAMP
 

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.exchange import Exchange, Outbox, exchange
-from coterie.pipeline.findings.across import ACROSS, all_findings, end_of_records, finding_rows
+from coterie.pipeline.findings.across import (
+    ACROSS,
+    ACROSS_SESSIONS,
+    all_findings,
+    end_of_records,
+    finding_rows,
+)
 from coterie.pipeline.findings.finding import Finding
 from coterie.pipeline.findings.of_group import findings_by_group
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
@@ -65,6 +71,7 @@ _READ = {
     "sums": segment_sums.SUMS,
     "damaged": health.DAMAGED,
     "loads": _LOADS,
+    "active": commit_runs.ACTIVE,
 }
 _WORKED_OUT = {
     "minutes": commit_runs.MINUTES,
@@ -99,23 +106,25 @@ def build_gold(
         gold = _Gold(read, worked_out, sought, ends, dict(job.labels), now_ms, retention_ms)
         directories = {table: output.directories[table] for table in BUILT}
 
-        def write(bucket: int) -> tuple[list[str], list[Finding], pa.Table]:
+        def write(bucket: int) -> tuple[list[str], _Written]:
             files = PartFiles(directories)
-            found, rebalances = gold.write(bucket, files)
-            return files.close(), found, rebalances
+            rows = gold.write(bucket, files)
+            return files.close(), rows
 
         written = job.engine.run(buckets, write)
         loads = read.rows("loads").column("at_ts").cast(pa.timestamp("ms", "UTC"))
         findings = all_findings(
-            (each for _, found, _ in written for each in found),
-            pa.concat_tables(rebalances for _, _, rebalances in written),
+            (each for _, rows in written for each in rows.findings),
+            pa.concat_tables(rows.rebalances for _, rows in written),
             sorted(loads.cast(pa.int64()).to_pylist()),
             now_ms,
+            pa.concat_tables(rows.sessions for _, rows in written),
+            pc.unique(read.rows("active").column("at_ms")).to_pylist(),
         )
         files = PartFiles(directories)
         schema = TABLES["anomalies"].schema
         files.write("anomalies", pa.Table.from_pylist(finding_rows(findings), schema))
-        output.finish([*(paths for paths, _, _ in written), files.close()])
+        output.finish([*(paths for paths, _ in written), files.close()])
 
 
 def _read(job: Job, buckets: int) -> Exchange:
@@ -133,6 +142,7 @@ def _read(job: Job, buckets: int) -> Exchange:
 def _read_commits(task: list[Share], outbox: Outbox, _: Labels) -> None:
     for rows in read_share(task, _COMMIT_COLUMNS, _BATCH_ROWS, commit_runs.NAMES):
         outbox.add("runs", commit_runs.commit_runs(rows))
+        outbox.put("active", commit_runs.active_seconds(rows), 0)
 
 
 def _read_records(task: list[Share], outbox: Outbox, _: Labels) -> None:
@@ -229,6 +239,14 @@ def _seek(job: Job, worked_out: Exchange) -> Exchange:
     return exchange(job.engine, job.scratch, _SOUGHT, worked_out.buckets, len(tasks), work)[0]
 
 
+class _Written(NamedTuple):
+    """What findings across groups need of a bucket: its findings, rebalances and sessions."""
+
+    findings: list[Finding]
+    rebalances: pa.Table
+    sessions: pa.Table
+
+
 class _Gold(NamedTuple):
     """The rows from which a bucket's tables are made; it is sent to the workers.
 
@@ -248,12 +266,8 @@ class _Gold(NamedTuple):
     now_ms: int
     retention_ms: int
 
-    def write(self, bucket: int, files: PartFiles) -> tuple[list[Finding], pa.Table]:
-        """Write the tables of the groups and segments in a bucket.
-
-        Returns:
-            The findings, and what findings across groups need of the rebalances.
-        """
+    def write(self, bucket: int, files: PartFiles) -> _Written:
+        """Write the tables of the groups and segments in a bucket."""
         found = {kind: self.worked_out.rows(kind, bucket) for kind in _WORKED_OUT}
         minutes = with_overlaps(found["minutes"], self.sought.rows("overlapping", bucket))
         newest = self.sought.rows("newest", bucket)
@@ -274,7 +288,8 @@ class _Gold(NamedTuple):
             *unreadable_histories(found["unreadable"].to_pylist(), self.now_ms),
             *findings_by_group(tables, self.now_ms, self.retention_ms),
         ]
-        return findings, found["rebalances"].select(ACROSS)
+        sessions = found["member_sessions"].select(ACROSS_SESSIONS)
+        return _Written(findings, found["rebalances"].select(ACROSS), sessions)
 
     def _input_of(self, group_id: str) -> str:
         """Return the input of a group; groups of every input but the first have its label."""

@@ -53,14 +53,32 @@ class Departure(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """How a member left, and how that is known."""
+    """How a member left, and how that is known.
+
+    Attributes:
+        kind: leave, session expiry, or that it is open.
+        evidence: a sentence.
+        silent_ms: how long it did not commit, if that is unusual for it; None otherwise.
+    """
 
     kind: str
     evidence: str
+    silent_ms: int | None = None
 
 
 def judged(departure: Departure) -> Exit:
     """Return whether a member left or expired, or that this is open."""
+    return _judged(departure)._replace(silent_ms=_unusual_silence_ms(departure))
+
+
+def _unusual_silence_ms(departure: Departure) -> int | None:
+    if departure.committed_ms is None or departure.usual_gap_ms is None:
+        return None
+    silent_ms = departure.at_ms - departure.committed_ms
+    return silent_ms if silent_ms > _USUAL_COMMITS * departure.usual_gap_ms else None
+
+
+def _judged(departure: Departure) -> Exit:
     session_ms, committed_ms = departure.session_timeout_ms, departure.committed_ms
     if session_ms is None:
         return Exit(OPEN, "its session timeout is not known")

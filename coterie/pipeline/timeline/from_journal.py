@@ -10,10 +10,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.from_facts import exit_evidence, generation_of, process_of
+from coterie.pipeline.timeline.from_facts import (
+    exit_evidence,
+    generation_of,
+    process_of,
+    silence_of,
+)
 from coterie.pipeline.timeline.holdings import (
+    SECOND_HALF_WITHIN_MS,
     Holdings,
     fewest_moves,
+    is_handover_open,
     moved_partitions,
     partition_moves,
 )
@@ -109,7 +116,7 @@ class JournalTimeline:
 
     def _member_removed(self, fact: journal.MemberRemoved) -> None:
         key = self._key(fact.member_id, fact.group_instance_id)
-        self._sessions.left(key, fact.at_ms, fact.cause, exit_evidence(fact))
+        self._sessions.left(key, fact.at_ms, fact.cause, exit_evidence(fact), silence_of(fact))
         self._holdings.lose_all(key, fact.at_ms)
         (self._left if self._open is None else self._open.left).append(key)
 
@@ -130,8 +137,13 @@ class JournalTimeline:
 
     def _rebalance_began(self, fact: journal.RebalanceBegan) -> None:
         gave_up = fact.cause == _REJOIN and fact.subscription_change == _GAVE_UP
-        if self._open is None and gave_up and self._closed is not None:
-            # The second half of a cooperative rebalance: the rebalance continues.
+        if (
+            self._open is None
+            and self._closed is not None
+            and (gave_up or self._is_handing_over(fact))
+        ):
+            # The second half of a cooperative rebalance, or what came before it: the rebalance
+            # continues.
             self._open = self._closed
             self._rebalances.pop()
         elif self._open is None:
@@ -184,6 +196,14 @@ class JournalTimeline:
         self._current = self._open = self._closed = None
 
     # -- parts -------------------------------------------------------------------------------------
+
+    def _is_handing_over(self, fact: journal.RebalanceBegan) -> bool:
+        """Return whether the last rebalance has left partitions of members without an owner."""
+        closed, current = self._closed, self._current
+        if closed is None or current is None:
+            return False
+        soon = fact.at_ms - current.completed_ms <= SECOND_HALF_WITHIN_MS
+        return soon and is_handover_open(closed.before, current)
 
     def _resume(self, after: GroupHistory) -> None:
         last = after.rebalances[-1]

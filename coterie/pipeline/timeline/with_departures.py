@@ -78,7 +78,9 @@ def with_departures(history: GroupHistory, commits: Iterable[Commit]) -> GroupHi
     for session in history.sessions:
         exit_ = exits.get((group_id, session.member_key, (session.last_seen_ms or 0) * 1000))
         if session.exit_kind == OPEN and exit_ is not None:
-            session = session._replace(exit_kind=exit_.kind, exit_evidence=exit_.evidence)
+            session = session._replace(
+                exit_kind=exit_.kind, exit_evidence=exit_.evidence, silent_ms=exit_.silent_ms
+            )
         found.sessions.append(session)
     return found
 

@@ -145,7 +145,9 @@ def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
     for client in setup.instances:
         yield from setup.join(client)
     delay_ms = _initial_delay_ms(len(clients), rebalance_ms)
-    setup.note((yield Step(duration_ms=delay_ms, responses=len(clients))))
+    # Without an initial delay the first member has its response already.
+    missing = len(clients) - len(setup.joined)
+    setup.note((yield Step(duration_ms=delay_ms, responses=missing)))
     if len(setup.joined) != len(clients):
         raise TranscriptError(f"only {format_list(list(setup.joined))} have joined {group}")
     for _ in range(generations - 1):

@@ -163,7 +163,7 @@ _READERS = group_records.READERS | {
 
 def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, list[int | None]]:
     """Work out the histories and the minutes of each group, and return the newest times too."""
-    names = group_records.topic_names(job.engine, job.store)
+    names = group_records.topic_names(job.engine, job.store, job.topic_names)
 
     def work(bucket: int, outbox: Outbox) -> list[int | None]:
         minutes = commit_minutes(read.rows("runs", bucket))

@@ -17,7 +17,6 @@ from coterie.cli.dump.log_files import (
     PartitionFiles,
     find_partitions,
     partition_option,
-    topic_names,
 )
 from coterie.cli.dump.log_rows import batch_row, damage_row, record_rows
 from coterie.cli.dump.log_text import batch_line, damage_line, record_lines
@@ -33,6 +32,7 @@ from coterie.cli.output import (
     note,
     styled,
 )
+from coterie.pipeline.segments import topic_names
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coterie.cli.dump.log_files import topic_names
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
@@ -138,6 +137,7 @@ def _recorded(path: str, group_id: str) -> "Recorded":
         )
     with lab_errors(), pipeline_errors():
         from coterie.lab.recorded import read_recorded
+        from coterie.pipeline.segments import topic_names
 
         return read_recorded(path, group_id, topic_names(path))
 

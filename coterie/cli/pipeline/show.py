@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coterie.cli.dump.log_files import topic_names
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
@@ -37,6 +36,7 @@ def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) 
     is read directly, whether its broker runs or not, and without Spark.
     """
     with pipeline_errors():
+        from coterie.pipeline.segments import topic_names
         from coterie.pipeline.show import known_groups, read_commits, read_story
 
         story = read_story(directory, group_id, topic_names(directory))

@@ -2,10 +2,12 @@
 
 1. Files are read; commits and records are summed, and the records of groups are passed on.
 2. The histories of each group are worked out, and its commits are summed by minute.
-3. If partitions moved, the commits are read once more for those that were the newest then. Then the
-   rows of each group's tables are written, and the findings about it.
+3. If partitions moved, or log ends were requested between commits, the commits are read once more
+   for those that were the newest then. Then the rows of each group's tables are written, and the
+   findings about it.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -38,7 +40,7 @@ from coterie.pipeline.transforms import (
     segment_sums,
 )
 from coterie.pipeline.transforms.decoding import LABEL_MARK
-from coterie.pipeline.transforms.lag import lag_1m
+from coterie.pipeline.transforms.lag import lag_1m, sampled_moments
 from coterie.pipeline.transforms.progress import (
     KEY,
     are_among,
@@ -77,6 +79,7 @@ _WORKED_OUT = {
     "minutes": commit_runs.MINUTES,
     **histories.HISTORY_TABLES,
     "departed": departures.DEPARTED,
+    "sampled": handovers.MOMENTS,
 }
 _SOUGHT = {"newest": handovers.FOUND, "overlapping": _COMMIT_COLUMNS}
 
@@ -173,7 +176,8 @@ _READERS = group_records.READERS | {
 
 def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, list[int | None]]:
     """Work out the histories and the minutes of each group, and return the newest times too."""
-    names = group_records.topic_names(job.engine, job.store)
+    names = group_records.topic_names(job.engine, job.store, job.topic_names)
+    input_of = partial(_input_of, dict(job.labels))
 
     def work(bucket: int, outbox: Outbox) -> list[int | None]:
         minutes = commit_minutes(read.rows("runs", bucket))
@@ -186,6 +190,7 @@ def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, 
         for kind, rows in found.items():
             outbox.put(kind, rows, bucket)
         ends = _ends(log_ends, minutes)
+        outbox.put("sampled", sampled_moments(minutes, ends, input_of), bucket)
         return [
             _newest_ms(minutes.column("last_ts")),
             _newest_ms(found["rebalances"].column("completed_ts")),
@@ -218,7 +223,7 @@ def _seek(job: Job, worked_out: Exchange) -> Exchange:
     nothing = Exchange(_SOUGHT, worked_out.buckets, [])
     moments = pa.concat_tables(
         worked_out.rows(kind, columns=handovers.MOMENTS.names)
-        for kind in ("partition_moves", "departed")
+        for kind in ("partition_moves", "departed", "sampled")
     )
     moments = moments.filter(moments.column("at_ts").is_valid())
     minutes = worked_out.rows("minutes", columns=[*KEY, "overlaps"])
@@ -272,7 +277,8 @@ class _Gold(NamedTuple):
         minutes = with_overlaps(found["minutes"], self.sought.rows("overlapping", bucket))
         newest = self.sought.rows("newest", bucket)
         moves = with_handover(found["partition_moves"], minutes, newest)
-        lag = lag_1m(minutes, _ends(self.log_ends, minutes), self._input_of)
+        input_of = partial(_input_of, self.labels)
+        lag = lag_1m(minutes, _ends(self.log_ends, minutes), input_of, newest)
         found |= _with_exits(found, minutes, newest)
         sums, damaged = (self.read.rows(kind, bucket) for kind in ("sums", "damaged"))
         for table in ("rebalances", "ownership", "member_sessions"):
@@ -291,13 +297,14 @@ class _Gold(NamedTuple):
         sessions = found["member_sessions"].select(ACROSS_SESSIONS)
         return _Written(findings, found["rebalances"].select(ACROSS), sessions)
 
-    def _input_of(self, group_id: str) -> str:
-        """Return the input of a group; groups of every input but the first have its label."""
-        own = [(label, source) for source, label in self.labels.items() if label]
-        for label, source in own:
-            if group_id.endswith(LABEL_MARK + label):
-                return source
-        return next((source for source, label in self.labels.items() if not label), "")
+
+def _input_of(labels: Labels, group_id: str) -> str:
+    """Return the input of a group; groups of every input but the first have its label."""
+    own = [(label, source) for source, label in labels.items() if label]
+    for label, source in own:
+        if group_id.endswith(LABEL_MARK + label):
+            return source
+    return next((source for source, label in labels.items() if not label), "")
 
 
 def _with_exits(

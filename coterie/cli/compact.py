@@ -17,6 +17,7 @@ from coterie.cli.output import (
     print_json,
     print_table,
 )
+from coterie.cli.whole_number import WholeNumber
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT_STEP = 1024
@@ -92,7 +93,7 @@ _COLUMNS = [
 )
 @click.option(
     "--delete-retention-ms",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="MS",
     help="How long tombstones are kept after their first compaction.  [default: the topic's"
     " delete.retention.ms]",

@@ -10,7 +10,7 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.options import complete_topics, json_option
-from coterie.cli.output import Column, Row, print_json, print_table, printable
+from coterie.cli.output import Column, Row, print_folded, print_json, print_table, printable
 from coterie.client.log_dirs import UNKNOWN, LogDir, describe_log_dirs
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -96,7 +96,8 @@ def _topics(found: LogDir) -> list[Row]:
 
 
 def _print(found: LogDir, *, by_partition: bool) -> None:
-    click.echo(f"Broker {found.broker}, {printable(found.path)}: {_summary(found)}")
+    head = f"Broker {found.broker}, {printable(found.path)}: {_summary(found)}"
+    print_folded([(head, "")], 2)
     rows: Sequence[Row] = (
         [each._asdict() for each in found.partitions] if by_partition else _topics(found)
     )

@@ -9,6 +9,7 @@ from coterie.address import Address
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json
+from coterie.cli.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from coterie.recording.conversation import Conversation
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     "--connection",
     "connections",
     multiple=True,
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="NUMBER",
     help="Show the requests of this connection only; repeatable.",
 )

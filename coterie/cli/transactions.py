@@ -15,6 +15,7 @@ from coterie.cli.main import CommandGroup
 from coterie.cli.options import json_option, suggest
 from coterie.cli.output import Column, Row, assignment_text, print_json, print_table, printable
 from coterie.cli.partition_transactions import abort, describe_producers, find_hanging
+from coterie.cli.whole_number import WholeNumber
 from coterie.client.cluster import Cluster
 from coterie.client.transactions import (
     DescribedTransaction,
@@ -72,7 +73,7 @@ for _command in (describe_producers, find_hanging, abort):
     "--producer-id", "producer_ids", multiple=True, type=int, metavar="ID", help="Only of this one."
 )
 @click.option(
-    "--longer-than", "duration_ms", type=click.IntRange(0), metavar="MS", help="Open for longer."
+    "--longer-than", "duration_ms", type=WholeNumber(0), metavar="MS", help="Open for longer."
 )
 @click.option("--pattern", metavar="REGEX", help="Only ids that match as a whole (RE2).")
 @json_option

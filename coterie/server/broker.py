@@ -190,10 +190,10 @@ class Broker(ConnectionServices):
         return writer
 
     def _take_stored(self, settings: SettingsFile) -> None:
-        self.features, self.quotas = Features(settings), ClientQuotas(settings, self.config)
+        self.features = Features(settings, self.config)
+        self.quotas, self.telemetry = ClientQuotas(settings, self.config), Telemetry(self.config)
         self.quotas.when_changed.append(self._throttle)
         self._throttle()
-        self.telemetry = Telemetry(self.config)
 
     def _record_place(self, data_dir: str) -> None:
         self.image = self._image_without_listeners()

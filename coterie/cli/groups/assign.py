@@ -36,6 +36,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.whole_number import WholeNumber
 from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups
 from coterie.client.names import short_member
@@ -74,7 +75,7 @@ _FITTED_COLUMNS = [
 @click.option(
     "--add",
     "added",
-    type=click.IntRange(0, MAX_ADDED_MEMBERS),
+    type=WholeNumber(0, MAX_ADDED_MEMBERS),
     default=0,
     metavar="COUNT",
     help="Assume this many more members, subscribed to all topics of the group, or to --topics.",

@@ -21,6 +21,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.whole_number import WholeNumber
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import error_name
 from coterie.client.groups import describe_groups
@@ -85,7 +86,7 @@ class _Target(NamedTuple):
 @click.option("--to-earliest", is_flag=True, help="Reset to the first available record.")
 @click.option("--to-latest", is_flag=True, help="Reset to the end of the log.")
 @click.option("--to-current", is_flag=True, help="Keep the committed offsets (for --export).")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Reset to offset N.")
+@click.option("--to-offset", type=WholeNumber(min=0), metavar="N", help="Reset to offset N.")
 @click.option(
     "--shift-by", type=int, metavar="N", help="Move by N records; backwards if N is negative."
 )

@@ -11,6 +11,7 @@ from coterie.cli.lab.errors import lab_errors, need_pyarrow, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table
+from coterie.cli.whole_number import WholeNumber
 
 _INTERRUPTED = 130
 _CLEAR_LINE = "\r\x1b[K"
@@ -37,7 +38,7 @@ _CLEAR_LINE = "\r\x1b[K"
     "--seed", type=int, default=None, help="Seed of the script; by default the next unused one."
 )
 @click.option(
-    "--form", "form_s", type=click.IntRange(1), metavar="SECONDS",
+    "--form", "form_s", type=WholeNumber(1), metavar="SECONDS",
     help="How long the group forms before the script; by default as the scenario says.",
 )  # fmt: skip
 @click.option(

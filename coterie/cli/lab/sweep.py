@@ -14,6 +14,7 @@ from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow
 from coterie.cli.output import note
 from coterie.cli.pipeline.session import key_values, pipeline_errors, spark_session
+from coterie.cli.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from coterie.lab.store import Store
@@ -34,7 +35,7 @@ _INTERRUPTED = 130
 )
 @click.option("--output", required=True, metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
-    "--processes", type=click.IntRange(1, 256), help="Runs at once. [default: the processors]"
+    "--processes", type=WholeNumber(1, 256), help="Runs at once. [default: the processors]"
 )
 @click.option(
     "--master",

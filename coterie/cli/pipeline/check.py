@@ -11,6 +11,7 @@ from coterie.cli.pipeline.session import (
     pipeline_errors,
     started_engine,
 )
+from coterie.cli.whole_number import WholeNumber
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -27,7 +28,7 @@ _COLUMNS = [
 @click.option(
     "--delete-retention-ms",
     metavar="MS",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     help="How long the brokers keep tombstones (delete.retention.ms).  [default: one day]",
 )
 @json_option

@@ -21,6 +21,7 @@ from coterie.cli.pipeline.session import (
     pipeline_errors,
     started_engine,
 )
+from coterie.cli.whole_number import WholeNumber
 from coterie.client.cluster import DEFAULT_PORT
 from coterie.client.errors import ClientError
 
@@ -83,7 +84,7 @@ _COLUMNS = [
     "--offsets-retention-minutes",
     "retention_minutes",
     metavar="MINUTES",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="The brokers' offsets.retention.minutes, to report groups that lose their offsets soon."
     "  [default: Kafka's 10080]",
 )

@@ -13,6 +13,7 @@ from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
 from coterie.cli.timeline import Timeline, TopicPartition, count_text
+from coterie.cli.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from coterie.pipeline.show import Commits
@@ -25,7 +26,7 @@ _NAMED_GROUPS = 10
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.argument("group_id", metavar="GROUP", shell_complete=complete_stored_groups)
 @click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", help="Show only the last N rebalances."
+    "--limit", type=WholeNumber(min=0), metavar="N", help="Show only the last N rebalances."
 )
 @json_option
 def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
 from coterie.server.config.address_limits import address_limits
+from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
 from coterie.server.config.controller_changes import (
     alter_client_metrics,
     alter_group,
@@ -134,6 +135,8 @@ def _alter_broker(
         apply(values, change, key)
     changed = [change.name for change in changes if change.name in values]
     _check_broker_values(changed, values, of_cluster=not name)
+    if config.keeps_min_insync_replicas:
+        _check_kept(config, changes, values, of_cluster=not name)
     check_size(values)
     if not only_check:
         altered, cluster = (values, config.cluster_defaults) if name else (config.altered, values)
@@ -191,6 +194,20 @@ def _check_broker_values(names: list[str], values: Mapping[str, str], *, of_clus
             ],
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
+
+
+def _check_kept(
+    config: Config, changes: list[Change], values: Mapping[str, str], *, of_cluster: bool
+) -> None:
+    """Check that the cluster keeps the value that it has [settings/kept-for-the-cluster]."""
+    name, text = MIN_INSYNC_REPLICAS, None
+    if of_cluster:
+        if name not in values:
+            text = f"Cluster-level {name} cannot be removed while ELR is enabled."
+    elif any(change.name == name for change in changes) or name in config.altered:
+        text = f"Broker-level {name} cannot be altered while ELR is enabled."
+    if text is not None:
+        raise ChangeRefused(ErrorCode.INVALID_CONFIG, text)
 
 
 def _refuse_names(names: list[str], reason: str) -> None:

@@ -1,10 +1,13 @@
-"""OffsetFetch: from version 10 on, topics are named by their ids [offsets/fetch-by-topic-id].
+"""OffsetFetch, which waits for `__consumer_offsets` [offsets/fetch-before-the-topic].
+
+From version 10 on, topics are named by their ids [offsets/fetch-by-topic-id].
 
 The coordinator finds offsets by topic name, and checks the id for which they were committed. The
 server turns the ids of a request into names, and names into ids where a group's offsets of all
 topics are fetched.
 """
 
+from coterie.coordinator.responses import error_response
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_fetch import (
@@ -15,9 +18,12 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
+# Before this version offsets were in ZooKeeper.
+_OFFSETS_TOPIC_SINCE = 1
 _TOPIC_IDS_SINCE = 10
 
 
@@ -25,6 +31,11 @@ def handle(
     broker: Services, request: OffsetFetchRequest, connection: Exchange
 ) -> OffsetFetchResponse | None:
     """Fetch the committed offsets of each group once."""
+    if OFFSETS_TOPIC in broker.topics.hidden and connection.version >= _OFFSETS_TOPIC_SINCE:
+        # The client looks for the coordinator, and with that the topic comes into being.
+        error = ErrorCode.NOT_COORDINATOR
+        answer: OffsetFetchResponse = error_response(request, error, connection.version)
+        return answer
     if len(request.groups) > 1:
         # Kafka answers for a group as often as the request names it: a small request could need a
         # response of gigabytes.

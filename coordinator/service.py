@@ -226,6 +226,11 @@ class GroupCoordinator(GroupPartitions):
             response = OffsetFetchResponse(topics=topics)
         return shard.settle(Effects(response), now_ms, request, context.to, context.version)
 
+    def offset_count(self, group_id: str) -> int:
+        """Return how many partitions a group has committed offsets of."""
+        topics = self._shard(group_id).logged.offsets.get(group_id)
+        return 0 if topics is None else sum(map(len, topics.values()))
+
     def offset_delete(
         self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
     ) -> Effects[OffsetDeleteResponse]:

@@ -17,7 +17,7 @@ Invariants: `unacknowledged` is in the order of the log; a shard that is not ACT
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
@@ -246,13 +246,21 @@ class Shard(PartitionState):
         effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
 
     def delete_topic_offsets(
-        self, topic: str, topic_id: bytes, now_ms: int, effects: Effects[Any]
-    ) -> None:
-        """Delete the offsets of a deleted topic in every group [offsets/topic-deletion]."""
-        for group_id in {**self.logged.offsets, **self.logged.pending.by_group}:
-            deletion = delete_topic_offsets(self, group_id, topic, topic_id)
-            for part in split_into_batches(deletion):
-                effects.absorb(self.settle(part, now_ms))
+        self, topic: str, topic_id: bytes, now_ms: int
+    ) -> Iterator[Effects[Any]]:
+        """Delete the offsets of a deleted topic in every group [offsets/topic-deletion].
+
+        Requests may be handled between two steps. No client can commit an offset of the topic any
+        more, but a transaction may end. The deletion ends early if the partition is given up.
+        """
+        logged = self.logged
+        groups = {**logged.groups_by_topic.get(topic, {}), **logged.pending.by_topic.get(topic, {})}
+        for group_id in groups:
+            for deletion in delete_topic_offsets(self, group_id, topic, topic_id):
+                for part in split_into_batches(deletion):
+                    yield self.settle(part, now_ms)
+                    if self.logged is not logged:
+                        return
 
     # -- load and unload ---------------------------------------------------------------------------
 

@@ -135,8 +135,7 @@ class Broker(ConnectionServices):
         self.config = config
         self.environment = environment
         self.log = environment.loggers.named(BROKER_SERVER)
-        self.loop = environment.loop
-        self.now_ms = environment.now_ms
+        self.loop, self.now_ms = environment.loop, environment.now_ms
         self.routes, self.release = Routes(), None
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.pending_writes = PendingWrites(self.loop)
@@ -258,6 +257,7 @@ class Broker(ConnectionServices):
                 self.topics.published.image,
             ),
             journal,
+            self.slices,
             codec=self.config.get_int("offsets.topic.compression.codec"),
             failed=self.partition_failed,
         )

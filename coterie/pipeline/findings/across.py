@@ -24,6 +24,7 @@ from coterie.pipeline.findings.finding import (
     cost_of,
     counted,
     finding_columns,
+    listed,
     most_frequent,
 )
 from coterie.pipeline.findings.group import Row, rows_of
@@ -77,10 +78,9 @@ _BY_RESTART = {
     bursts.DEPLOYMENT.name,
     bursts.STORM.name,
     stalls.PASSED.name,
-    departed.EXPIRED.name,
-    departed.MAX_POLL.name,
-    departed.STATIC.name,
 }
+# What it explains in every group at that time: nobody can commit, leave or send heartbeats.
+_BY_OUTAGE = {departed.EXPIRED.name, departed.MAX_POLL.name, departed.STATIC.name}
 _BY_ROLLOUT = {bursts.DEPLOYMENT.name, bursts.STORM.name, departed.STATIC.name}
 
 # The columns of `rebalances` and `member_sessions` that matter here.
@@ -88,7 +88,9 @@ ACROSS = (
     "group_id", "started_ts", "completed_ts", "trigger", "trigger_identity", "partitions",
     "unowned_partition_ms", "joined", "left", "members",
 )  # fmt: skip
-ACROSS_SESSIONS = ("group_id", "member_key", "identity", "first_seen_ts", "last_seen_ts")
+ACROSS_SESSIONS = (
+    "group_id", "member_key", "identity", "first_seen_ts", "last_seen_ts", "exit_kind",
+)  # fmt: skip
 
 
 class Touch(NamedTuple):
@@ -185,7 +187,7 @@ def _sessions(table: pa.Table) -> dict[str, list[Session]]:
     found: dict[str, list[Session]] = {}
     for row in rows_of(table, ACROSS_SESSIONS):
         key, begin, end = row["member_key"], row["first_seen_ts"], row["last_seen_ts"]
-        session = Session(key, row["identity"] or key, begin, end, None)
+        session = Session(key, row["identity"] or key, begin, end, row["exit_kind"])
         found.setdefault(row["group_id"], []).append(session)
     return {group: sorted(each, key=lambda one: one.from_ms) for group, each in found.items()}
 
@@ -250,6 +252,8 @@ def _outage(outage: Outage, touches: Sequence[Touch], now_ms: int) -> Finding:
         f" {len(outage.groups)} of {counted(outage.known, 'group')} were replaced within"
         f" {duration(outage.replaced_ms)}"
     )
+    if outage.missing:
+        evidence += f"; did not come back: {listed(outage.missing)}"
     if outage.loaded_ms is not None:
         evidence += _loaded(outage.loaded_ms, now_ms)
     return Finding(
@@ -393,5 +397,10 @@ def _is_explained(finding: Finding, across: Sequence[Finding]) -> bool:
     return any(
         finding.rule in (_BY_RESTART if other.rule == RESTART.name else _BY_ROLLOUT)
         and _covers(other, finding.group_id, finding.from_ms, finding.to_ms)
+        for other in across
+    ) or any(
+        finding.rule in _BY_OUTAGE
+        and other.rule == RESTART.name
+        and other.from_ms <= finding.to_ms <= other.to_ms + TOGETHER_MS
         for other in across
     )

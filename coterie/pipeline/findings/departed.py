@@ -8,7 +8,16 @@ from collections.abc import Iterator, Sequence
 
 from coterie.pipeline.findings import bursts
 from coterie.pipeline.findings.changes import Changes, Session
-from coterie.pipeline.findings.finding import INFO, WARNING, Finding, Rule, clock, cost_of, counted
+from coterie.pipeline.findings.finding import (
+    INFO,
+    WARNING,
+    Finding,
+    Rule,
+    clock,
+    cost_of,
+    counted,
+    listed,
+)
 from coterie.pipeline.report.words import duration
 from coterie.pipeline.timeline.departures import LEAVE, OPEN, SESSION_EXPIRY
 from coterie.pipeline.timeline.sessions import RESTARTED_FREELY
@@ -25,8 +34,6 @@ MAX_POLL_SLACK_MS = 30_000
 # What Java's consumer and kafka-python give as reason (KIP-800).
 _POLL_TIMEOUT = "poll timeout"
 _REBALANCE_TIMEOUT = "rebalance timeout"
-# The names that a sentence lists.
-_MOST_NAMES = 3
 
 EXPIRED = Rule(
     "expired_member",
@@ -53,8 +60,13 @@ def expired_members(group: Changes) -> Iterator[Finding]:
         ),
         key=lambda each: each.to_ms or 0,
     )
-    for together in _within(expired, AT_ONCE_MS):
-        yield _expired(group, together)
+    # Those that came back are another thing than those that did not.
+    for some in (
+        [each for each in expired if _returned(group, each) is None],
+        [each for each in expired if _returned(group, each) is not None],
+    ):
+        for together in _within(some, AT_ONCE_MS):
+            yield _expired(group, together)
 
 
 def _flaps(session: Session, flapping: Sequence[Finding]) -> bool:
@@ -102,7 +114,7 @@ def _expired(group: Changes, sessions: Sequence[Session]) -> Finding:
         what += " and was removed without having left"
     else:
         what = (
-            f"{counted(len(sessions), 'member')} ({_listed(names)}) sent no heartbeats and were"
+            f"{counted(len(sessions), 'member')} ({listed(names)}) sent no heartbeats and were"
             " removed without having left"
         )
     if unread:
@@ -115,9 +127,9 @@ def _expired(group: Changes, sessions: Sequence[Session]) -> Finding:
         )
         if is_open:
             what += ", and still have no owner" if len(unread) > 1 else ", and still has no owner"
-    back = _returned(group, sessions)
-    if back is not None:
-        what += f"; joined again at {clock(back, group.now_ms)}"
+    back = [at for at in (_returned(group, each) for each in sessions) if at is not None]
+    if back:
+        what += f"; joined again at {clock(min(back), group.now_ms)}"
     cost = cost_of(sum(unread) / 1000, group.mean_lag(from_ms, removed_ms))
     return Finding(
         EXPIRED.name,
@@ -142,67 +154,98 @@ def _next_owner_ms(group: Changes, topic: str, partition: int, after_ms: int) ->
     return min(begins, default=None)
 
 
-def _returned(group: Changes, sessions: Sequence[Session]) -> int | None:
-    """Return when the only member that expired joined again; None if it did not."""
-    if len(sessions) > 1:
-        return None
-    session = sessions[0]
+def _returned(group: Changes, session: Session) -> int | None:
+    """Return when a member that has left joined again, which may be before; None if it did not."""
     later = [
         each.from_ms
         for each in group.sessions_by_identity[session.identity]
-        if each is not session and each.from_ms >= (session.to_ms or 0)
+        if each is not session
+        and each.from_ms > session.from_ms
+        and each.from_ms >= (session.to_ms or 0) - (session.silent_ms or 0)
     ]
     return min(later, default=None)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
-
-
 def max_poll_exceeded(group: Changes) -> Iterator[Finding]:
     """Find members that left or were removed because they polled too late [pipeline/max-poll]."""
+    late = [each for each in group.sessions if each.to_ms is not None and _polled_too_late(each)]
+    sure = [each for each in late if _is_sure(each)]
+    at_once: dict[int, list[Session]] = {}
+    for each in late:
+        if each not in sure:
+            at_once.setdefault(each.to_ms or 0, []).append(each)
+    # Of several that are gone in one generation, one has held up the others, whatever became of
+    # these meanwhile; the log does not say which one.
+    sure += [some[0] for some in at_once.values() if len(some) == 1]
+    for some in at_once.values():
+        if len(some) > 1:
+            yield _held_up(group, some)
     by_identity: dict[str, list[Session]] = {}
-    for session in group.sessions:
-        if session.to_ms is not None and _polled_too_late(session):
-            by_identity.setdefault(session.identity, []).append(session)
+    for each in sorted(sure, key=lambda one: one.to_ms or 0):
+        by_identity.setdefault(each.identity, []).append(each)
     for identity, sessions in by_identity.items():
-        last = sessions[-1]
-        first = sessions[0]
-        from_ms = (first.to_ms or 0) - (first.silent_ms or 0)
-        interval_ms = last.rebalance_timeout_ms
-        limit = "" if interval_ms is None else f" ({duration(interval_ms)})"
-        how = "left" if last.exit_kind in (LEAVE, OPEN) else "was removed"
-        evidence = f"did not poll within max.poll.interval.ms{limit} and {how}"
-        if last.silent_ms is not None:
-            evidence += f" after {duration(last.silent_ms)} without a commit"
-        if len(sessions) > 1:
-            evidence += f", {len(sessions)} times"
-        back = _returned(group, sessions[-1:])
-        if back is not None:
-            evidence += f"; joined again at {clock(back, group.now_ms)}"
-        owned = sum(
-            each.member_key == session.member_key and each.to_ms == session.to_ms
-            for session in sessions
-            for each in group.owned
-        )
-        seconds = owned * ((last.silent_ms or interval_ms or 0) / 1000)
-        to_ms = last.to_ms or 0
-        yield Finding(
-            MAX_POLL.name,
-            group.group_id,
-            from_ms,
-            to_ms,
-            to_ms,
-            identity,
-            len(sessions),
-            evidence,
-            cost_of(seconds, group.mean_lag(from_ms, to_ms)),
-        )
+        yield _polled_late(group, identity, sessions)
+
+
+def _polled_late(group: Changes, identity: str, sessions: Sequence[Session]) -> Finding:
+    first, last = sessions[0], sessions[-1]
+    how = "left" if last.exit_kind in (LEAVE, OPEN) else "was removed"
+    evidence = f"did not poll within max.poll.interval.ms{_interval(last)} and {how}"
+    if last.silent_ms is not None:
+        evidence += f" after {duration(last.silent_ms)} without a commit"
+    if len(sessions) > 1:
+        evidence += f", {len(sessions)} times"
+    back = _returned(group, last)
+    if back is not None:
+        evidence += f"; joined again at {clock(back, group.now_ms)}"
+    return _late_finding(group, identity, sessions, (first, last), evidence)
+
+
+def _held_up(group: Changes, sessions: Sequence[Session]) -> Finding:
+    names = [each.identity for each in sessions]
+    last = max(sessions, key=lambda each: each.silent_ms or 0)
+    evidence = (
+        f"one of {listed(names, len(names))} did not poll within max.poll.interval.ms"
+        f"{_interval(last)} and held up the group; all of them were gone after"
+        f" {duration(last.silent_ms)}"
+    )
+    return _late_finding(group, None, sessions, (last, last), evidence)
+
+
+def _interval(session: Session) -> str:
+    interval_ms = session.rebalance_timeout_ms
+    return "" if interval_ms is None else f" ({duration(interval_ms)})"
+
+
+def _late_finding(
+    group: Changes,
+    subject: str | None,
+    sessions: Sequence[Session],
+    ends: tuple[Session, Session],
+    evidence: str,
+) -> Finding:
+    first, last = ends
+    from_ms, to_ms = (first.to_ms or 0) - (first.silent_ms or 0), last.to_ms or 0
+    owned = sum(
+        each.member_key == session.member_key and each.to_ms == session.to_ms
+        for session in sessions
+        for each in group.owned
+    )
+    seconds = owned * ((last.silent_ms or last.rebalance_timeout_ms or 0) / 1000)
+    cost = cost_of(seconds, group.mean_lag(from_ms, to_ms))
+    return Finding(
+        MAX_POLL.name, group.group_id, from_ms, to_ms, to_ms, subject, len(sessions), evidence, cost
+    )
+
+
+def _is_sure(session: Session) -> bool:
+    """Return whether a client or the coordinator says that a member polled too late."""
+    said = _POLL_TIMEOUT in (session.exit_evidence or "")
+    return said or session.exit_kind == _REBALANCE_TIMEOUT
 
 
 def _polled_too_late(session: Session) -> bool:
-    if _POLL_TIMEOUT in (session.exit_evidence or "") or session.exit_kind == _REBALANCE_TIMEOUT:
+    if _is_sure(session):
         return True
     silent_ms, interval_ms = session.silent_ms, session.rebalance_timeout_ms
     if session.exit_kind not in (LEAVE, OPEN) or silent_ms is None or interval_ms is None:
@@ -241,7 +284,7 @@ def _static_restart(group: Changes, sessions: Sequence[Session]) -> Finding:
         )
     else:
         evidence = (
-            f"{counted(len(names), 'static member')} ({_listed(names)}) restarted within"
+            f"{counted(len(names), 'static member')} ({listed(names)}) restarted within"
             f" {duration(to_ms - from_ms)} without a rebalance"
         )
     return Finding(

@@ -1,6 +1,6 @@
 """What a finding is [pipeline/findings]."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -99,7 +99,11 @@ def most_frequent(texts: Iterable[str]) -> tuple[str, int]:
 
 def places_text(places: Iterable[tuple[str, int]], most: int = 3) -> str:
     """Return partitions in short: orders-0, orders-1, orders-2 and 3 more."""
-    names = [f"{topic}-{partition}" for topic, partition in sorted(places)]
+    return listed([f"{topic}-{partition}" for topic, partition in sorted(places)], most)
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return names in short: a, b, c and 3 more."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

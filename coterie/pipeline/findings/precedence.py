@@ -23,7 +23,15 @@ def without_explained(found: Sequence[Finding]) -> list[Finding]:
 def _is_explained(finding: Finding, others: Sequence[Finding]) -> bool:
     return any(
         finding.rule in _EXPLAINS.get(other.rule, ())
+        and _names(other, finding)
         and other.from_ms <= finding.to_ms
         and finding.from_ms <= other.to_ms
         for other in others
     )
+
+
+def _names(other: Finding, finding: Finding) -> bool:
+    """Return whether a storm names a flapping member; other findings need not name any."""
+    if other.rule != "rebalance_storm" or finding.subject is None:
+        return True
+    return finding.subject == other.subject or finding.subject in other.evidence

@@ -58,6 +58,9 @@ class _RunningRebalance:
         self.replaced: list[str] = []
         self.unowned_ms = 0
         self.gaps: dict[TopicPartition, int | None] = {}
+        # The members of its first generation, and whether a later one had others.
+        self.members: frozenset[str] | None = None
+        self.changed = False
 
 
 class JournalTimeline:
@@ -175,6 +178,9 @@ class JournalTimeline:
         for partition, gap_ms in gaps.items():
             opened.gaps[partition] = gap_ms
             opened.unowned_ms += gap_ms or 0
+        keys = frozenset(member.key for member in generation.members)
+        opened.changed = opened.changed or opened.members not in (None, keys)
+        opened.members = keys
         opened.sync_ms += fact.sync_ms
         opened.generations += 1
         for member in generation.members:
@@ -313,9 +319,16 @@ class JournalTimeline:
             members=len(members),
             partitions=len(after),
             moved=len(moved_partitions(opened.before, after)),
-            moved_min=fewest_moves(opened.before, generation) if generation and members else 0,
+            moved_min=_fewest(opened, generation),
             evidence=Evidence.JOURNAL,
         )
+
+
+def _fewest(opened: _RunningRebalance, generation: Generation | None) -> int | None:
+    """Return the moves that a rebalance needed [pipeline/moved-without-need]."""
+    if generation is None or not generation.members:
+        return 0
+    return None if opened.changed else fewest_moves(opened.before, generation)
 
 
 _HANDLERS: dict[type, Callable[[JournalTimeline, Any], None]] = {

@@ -143,6 +143,7 @@ class _LogTimeline:
                 left=tuple(dict.fromkeys(first.left + rebalance.left)),
                 replaced=first.replaced + rebalance.replaced,
                 evidence=first.evidence,
+                moved_min=_fewest(first, rebalance),
             )
         else:
             self._count_cause(rebalance)
@@ -215,6 +216,15 @@ class _LogTimeline:
             moved_min=fewest_moves(self.before, generation) if generation.members else 0,
             evidence=evidence,
         )
+
+
+def _fewest(first: Rebalance, later: Rebalance) -> int | None:
+    """Return the moves that a rebalance of several generations needed.
+
+    They are unknown if members came or went while it was open: it took place for two reasons.
+    """
+    changed = later.joined or later.left or first.moved_min is None
+    return None if changed else later.moved_min
 
 
 def _trigger(before: Generation | None, generation: Generation) -> tuple[Trigger, Evidence]:

@@ -21,6 +21,7 @@ from coterie.pipeline.timeline.departures import (
     Place,
     cause_of,
     exits_of,
+    held_up,
 )
 from coterie.pipeline.transforms.progress import are_among
 
@@ -84,7 +85,9 @@ def exits(
     left = sessions.filter(pc.is_in(sessions.column("exit_kind"), _JUDGED)).select(
         ["group_id", "member_key", "last_seen_ts", "session_timeout_ms", "rebalance_timeout_ms"]
     )
-    return exits_of(_rows(left, "last_seen_ts"), owned, by_place, at_moment)
+    every = sessions.select(["group_id", "member_key", "identity", "first_seen_ts", "last_seen_ts"])
+    waited = held_up(_rows(every, "first_seen_ts", "last_seen_ts"))
+    return exits_of(_rows(left, "last_seen_ts"), owned, by_place, at_moment, waited)
 
 
 def with_exits(sessions: pa.Table, found: Mapping[Left, Exit]) -> pa.Table:

@@ -164,6 +164,7 @@ def logged(generation: int, at_ms: int, protocol: str = "range", **assigned: str
 
 def flapping(start_ms: int, times: int, apart_ms: int) -> list[Any]:
     """Return a group of two members in which a third one, x, joins and leaves again and again."""
+    stay = member_of("one"), member_of("two")
     facts = [joined(start_ms - 1_209_000, name) for name in ("one", "two")]
     facts += [
         began(start_ms - 1_209_000, "join", "one", 0, state="Empty"),
@@ -171,7 +172,6 @@ def flapping(start_ms: int, times: int, apart_ms: int) -> list[Any]:
             start_ms - 1_208_000, 1, start_ms - 1_209_000, member_of("one"), member_of("two")
         ),
     ]
-    stay = member_of("one"), member_of("two")
     for number in range(times):
         at_ms = start_ms + 2 * number * apart_ms
         left_ms = at_ms + apart_ms

@@ -95,7 +95,8 @@ def test_handover_with_a_rejoin_between_its_halves_is_one_rebalance(
     assert (first.to_generation, first.excess_moved) == (1, 0)
     assert (rebalance.from_generation, rebalance.to_generation, rebalance.generations) == (1, 4, 3)
     assert (rebalance.trigger.cause, rebalance.trigger.member_key) == ("join", "cs-2")
-    assert (rebalance.moved, rebalance.moved_min) == (3, 3)
+    # With another member in between, it is not known what was needed.
+    assert (rebalance.moved, rebalance.moved_min) == (3, None if between else 3)
     assert rebalance.joined == ("cs-2", *between)
     # Each of the three partitions for 1.9 s.
     assert rebalance.unowned_partition_ms == 3 * 1900

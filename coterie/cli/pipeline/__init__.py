@@ -4,9 +4,14 @@ Most commands need the extra `coterie[pipeline]`. It is imported when they run, 
 completion and `doctor` work without it.
 """
 
+import sys
+from typing import Any
+
 import click
 
+from coterie.cli.errors import INTERRUPTED
 from coterie.cli.main import LazyCommands
+from coterie.cli.output import note
 
 
 class PipelineCommands(LazyCommands):
@@ -21,6 +26,14 @@ class PipelineCommands(LazyCommands):
         "doctor": "Check whether the pipeline can run on this machine.",
     }
     package = "coterie.cli.pipeline"
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C ends it with the exit code that shells expect."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            note("\nInterrupted. What was not finished has no effect; the same command repeats it.")
+            sys.exit(INTERRUPTED)
 
 
 @click.command("pipeline", cls=PipelineCommands)

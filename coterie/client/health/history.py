@@ -7,9 +7,9 @@ Each takes an observation and returns its findings; without a journal there are 
 from collections import Counter
 from collections.abc import Iterator
 
-from coterie.client.health.finding import Finding, count_text, error, names_text, warning
+from coterie.client.health.finding import Finding, error, names_text, warning
 from coterie.client.health.observation import Observation
-from coterie.client.names import short_member
+from coterie.client.names import counted, short_member
 from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
@@ -38,8 +38,7 @@ def frequent_rebalances(seen: Observation) -> Iterator[Finding]:
     ]
     yield warning(
         "",
-        f"{count_text(len(began), 'rebalance')} in {_period(seen)}; most often:"
-        f" {', '.join(parts)}.",
+        f"{counted(len(began), 'rebalance')} in {_period(seen)}; most often: {', '.join(parts)}.",
         "`coterie groups history` shows each of them with its cause.",
     )
 
@@ -54,7 +53,7 @@ def poll_timeouts(seen: Observation) -> Iterator[Finding]:
     if left:
         yield error(
             names_text(left),
-            f"{count_text(len(left), 'time')} in {_period(seen)} a member left because it had not"
+            f"{counted(len(left), 'time')} in {_period(seen)} a member left because it had not"
             " called poll within max.poll.interval.ms: the processing of a batch takes too long."
             " Its records are read again by another member.",
             "Reduce max.poll.records, raise max.poll.interval.ms, or process in another thread.",
@@ -73,7 +72,7 @@ def expired_sessions(seen: Observation) -> Iterator[Finding]:
     if expired:
         yield warning(
             names_text(expired),
-            f"{count_text(len(expired), 'session')} expired in {_period(seen)}: a process was"
+            f"{counted(len(expired), 'session')} expired in {_period(seen)}: a process was"
             " killed, stopped for long (garbage collection, a suspended machine) or lost its"
             " network.",
             "`coterie groups history` shows when. A consumer that is closed leaves the group at"
@@ -94,8 +93,8 @@ def missing_static_members(seen: Observation) -> Iterator[Finding]:
         minutes = (seen.now_ms - min(missing.values())) // 60_000
         yield error(
             names_text(missing),
-            f"{count_text(len(missing), 'static member', 'is', 'are')} missing, the first one"
-            f" since {count_text(minutes, 'minute')}: the session expired and no process with this"
+            f"{counted(len(missing), 'static member', 'is', 'are')} missing, the first one"
+            f" since {counted(minutes, 'minute')}: the session expired and no process with this"
             " group.instance.id has joined again.",
             "Start the missing processes, or check their group.instance.id if they were renamed.",
         )
@@ -107,7 +106,7 @@ def fenced_members(seen: Observation) -> Iterator[Finding]:
     if fenced:
         yield error(
             names_text(fenced),
-            f"{count_text(len(fenced), 'request', 'was', 'were')} refused in {_period(seen)},"
+            f"{counted(len(fenced), 'request', 'was', 'were')} refused in {_period(seen)},"
             " because another process had joined with the same group.instance.id.",
             "Give every process a group.instance.id of its own; stop the one that was forgotten.",
         )

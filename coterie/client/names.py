@@ -56,3 +56,15 @@ def short_member(
     if made is not None:
         return f"{cut(made[1], CLIENT_LETTERS)} {made[2]}"
     return cut(member_key)
+
+
+def counted(number: int, noun: str, one: str = "", many: str = "") -> str:
+    """Return a number with its noun and verb: 1 member is, 2,500 members are.
+
+    Args:
+        number: the number.
+        noun: a noun whose plural ends with s.
+        one, many: the verb, or another addition, after one and after several.
+    """
+    noun, verb = (noun, one) if number == 1 else (f"{noun}s", many)
+    return f"{number:,} {noun} {verb}".rstrip()

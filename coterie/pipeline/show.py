@@ -31,6 +31,8 @@ _CODEC_PACKAGES = ("numpy", "pyarrow")
 
 Row = dict[str, Any]
 
+# The tables of which at least one has rows of a group with a story.
+_STORY_TABLES = ("rebalances", "ownership", "member_sessions")
 # The views of the group log in which groups with a story are found.
 _GROUP_VIEWS = ("groups", "consumer_epochs")
 
@@ -59,7 +61,8 @@ def read_story(
         story = Story(group, read_moves(store, group_id), read_generations(store, group_id))
     else:
         story = _from_data(path, group_id, topic_names or {})
-    known = any(story.group.tables.values())
+    # A group without management has findings and lags, but no story.
+    known = any(story.group.tables[name] for name in _STORY_TABLES)
     return story if known else None
 
 

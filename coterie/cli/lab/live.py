@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from coterie.cli.errors import CommandFailed
+from coterie.cli.errors import INTERRUPTED, CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table
 from coterie.cli.whole_number import WholeNumber
 
-_INTERRUPTED = 130
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -99,7 +98,7 @@ def command(
             raise CommandFailed(str(error)) from None
         except KeyboardInterrupt:
             note("\nInterrupted: all processes have ended, and nothing is stored.")
-            sys.exit(_INTERRUPTED)
+            sys.exit(INTERRUPTED)
         finally:
             if sys.stderr.isatty():
                 sys.stderr.write(_CLEAR_LINE)

@@ -12,8 +12,9 @@ from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
-from coterie.cli.timeline import Timeline, TopicPartition, count_text
+from coterie.cli.timeline import Timeline, TopicPartition
 from coterie.cli.whole_number import WholeNumber
+from coterie.client.names import counted
 
 if TYPE_CHECKING:
     from coterie.pipeline.show import Commits
@@ -72,8 +73,8 @@ def _print_commits(commits: "Commits", *, as_json: bool) -> None:
         for at_ms in (commits.first_ms, commits.last_ms)
     )
     text = (
-        f"{count_text(commits.commits, 'commit')}, no group management:"
-        f" {count_text(commits.partitions, 'partition')}, from {first} to {last} UTC"
+        f"{counted(commits.commits, 'commit')}, no group management:"
+        f" {counted(commits.partitions, 'partition')}, from {first} to {last} UTC"
     )
     print_line([(text, "")])
 

@@ -7,9 +7,9 @@ pipeline's findings, so that this and its page have one answer [pipeline/one-rul
 
 from collections.abc import Callable, Iterator
 
-from coterie.client.health.finding import Finding, count_text, error, names_text, warning
+from coterie.client.health.finding import Finding, error, names_text, warning
 from coterie.client.health.observation import Observation
-from coterie.client.names import printable, short_member
+from coterie.client.names import counted, printable, short_member
 from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
@@ -83,8 +83,8 @@ def missing_static_members(seen: Observation) -> Iterator[Finding]:
         minutes = (seen.now_ms - min(missing.values())) // 60_000
         yield error(
             names_text(missing),
-            f"{count_text(len(missing), 'static member', 'is', 'are')} missing, the first one"
-            f" since {count_text(minutes, 'minute')}: the session expired and no process with this"
+            f"{counted(len(missing), 'static member', 'is', 'are')} missing, the first one"
+            f" since {counted(minutes, 'minute')}: the session expired and no process with this"
             " group.instance.id has joined again.",
             "Start the missing processes, or check their group.instance.id if they were renamed.",
         )
@@ -108,7 +108,7 @@ def fenced_members(seen: Observation) -> Iterator[Finding]:
     if fenced:
         yield error(
             names_text(fenced),
-            f"{count_text(len(fenced), 'request', 'was', 'were')} refused in {_period(seen)},"
+            f"{counted(len(fenced), 'request', 'was', 'were')} refused in {_period(seen)},"
             " because another process had joined with the same group.instance.id.",
             "Give every process a group.instance.id of its own; stop the one that was forgotten.",
         )

@@ -34,7 +34,7 @@ def needless_moves(group: Group) -> Iterator[Finding]:
     worst = max(events, key=lambda event: event.excess_moved or 0)
     from_ms, to_ms = events[0].at_ms, events[-1].at_ms
     evidence = (
-        f"{excess} of {counted(moved, 'move')} in {counted(len(events), 'rebalance')} were not"
+        f"{excess:,} of {counted(moved, 'move')} in {counted(len(events), 'rebalance')} were not"
         f" needed; assignor {protocol}"
     )
     cost = cost_of(excess, group.mean_lag(from_ms, to_ms))

@@ -64,7 +64,7 @@ def _rewind(group: Group, rule: Rule, rows: Sequence[Row]) -> Finding:
     again = sum(row["rewound_by"] or 0 for row in rows)
     times = sum(row["rewinds"] for row in rows)
     evidence = (
-        f"{counted(len(places), 'partition')} went back {times} times, by up to"
+        f"{counted(len(places), 'partition')} went back {counted(times, 'time')}, by up to"
         f" {furthest['rewound_by'] or 0:,} messages ({furthest['topic']}-{furthest['partition']},"
         f" at log offset {furthest['rewound_offset']})"
     )

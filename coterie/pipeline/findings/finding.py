@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from coterie.client.names import counted as counted  # noqa: PLC0414 - the rules import it from here
+
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 
 
@@ -106,8 +108,3 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """Return names in short: a, b, c and 3 more."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun: 1 member, 2 members."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

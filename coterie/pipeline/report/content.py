@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coterie.client.names import short_member
+from coterie.pipeline.findings.finding import most_frequent
 from coterie.pipeline.timeline.identity import identity_of
 
 Row = dict[str, Any]
@@ -127,7 +128,7 @@ class GroupContent(NamedTuple):
             Instigator(
                 client,
                 len({row.get("trigger_member_key") for row in rows} - {None}),
-                _most_frequent(row["trigger"] or "" for row in rows),
+                most_frequent(row["trigger"] or "" for row in rows)[0],
                 len(rows),
                 Unowned.of(rows),
             )
@@ -231,10 +232,3 @@ def _place(table: str, row: Row) -> tuple[Any, ...]:
         at_ms = row.get("started_ts")
     # Generations that were completed in the same millisecond are ordered by their numbers.
     return (0 if at_ms is None else at_ms, row.get("to_generation") or 0)
-
-
-def _most_frequent(texts: Iterable[str]) -> str:
-    counts: dict[str, int] = {}
-    for text in texts:
-        counts[text] = counts.get(text, 0) + 1
-    return max(counts, key=lambda text: (counts[text], text))

@@ -96,7 +96,7 @@ def _judged(departure: Departure) -> Exit:
     if usual_ms * _USUAL_COMMITS > session_ms:
         return Exit(OPEN, f"{silent}, which is usual for it")
     if silent_ms > _LONGEST_SILENCE * session_ms:
-        return Exit(OPEN, f"{silent}: too long for an expiry, if it sent heartbeats until then")
+        return Exit(OPEN, f"{silent}: much longer than an expiry takes")
     if silent_ms >= (departure.rebalance_timeout_ms or silent_ms + 1):
         return Exit(OPEN, f"{silent}, as long as its rebalance timeout")
     return Exit(SESSION_EXPIRY, silent)

@@ -21,7 +21,7 @@ def departure(silent_ms: int | None, usual_ms: float | None = 1_000, **fields: o
         (departure(7_400, 5_000), "leave or expiry", "which is usual for it"),
         (departure(7_400, None), "leave or expiry", "how often it commits is not known"),
         # Its heartbeats went on, and then it left: for example after max.poll.interval.ms.
-        (departure(61_000), "leave or expiry", "too long for an expiry"),
+        (departure(61_000), "leave or expiry", "much longer than an expiry takes"),
         (departure(11_000, rebalance_timeout_ms=10_000), "leave or expiry", "rebalance timeout"),
         (departure(None), "leave or expiry", "did not commit"),
         (departure(1_200, owned=False), "leave or expiry", "owned no partitions"),

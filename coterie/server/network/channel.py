@@ -27,6 +27,7 @@ from coterie.server.network.delayed_response import (
     PostponedRequest,
 )
 from coterie.server.network.routes import Routes
+from coterie.server.network.turns import Turns
 from coterie.server.services import Services
 
 _join = b"".join
@@ -40,12 +41,14 @@ class ConnectionServices(Services):
         routes: the APIs that a new connection may use.
         connection_quotas: all connections and their limits.
         pending_writes: writes at the end of a turn.
+        turns: how long requests may hold the event loop.
     """
 
     now_ms: Callable[[], int]
     routes: Routes
     connection_quotas: ConnectionQuotas
     pending_writes: PendingWrites
+    turns: Turns
 
 
 class Channel(Exchange):

@@ -5,6 +5,7 @@ The largest ones name what exists: groups `g0`, `g1`, ..., transactional ids `x0
 in their first array, *deep* ones a single element there, and many within it.
 """
 
+import time
 from typing import Any
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
@@ -83,7 +84,7 @@ _VALUES: dict[str, Any] = {
     "value": "604800000",
 }
 _NOT_FILLED = {"assignments", "configuration_keys", "replica_state"}
-_RECORDS = batch(b"value")
+_RECORDS = batch(b"value", timestamp_ms=time.time_ns() // 1_000_000)
 _COUNTED = ("partition", "index")
 _NAMES_OF_TOPICS = {"topic", "name", "topic_name", "resource_name"}
 

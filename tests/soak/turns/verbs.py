@@ -16,6 +16,8 @@ from tests.soak.turns.client import Client, decoded, outcome
 from tests.soak.turns.requests import ELEMENTS, frame, has_arrays, is_nested, largest, newest
 from tests.unit.server.produced import batch
 
+# Old records would be rolled and removed at once.
+_NOW_MS = time.time_ns() // 1_000_000
 # Partitions of topics of the server itself, and some for what verbs create.
 _OTHER_PARTITIONS = 1_000
 # So many partitions may one request create.
@@ -316,6 +318,7 @@ class Verbs:
                                     "index": 0,
                                     "records": batch(
                                         b"value",
+                                        timestamp_ms=_NOW_MS,
                                         producer=(*producers[number], 0),
                                         transactional=True,
                                     ),
@@ -338,17 +341,21 @@ class Verbs:
 
     def _large_batches(self) -> Iterator[Verb]:
         size = self._sizes.request_bytes
-        large = batch(bytes(size))
+        large = batch(bytes(size), timestamp_ms=_NOW_MS)
         yield self._pipelined("Produce of one large batch", ApiKey.PRODUCE, [_produce(large)])
         value = b"value %d " * 100
-        many = batch(*([value] * (size // len(value) // 4)))
+        many = batch(*([value] * (size // len(value) // 4)), timestamp_ms=_NOW_MS)
         yield self._pipelined("Produce of many records", ApiKey.PRODUCE, [_produce(many)])
-        packed = batch(bytes(size), compression=Compression.ZSTD)
+        packed = batch(bytes(size), timestamp_ms=_NOW_MS, compression=Compression.ZSTD)
         yield self._pipelined("Produce of a compressed batch", ApiKey.PRODUCE, [_produce(packed)])
-        packed = batch(*([value] * (size // len(value) // 4)), compression=Compression.GZIP)
+        packed = batch(
+            *([value] * (size // len(value) // 4)),
+            timestamp_ms=_NOW_MS,
+            compression=Compression.GZIP,
+        )
         yield self._pipelined("Produce of compressed records", ApiKey.PRODUCE, [_produce(packed)])
         parts = [
-            {"index": index, "records": batch(bytes(size // 50))}
+            {"index": index, "records": batch(bytes(size // 50), timestamp_ms=_NOW_MS)}
             for index in range(min(50, self._sizes.wide))
         ]
         fields: dict[str, Any] = {"acks": -1, "timeout_ms": 60_000}

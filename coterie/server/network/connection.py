@@ -40,6 +40,9 @@ from coterie.server.network.routes import Routes
 # [framing/request-header].
 _read_header = Struct(">iIih").unpack_from
 _HEADER_BYTES = 14
+# The budget of the turn is looked at after the first request and each eighth one that follows: a
+# look takes a hundredth of a heartbeat, and eight requests that create a group take 1 ms.
+_EIGHTH = 7
 _join = b"".join
 
 
@@ -139,9 +142,7 @@ class Connection(Channel):
                 body = position + _HEADER_BYTES
                 if body > available:
                     break
-                # After the first request and each eighth one after it: a look at the clock takes a
-                # hundredth of a heartbeat, and eight requests that create a group take 1 ms.
-                if handled & 7 == 1 and broker.turns.is_spent:
+                if handled & _EIGHTH == 1 and broker.turns.is_spent:
                     self._yield_turn()
                     break
                 request = route = None
@@ -184,8 +185,7 @@ class Connection(Channel):
         except Exception as error:  # noqa: BLE001 - no exception may reach the event loop
             self._close_on(error, route, decoded=request is not None)
         self._handling = False
-        if out:
-            # As in `flush`, without the call.
+        if out:  # as in `flush`, without the call
             self._transport.write(out[0] if len(out) == 1 else _join(out))
             out.clear()
         if position < available:

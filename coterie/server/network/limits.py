@@ -24,8 +24,8 @@ RECEIVE_BUFFER_BYTES = 256 * 1024
 # largest size (socket.request.max.bytes, 100 MiB) fit, a thousand half-sent ones do not.
 TOTAL_BUFFERED_BYTES = 512 * 1024 * 1024
 
-# Requests of one connection that are handled in one turn of the event loop, whatever the clock says:
-# 2 ms of heartbeats.
+# Requests of one connection that are handled in one turn of the event loop, whatever the clock
+# says: 2 ms of heartbeats.
 REQUESTS_PER_TURN = 512
 
 # Responses up to this size are collected and written together; 512 of them stay below the

@@ -2,8 +2,8 @@
 
 Start: lock the data directory, open the topics, import the handlers, listen, load the groups.
 Requests about groups get COORDINATOR_LOAD_IN_PROGRESS until their partition is loaded.
-Stop: stop listening, wait for the disk, give up the groups (delayed requests get NOT_COORDINATOR),
-close the connections, close the logs [connections/stop].
+Stop: stop listening and reading, handle what was received, wait for the disk, give up the groups
+(delayed requests get NOT_COORDINATOR), end the connections, close the logs [connections/stop].
 """
 
 import asyncio
@@ -406,13 +406,14 @@ class Broker(ConnectionServices):
         """Stop in order: nothing acknowledged is lost, and delayed requests are answered."""
         if self._server is not None:
             self._server.close()
+        self.connection_quotas.stop_reading()
         self.maintenance.stop()
         self.markers.stop()
         await self._drain()
         for runtime in self.runtimes:
             runtime.stop()
         self.pending_writes.flush()
-        self.connection_quotas.close_all()
+        self.connection_quotas.end_all()
         await self._wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
         self.connection_quotas.abort_all()
         self.flusher.stop()
@@ -444,11 +445,11 @@ class Broker(ConnectionServices):
         self._data.abandon()
 
     async def _drain(self) -> None:
-        """Wait until what was written is durable and its responses are sent."""
+        """Wait until what was received is handled, durable and answered."""
         for runtime in self.runtimes:
             runtime.write()
         self.flusher.begin()
-        works = self.flusher, self.disk, self.changes
+        works = self.flusher, self.disk, self.changes, self.slices, self.turns
         if not await self._wait_for(lambda: all(each.idle for each in works), DRAIN_TIMEOUT_S):
             self.log.error("stopping before the disk has confirmed all writes")
 

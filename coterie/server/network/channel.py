@@ -207,6 +207,26 @@ class Channel(Exchange):
         else:
             self._transport.close()
 
+    def _has_socket(self) -> bool:
+        """Return whether the peer is at the other end of a socket, and not in memory."""
+        return self._transport.get_extra_info("socket") is not None
+
+    def end(self) -> None:
+        """End this side of the connection, and ignore what the peer still sends [connections/stop].
+
+        A socket that is closed while bytes arrive is reset. Its peer may then lose responses that
+        it has not read yet.
+        """
+        self.flush()
+        self.closed = True
+        self._muted = True
+        self._drop_buffered()
+        if self._has_socket():
+            self._transport.write_eof()
+            self._transport.resume_reading()
+        else:
+            self._transport.close()
+
     def abort(self) -> None:
         """Close the socket at once; unsent responses are lost."""
         self._transport.abort()

@@ -62,6 +62,7 @@ class Connection(Channel):
     __slots__ = (
         "_client_id_bytes",
         "_eof",
+        "_is_ending",
         "_largest",
         "_reading_paused",
         "_received",
@@ -81,6 +82,8 @@ class Connection(Channel):
         self._received = ReceiveBuffer()
         self._yielded = False
         self._reading_paused = False
+        # Nothing more is read, because the server stops.
+        self._is_ending = False
         # The client sends no more, and the connection ends when all its requests are handled.
         self._eof = False
         self.client = ClientContext(broker.connection_quotas.next_id(), listener)
@@ -196,7 +199,7 @@ class Connection(Channel):
 
         A client that sends Produce with acks=0 may leave before its requests are handled.
         """
-        self._eof = isinstance(self._muted_by, PostponedRequest)
+        self._eof = isinstance(self._muted_by, PostponedRequest) and not self.closed
         return self._eof
 
     def pause_writing(self) -> None:
@@ -373,9 +376,17 @@ class Connection(Channel):
             self._muted = False
         if self._reading_paused and not self._is_blocked() and not self.closed:
             self._reading_paused = False
-            self._transport.resume_reading()
+            if not self._is_ending:
+                self._transport.resume_reading()
         if self._eof and not self._is_blocked() and not self.closed:
             self.close_quietly()
+
+    def stop_reading(self) -> None:
+        """Read no more; what was received is handled."""
+        if self._has_socket() and not self.closed:
+            self._is_ending = True
+            if not self._reading_paused:
+                self._transport.pause_reading()
 
     # --- read by the sweep of ConnectionQuotas ----------------------------------------------------
 

@@ -53,6 +53,10 @@ DELAYED_RESPONSES = 1_024
 # A closing connection whose peer does not read the last bytes is aborted after this time.
 CLOSING_DEADLINE_MS = 5_000
 
+# A connection that has sent a request in this time before the server stops may be sending the next
+# one. Such connections have until the end of the stop to read their last responses.
+BUSY_MS = 250
+
 # How often the deadlines of all connections are checked. A pass over 10,000 connections takes 1 ms.
 SWEEP_INTERVAL_MS = 1_000
 

@@ -38,6 +38,11 @@ class Turns:
         self._waiting: list[WaitingConnection] = []
 
     @property
+    def idle(self) -> bool:
+        """Whether no connection waits."""
+        return not self._waiting
+
+    @property
     def is_spent(self) -> bool:
         """Whether requests have held the loop for long enough; the first question begins a turn."""
         if not self._has_begun:

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
+.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -60,8 +60,12 @@ sim: setup  ## the coordinator under simulated clients, faults and time; planted
 crash: setup  ## crashes, damage and failing calls by the hundred thousand, 260 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}
 
-soak: setup  ## ten minutes of mixed load by real clients; memory, files and threads must stay level
+soak: setup  ## ten minutes of mixed load by real clients; memory, files and threads must stay level; then `turns`, smaller
 	@$(BIN)/python -m tests.soak --seconds $${SECONDS_TO_RUN:-600}
+	@$(BIN)/python -m tests.soak.turns --scale 0.1
+
+turns: setup  ## each verb with its largest request, on a server at its limits; the longest turns as a table; ARGS=--compiled
+	@$(BIN)/python -m tests.soak.turns $(ARGS)
 
 languages: setup  ## install the packages of the Node and Go examples, and run their tests
 	@cd examples/node && npm ci --silent --no-audit --no-fund

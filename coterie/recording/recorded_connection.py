@@ -79,6 +79,9 @@ class _RecordedTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         self._real.resume_reading()
 
+    def write_eof(self) -> None:
+        self._real.write_eof()
+
     def is_closing(self) -> bool:
         return self._real.is_closing()
 

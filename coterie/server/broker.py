@@ -2,8 +2,8 @@
 
 Start: lock the data directory, open the topics, import the handlers, listen, load the groups.
 Requests about groups get COORDINATOR_LOAD_IN_PROGRESS until their partition is loaded.
-Stop: stop listening, wait for the disk, give up the groups (delayed requests get NOT_COORDINATOR),
-close the connections, close the logs [connections/stop].
+Stop: stop listening and reading, handle what was received, wait for the disk, give up the groups
+(delayed requests get NOT_COORDINATOR), end the connections, close the logs [connections/stop].
 """
 
 import asyncio
@@ -38,6 +38,7 @@ from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.listening import listen_backlog, set_buffer_sizes
 from coterie.server.network.routes import Routes, import_handlers
+from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
@@ -48,12 +49,7 @@ from coterie.server.transactions.markers import MarkerWriter
 from coterie.server.transactions.use import TransactionUses
 from coterie.server.workers import Workers
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import (
-    LogFailed,
-    StorageError,
-    describe_error,
-    remedy_for,
-)
+from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.filesystem import FileSystem, OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 
@@ -77,7 +73,7 @@ class Broker(ConnectionServices):
         config, environment: the constructor's arguments.
         failures: what failed for good.
         log, loop, now_ms: those of the environment.
-        routes, connection_quotas, pending_writes, flusher: used by connections and handlers.
+        routes, connection_quotas, pending_writes, turns, flusher: used by connections and handlers.
         around_connections: returns what the transport of a new connection talks to, which passes
             everything on to the connection; None for the connection itself.
         slices: does work that takes long, in slices.
@@ -138,7 +134,7 @@ class Broker(ConnectionServices):
         self.loop, self.now_ms = environment.loop, environment.now_ms
         self.routes, self.release = Routes(), None
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
-        self.pending_writes = PendingWrites(self.loop)
+        self.pending_writes, self.turns = PendingWrites(self.loop), Turns(environment)
         in_memory = data_dir == IN_MEMORY
         path = "memory" if in_memory else data_dir
         self.failures = Failures(environment, path)
@@ -148,7 +144,7 @@ class Broker(ConnectionServices):
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.fetch_sessions = self._make_fetch_sessions()
         self.node_id = config.get_int("node.id")
-        # No one else can reach files in memory that are made here.
+        # No one else reaches files in memory that are made here.
         is_private = in_memory and (filesystem is None or files_are_private)
         if filesystem is None:
             filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
@@ -410,13 +406,14 @@ class Broker(ConnectionServices):
         """Stop in order: nothing acknowledged is lost, and delayed requests are answered."""
         if self._server is not None:
             self._server.close()
+        self.connection_quotas.stop_reading()
         self.maintenance.stop()
         self.markers.stop()
         await self._drain()
         for runtime in self.runtimes:
             runtime.stop()
         self.pending_writes.flush()
-        self.connection_quotas.close_all()
+        self.connection_quotas.end_all()
         await self._wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
         self.connection_quotas.abort_all()
         self.flusher.stop()
@@ -448,11 +445,11 @@ class Broker(ConnectionServices):
         self._data.abandon()
 
     async def _drain(self) -> None:
-        """Wait until what was written is durable and its responses are sent."""
+        """Wait until what was received is handled, durable and answered."""
         for runtime in self.runtimes:
             runtime.write()
         self.flusher.begin()
-        works = self.flusher, self.disk, self.changes
+        works = self.flusher, self.disk, self.changes, self.slices, self.turns
         if not await self._wait_for(lambda: all(each.idle for each in works), DRAIN_TIMEOUT_S):
             self.log.error("stopping before the disk has confirmed all writes")
 

@@ -20,11 +20,13 @@ Invariants:
 """
 
 from asyncio import TimerHandle
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 from coterie.server.environment import Environment
+from coterie.server.slices import SLICE_S
 from coterie.storage.errors import OutOfHandles, StorageError
 from coterie.storage.log import Log
 from coterie.storage.sync import PendingSync
@@ -111,10 +113,11 @@ class Flusher:
         self.commit = mode.commit
         self._loop = environment.loop
         self._monotonic_s = environment.monotonic_s
+        self._slice_clock_s = environment.slice_clock_s
         self._failed = failed
         # Logs with appends for which no sync has begun, and those that are being synced.
-        self._dirty: dict[Log, list[Callback]] = {}
-        self._syncing: dict[Log, list[Callback]] = {}
+        self._dirty: dict[Log, deque[Callback]] = {}
+        self._syncing: dict[Log, deque[Callback]] = {}
         self.write_ahead: WriteAheadLog | None = None
         self.write_ahead_failed: Callable[[Exception], None] = lambda _: None
         self._settle_timer: TimerHandle | None = None
@@ -143,7 +146,9 @@ class Flusher:
         if not self.commit and self.mode.interval_ms is None:
             assert callback is None, "in this mode no sync ever comes"
             return
-        callbacks = self._dirty.setdefault(log, [])
+        callbacks = self._dirty.get(log)
+        if callbacks is None:
+            callbacks = self._dirty[log] = deque()
         if callback is not None:
             callbacks.append(callback)
         if not self._scheduled and not self._syncing:
@@ -244,7 +249,7 @@ class Flusher:
     def _done(self, turn: _Turn, done: list[_Done]) -> None:
         """Take the results of a turn, that of its frame first, and call back."""
         frame_done = None if turn.frame is None else done.pop(0)
-        synced, self._syncing = self._syncing, {}
+        synced = self._syncing
         errors: dict[Log, Exception] = {}
         for (log, pending), (error, seconds) in zip(turn.syncs, done, strict=True):
             self._count(seconds)
@@ -253,15 +258,36 @@ class Flusher:
                 errors[log] = error
             elif not pending.is_complete and log in synced:
                 # There were too many segments for one sync.
-                self._dirty[log] = synced.pop(log) + self._dirty.get(log, [])
+                self._dirty[log] = synced.pop(log) + self._dirty.get(log, deque())
         if turn.frame is not None and frame_done is not None:
             self._end_frame(turn.frame, frame_done, synced)
-        for log, callbacks in synced.items():
+        self._call_all_back(errors)
+
+    def _call_all_back(self, errors: dict[Log, Exception]) -> None:
+        """Call back for all logs that were synced, in slices; then begin the next sync.
+
+        Thousands of responses may wait for one sync [connections/turns].
+        """
+        deadline_s = self._slice_clock_s() + SLICE_S
+        while self._syncing:
+            log, callbacks = next(iter(self._syncing.items()))
             failure = errors.get(log)
             if failure is None and log.failed:
                 # Another call has synced its file meanwhile, and perhaps got the error instead.
                 failure = log.failure
-            self._call_back(log, callbacks, failure)
+            while callbacks:
+                callbacks.popleft()(failure)
+                if self._slice_clock_s() >= deadline_s:
+                    self._loop.call_soon(self._call_all_back, errors)
+                    return
+            # A callback may have had the log forgotten.
+            self._syncing.pop(log, None)
+            if failure is not None:
+                self._failed(log, failure)
+        self._synced_all()
+
+    def _synced_all(self) -> None:
+        """Begin the next sync, if something waits for one."""
         if self.write_ahead is not None and self.write_ahead.is_full:
             self._rotate()
         if self._dirty and not self._scheduled:
@@ -272,7 +298,7 @@ class Flusher:
                 self._schedule()
 
     def _end_frame(
-        self, frame: PendingFrame, done: _Done, synced: dict[Log, list[Callback]]
+        self, frame: PendingFrame, done: _Done, synced: dict[Log, deque[Callback]]
     ) -> None:
         """Take the result of a frame. After an error its logs are taken out of `synced`."""
         assert self.write_ahead is not None, "it has made the frame"
@@ -283,7 +309,7 @@ class Flusher:
         # Nothing is lost: their own files are synced now, for the first time.
         for log in frame.logs:
             if log in synced:
-                self._dirty[log] = synced.pop(log) + self._dirty.get(log, [])
+                self._dirty[log] = synced.pop(log) + self._dirty.get(log, deque())
         self._resume_s = self._monotonic_s() + RESUME_AFTER_S
         self.write_ahead_failed(done.error)
 
@@ -292,28 +318,26 @@ class Flusher:
         self.sync_seconds += seconds
         self.slowest_sync_seconds = max(self.slowest_sync_seconds, seconds)
 
-    def _call_back(self, log: Log, callbacks: list[Callback], error: Exception | None) -> None:
+    def _call_back(self, log: Log, callbacks: deque[Callback], error: Exception) -> None:
         for callback in callbacks:
             callback(error)
-        if error is not None:
-            self._failed(log, error)
+        self._failed(log, error)
 
     def forget(self, log: Log) -> None:
         """Drop a log that is about to be deleted; its records need not become durable any more."""
-        for callbacks in (self._syncing.pop(log, []), self._dirty.pop(log, [])):
-            for callback in callbacks:
-                callback(None)
+        for callbacks in (self._syncing.pop(log, deque()), self._dirty.pop(log, deque())):
+            while callbacks:
+                callbacks.popleft()(None)
 
     def fail(self, error: Exception) -> None:
         """Report `error` to all callbacks, present and future: the data directory is lost."""
         self._failure = error
+        # The sync in progress still reports its result, which must not reach a callback again.
         waiting = [*self._dirty.values(), *self._syncing.values()]
         self._dirty.clear()
-        # The sync in progress still reports its result, which must not reach a callback again.
-        self._syncing = {log: [] for log in self._syncing}
         for callbacks in waiting:
-            for callback in callbacks:
-                callback(error)
+            while callbacks:
+                callbacks.popleft()(error)
 
     # --- settling the write-ahead log -------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from coterie.server.network.delayed_response import (
     PostponedRequest,
 )
 from coterie.server.network.routes import Routes
+from coterie.server.network.turns import Turns
 from coterie.server.services import Services
 
 _join = b"".join
@@ -40,12 +41,14 @@ class ConnectionServices(Services):
         routes: the APIs that a new connection may use.
         connection_quotas: all connections and their limits.
         pending_writes: writes at the end of a turn.
+        turns: how long requests may hold the event loop.
     """
 
     now_ms: Callable[[], int]
     routes: Routes
     connection_quotas: ConnectionQuotas
     pending_writes: PendingWrites
+    turns: Turns
 
 
 class Channel(Exchange):
@@ -201,6 +204,26 @@ class Channel(Exchange):
         self._drop_buffered()
         if abort:
             self._transport.abort()
+        else:
+            self._transport.close()
+
+    def _has_socket(self) -> bool:
+        """Return whether the peer is at the other end of a socket, and not in memory."""
+        return self._transport.get_extra_info("socket") is not None
+
+    def end(self) -> None:
+        """End this side of the connection, and ignore what the peer still sends [connections/stop].
+
+        A socket that is closed while bytes arrive is reset. Its peer may then lose responses that
+        it has not read yet.
+        """
+        self.flush()
+        self.closed = True
+        self._muted = True
+        self._drop_buffered()
+        if self._has_socket():
+            self._transport.write_eof()
+            self._transport.resume_reading()
         else:
             self._transport.close()
 

@@ -43,6 +43,7 @@ class LimitedConnection(Protocol):
     Attributes:
         routes: the APIs that the client may use.
         closed: nothing is read or written any more.
+        now_ms: the time of the last read that was handled.
         active: bytes arrived since the last sweep.
         state, deadline_ms, unsent_at_sweep: what the connection waited for at the last sweep, until
             when, and its unsent bytes at that time.
@@ -50,6 +51,7 @@ class LimitedConnection(Protocol):
 
     routes: Routes
     closed: bool
+    now_ms: int
     active: bool
     state: ConnectionState
     deadline_ms: int
@@ -71,6 +73,12 @@ class LimitedConnection(Protocol):
 
     def close_quietly(self, *, abort: bool = False) -> None:
         """Close the connection without a log line."""
+
+    def stop_reading(self) -> None:
+        """Read no more."""
+
+    def end(self) -> None:
+        """End this side of the connection, and ignore what the peer still sends."""
 
     def abort(self) -> None:
         """Close the socket at once."""
@@ -208,10 +216,23 @@ class ConnectionQuotas:
         for connection in self._connections:
             connection.routes = routes
 
-    def close_all(self) -> None:
-        """Close all connections after writing their responses, because the server stops."""
+    def stop_reading(self) -> None:
+        """Read no more of any connection, because the server stops."""
+        for connection in self._connections:
+            connection.stop_reading()
+
+    def end_all(self) -> None:
+        """End all connections after writing their responses [connections/stop].
+
+        Those that were busy until now may still be sent to; the others are closed.
+        """
+        busy_since_ms = self._environment.now_ms() - limits.BUSY_MS
         for connection in list(self._connections):
-            if not connection.closed:
+            if connection.closed:
+                continue
+            if connection.now_ms >= busy_since_ms:
+                connection.end()
+            else:
                 connection.close_quietly()
 
     def abort_all(self) -> None:

@@ -24,7 +24,8 @@ RECEIVE_BUFFER_BYTES = 256 * 1024
 # largest size (socket.request.max.bytes, 100 MiB) fit, a thousand half-sent ones do not.
 TOTAL_BUFFERED_BYTES = 512 * 1024 * 1024
 
-# Requests of one connection that are handled in one turn of the event loop: about 2 ms of its time.
+# Requests of one connection that are handled in one turn of the event loop, whatever the clock
+# says: 2 ms of heartbeats.
 REQUESTS_PER_TURN = 512
 
 # Responses up to this size are collected and written together; 512 of them stay below the
@@ -51,6 +52,10 @@ DELAYED_RESPONSES = 1_024
 
 # A closing connection whose peer does not read the last bytes is aborted after this time.
 CLOSING_DEADLINE_MS = 5_000
+
+# A connection that has sent a request in this time before the server stops may be sending the next
+# one. Such connections have until the end of the stop to read their last responses.
+BUSY_MS = 250
 
 # How often the deadlines of all connections are checked. A pass over 10,000 connections takes 1 ms.
 SWEEP_INTERVAL_MS = 1_000

@@ -1,11 +1,13 @@
 """The flusher: group commit, intervals, and failing syncs."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from coterie.protocol.records import encode_batch
 from coterie.server.logs.flusher import Flusher, FlushMode, parse_flush_mode
+from coterie.server.slices import SLICE_S
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
@@ -162,4 +164,66 @@ def test_never_does_not_sync_or_start_a_thread(disk: Disk) -> None:
     assert flusher.idle
     assert disk.syncs == 0
     assert set(threading.enumerate()) <= before
+    flusher.stop()
+
+
+@pytest.mark.usefixtures("disk")
+def test_callbacks_of_a_sync_are_called_in_slices() -> None:
+    """[connections/turns]"""
+    loop = ManualLoop()
+    flusher = make_flusher(loop, COMMIT)
+    logs = [make_log(), make_log("t-1")]
+    now_s = 0.0
+    called: list[tuple[Log, int]] = []
+    flusher._slice_clock_s = lambda: now_s
+
+    def callback(log: Log, number: int) -> Callable[[Exception | None], None]:
+        def call(error: Exception | None) -> None:
+            nonlocal now_s
+            assert error is None
+            now_s += SLICE_S / 4
+            called.append((log, number))
+
+        return call
+
+    for number in range(10):
+        for log in logs:
+            append(log)
+            flusher.appended(log, callback(log, number))
+    counts = []
+    while not flusher.idle:
+        before = len(called)
+        loop.turn_once()
+        counts.append(len(called) - before)
+    assert [count for count in counts if count] == [4] * 5
+    assert called == [(log, number) for log in logs for number in range(10)]
+    flusher.stop()
+
+
+@pytest.mark.usefixtures("disk")
+def test_log_that_is_forgotten_between_slices_is_called_back_once() -> None:
+    loop = ManualLoop()
+    flusher = make_flusher(loop, COMMIT)
+    log = make_log()
+    now_s = 0.0
+    called: list[int] = []
+    flusher._slice_clock_s = lambda: now_s
+
+    def callback(number: int) -> Callable[[Exception | None], None]:
+        def call(_error: Exception | None) -> None:
+            nonlocal now_s
+            now_s += SLICE_S
+            called.append(number)
+
+        return call
+
+    append(log)
+    for number in range(3):
+        flusher.appended(log, callback(number))
+    while not called:
+        loop.turn_once()
+    flusher.forget(log)
+    assert called == [0, 1, 2]
+    settle(loop, flusher)
+    assert called == [0, 1, 2]
     flusher.stop()

@@ -8,18 +8,20 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.cleanup import remove_everything
-from coterie.conformance.checks.preconditions import reason_to_skip
+from coterie.conformance.checks.group_settings import DELAY
+from coterie.conformance.checks.preconditions import reason_to_skip, uses_groups
 from coterie.conformance.comparison import Deviation
 from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
 from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
 from coterie.conformance.releases import Release
 from coterie.conformance.results import Result, Status
-from coterie.conformance.transcript import TranscriptError
+from coterie.conformance.transcript import TranscriptError, parse
 
 # Checks at once. Each has a few connections and uses almost no processor time.
 PARALLEL = 120
@@ -35,6 +37,23 @@ _REPEATED_AT_ONCE = 16
 # If more deviate, the broker is wrong, not busy.
 _MOST_REPEATED = 32
 _BAD = (Status.DEVIATES, Status.FAILS)
+# Shows whether a broker has an initial delay, and the check that says so.
+_FIRST_JOIN = parse(
+    """\
+# The first member of a group waits.
+
+c1> JoinGroup v9 member=""
+----
+c1< JoinGroup v9 error=MEMBER_ID_REQUIRED member=c1-1
+
+c1> JoinGroup v9 member=c1-1
+tick 500ms
+----
+c1  (delayed)
+""",
+    Path("first join"),
+)
+_SHOWS_THE_DELAY = "initial_delay/no_response_before_the_delay_ends"
 
 
 class Outcome(NamedTuple):
@@ -107,16 +126,21 @@ class Run:
         # Why no topics can be created, and why groups cannot be used; empty if they can.
         self._no_topics = ""
         self._no_groups = ""
+        # Whether the broker has no initial delay and does not say so.
+        self._lacks_delay = False
 
     async def all(self, checks: Iterable[Check], done: Callable[[Outcome], None]) -> None:
         """Run checks and report each result as it comes."""
+        checks = tuple(checks)
         ready, skipped = self.plan(checks)
-        for outcome in skipped:
-            done(outcome)
-        # The longest first: the others run beside them.
-        ready.sort(key=lambda check: -check.waits_ms)
         try:
             await self._prepare(ready)
+            if any(map(uses_groups, ready)) and await self._has_no_delay():
+                ready, skipped = self.plan(checks)
+            for outcome in skipped:
+                done(outcome)
+            # The longest first: the others run beside them.
+            ready.sort(key=lambda check: -check.waits_ms)
             doubtful: list[Outcome] = []
 
             def first(outcome: Outcome) -> None:
@@ -170,11 +194,41 @@ class Run:
             reason = reason_to_skip(
                 check, self.target, self.options.release, thorough=self.options.thorough
             )
+            if self._lacks_delay and check.name == _SHOWS_THE_DELAY:
+                reason = ""
+            elif self._lacks_delay and DELAY in reason:
+                reason = f"{reason}: see {_SHOWS_THE_DELAY}"
             if reason:
                 skipped.append(Outcome(check, Status.SKIPPED, reason))
             else:
                 ready.append(check)
         return ready, skipped
+
+    async def _has_no_delay(self) -> bool:
+        """Find out whether a first JoinGroup is answered at once although a delay is expected.
+
+        Then one check says so, and the checks that rely on the delay are left out.
+        """
+        if self.target.settings.get(DELAY) == "0" or self._no_groups:
+            return False
+        driver = TcpDriver(self.target, self._new_names(self.prefix))
+        try:
+            await driver.run(_FIRST_JOIN)
+        except (TranscriptError, OSError, TimeoutError):
+            return False
+        finally:
+            driver.close()
+        if not any(" generation=1 " in said.text for said in driver.conversation):
+            return False
+        self._lacks_delay = True
+        self.target.settings[DELAY] = "0"
+        return True
+
+    def _new_names(self, shared: str | None) -> TcpNames:
+        """Return names that no other check of this run has."""
+        names = TcpNames(f"{self.prefix}{len(self._names)}-", shared, self.target.coordinates)
+        self._names.append(names)
+        return names
 
     async def _prepare(self, checks: Sequence[Check]) -> None:
         """Create the topics that transcripts of groups share, and wait for the coordinator."""
@@ -199,10 +253,8 @@ class Run:
         reason = self._refusal(check)
         if reason:
             return Outcome(check, Status.SKIPPED, reason)
-        prefix = f"{self.prefix}{len(self._names)}-"
         shared = None if _has_own_topics(check) else self.prefix
-        names = TcpNames(prefix, shared, self.target.coordinates)
-        self._names.append(names)
+        names = self._new_names(shared)
         if shared is not None:
             names.topic_ids.update(self._shared_ids)
         driver = TcpDriver(self.target, names)

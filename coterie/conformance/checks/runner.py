@@ -15,7 +15,9 @@ from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.cleanup import remove_everything
 from coterie.conformance.checks.group_settings import DELAY
 from coterie.conformance.checks.preconditions import reason_to_skip, uses_groups
+from coterie.conformance.checks.stopped import BrokerStoppedError, Stop, stop_of
 from coterie.conformance.comparison import Deviation
+from coterie.conformance.over_tcp.diagnosis import stopped
 from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
 from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
@@ -37,6 +39,8 @@ _REPEATED_AT_ONCE = 16
 # If more deviate, the broker is wrong, not busy.
 _MOST_REPEATED = 32
 _BAD = (Status.DEVIATES, Status.FAILS)
+# Malformed frames may end a broker: they come last, one at a time, so that the frame is known.
+_APART = "frames"
 # Shows whether a broker has an initial delay, and the check that says so.
 _FIRST_JOIN = parse(
     """\
@@ -112,6 +116,7 @@ class Run:
     Attributes:
         prefix: of every name that this run creates, with an id of its own.
         leftovers: what could not be removed at the end.
+        stop: how the broker stopped listening; None if it did not.
     """
 
     def __init__(self, target: Target, options: Options) -> None:
@@ -120,6 +125,8 @@ class Run:
         self.options = options
         self.prefix = f"{options.prefix}{options.run_id or secrets.token_hex(4)}-"
         self.leftovers: list[str] = []
+        self.stop: Stop | None = None
+        self._begun: list[tuple[Check, TcpDriver]] = []
         # The names of each check.
         self._names: list[TcpNames] = []
         self._shared_ids: dict[str, bytes] = {}
@@ -130,28 +137,60 @@ class Run:
         self._lacks_delay = False
 
     async def all(self, checks: Iterable[Check], done: Callable[[Outcome], None]) -> None:
-        """Run checks and report each result as it comes."""
+        """Run checks and report each result as it comes, until the broker stops listening."""
         checks = tuple(checks)
-        ready, skipped = self.plan(checks)
+        reported: dict[str, Status] = {}
+
+        def report(outcome: Outcome) -> None:
+            reported[outcome.check.name] = outcome.status
+            done(outcome)
+
+        doubtful: list[Outcome] = []
         try:
-            await self._prepare(ready)
-            if any(map(uses_groups, ready)) and await self._has_no_delay():
-                ready, skipped = self.plan(checks)
-            for outcome in skipped:
-                done(outcome)
-            # The longest first: the others run beside them.
-            ready.sort(key=lambda check: -check.waits_ms)
-            doubtful: list[Outcome] = []
-
-            def first(outcome: Outcome) -> None:
-                is_doubtful = outcome.status in _BAD and _is_timed(outcome.check)
-                (doubtful.append if is_doubtful else done)(outcome)
-
-            await self._side_by_side(ready, self.options.parallel, first)
-            for outcome in await self._repeat(doubtful):
-                done(outcome)
+            await self._run(checks, report, doubtful)
+        except* BrokerStoppedError as errors:
+            for outcome in doubtful:
+                report(outcome)
+            carried_out = sum(each is not Status.SKIPPED for each in reported.values())
+            self.stop = stop_of(str(errors.exceptions[0]), self._begun, carried_out)
+            begun = {check.name for check, _ in self._begun}
+            for check in checks:
+                if check.name not in reported:
+                    reason = self.stop.reason(was_begun=check.name in begun)
+                    report(Outcome(check, Status.SKIPPED, reason))
         finally:
-            self.leftovers = await remove_everything(self.target, self.prefix, self._names)
+            if self.stop is None:
+                self.leftovers = await remove_everything(self.target, self.prefix, self._names)
+            else:
+                self.leftovers = [f"{self.prefix}*: the broker stopped {self.stop.what}"]
+
+    async def _run(
+        self,
+        checks: Sequence[Check],
+        done: Callable[[Outcome], None],
+        doubtful: list[Outcome],
+    ) -> None:
+        """Run checks; those that a repetition may still judge are in `doubtful` meanwhile."""
+        ready, skipped = self.plan(checks)
+        await self._prepare(ready)
+        if any(map(uses_groups, ready)) and await self._has_no_delay():
+            ready, skipped = self.plan(checks)
+        for outcome in skipped:
+            done(outcome)
+        # The longest first: the others run beside them.
+        ready.sort(key=lambda check: -check.waits_ms)
+
+        def first(outcome: Outcome) -> None:
+            is_doubtful = outcome.status in _BAD and _is_timed(outcome.check)
+            (doubtful.append if is_doubtful else done)(outcome)
+
+        apart = [each for each in ready if each.area == _APART and not each.waits_ms]
+        together = [each for each in ready if each not in apart]
+        await self._side_by_side(together, self.options.parallel, first)
+        await self._side_by_side(apart, 1, first)
+        for outcome in await self._repeat(doubtful):
+            done(outcome)
+        doubtful.clear()
 
     async def _side_by_side(
         self, checks: Sequence[Check], parallel: int, done: Callable[[Outcome], None]
@@ -160,7 +199,10 @@ class Run:
 
         async def run(check: Check) -> None:
             async with gate:
-                done(await self.one(check))
+                outcome = await self.one(check)
+                if _is_silent(outcome) and (what := await stopped(self.target.address)):
+                    raise BrokerStoppedError(what)
+                done(outcome)
 
         async with asyncio.TaskGroup() as group:
             for check in checks:
@@ -258,6 +300,7 @@ class Run:
         if shared is not None:
             names.topic_ids.update(self._shared_ids)
         driver = TcpDriver(self.target, names)
+        self._begun.append((check, driver))
         began_s = time.monotonic()
         try:
             await self._create_topics(check, names)
@@ -295,6 +338,13 @@ def _has_own_topics(check: Check) -> bool:
         command.text.startswith(_DELETES_TOPIC)
         for block in check.transcript.blocks
         for command in block.commands
+    )
+
+
+def _is_silent(outcome: Outcome) -> bool:
+    """Return whether the broker has closed a connection, or something got no answer."""
+    return outcome.status is Status.FAILS or any(
+        said.text.endswith("< closed") for said in outcome.conversation
     )
 
 

@@ -115,6 +115,13 @@ class TcpDriver:
         # The first lines of the responses that the block still expects; None inside `given`, whose
         # responses the transcript does not show.
         self._expected: list[str] | None = None
+        # When the last command was carried out, but for the wait for its response.
+        self._waits_since_s = 0.0
+
+    @property
+    def heard_s(self) -> float:
+        """When the broker sent something last, by time.monotonic; 0 before."""
+        return max((client.heard_s for client in self._pending), default=0.0)
 
     def close(self) -> None:
         """Close all connections."""
@@ -188,13 +195,14 @@ class TcpDriver:
             client = await self._client(raw["client"])
             self._say(text)
             client.send(bytes.fromhex(raw["bytes"].replace("0x", "")))
+            self._waits_since_s = self._now_s()
             return await self._receive(self._limit_s(raw["client"]), until=client)
         verb, _, rest = text.partition(" ")
         if verb == "tick":
             self._say(text)
-            return await self._receive(parse_duration_ms(rest) / 1000) + await self._receive(
-                _SETTLE_S
-            )
+            outputs = await self._receive(parse_duration_ms(rest) / 1000)
+            self._waits_since_s = self._now_s()
+            return outputs + await self._receive(_SETTLE_S)
         if verb == "given":
             return await self._given(rest)
         if verb == "disconnect":
@@ -262,6 +270,7 @@ class TcpDriver:
         text = f"{request.client}> {request.api} v{request.version} {request.arguments}"
         self._say(text)
         client.send(frame, int(options.get("split", "0")))
+        self._waits_since_s = self._now_s()
         outputs = await self._receive(limit_s, until=client)
         return outputs + await self._receive(_SETTLE_S)
 
@@ -356,7 +365,7 @@ class TcpDriver:
 
     async def _receive_expected(self) -> list[Output]:
         """Wait for the responses that the block still expects."""
-        end_s = self._now_s() + _EXPECTED_LIMIT_S
+        end_s = self._waits_since_s + _EXPECTED_LIMIT_S
         outputs: list[Output] = []
         while self._now_s() < end_s and any("< " in line for line in self._expected or []):
             outputs += await self._receive(_SETTLE_S)

@@ -14,6 +14,7 @@ from coterie.conformance.requests import REQUEST_APIS
 QUICK_LIMIT_MS = 45_000
 _THOROUGH_LIMIT_MS = 700_000
 
+_UNKNOWN = "unknown"
 # What `given` sends.
 _SETUP = (("JoinGroup", 9), ("SyncGroup", 5), ("LeaveGroup", 5))
 
@@ -92,8 +93,9 @@ def _configured(check: Check) -> dict[str, str]:
 
 def _configured_reason(settings: Mapping[str, str], target: Target) -> str:
     for name, expected in settings.items():
-        default = str(DEFAULT_GROUP_SETTINGS.get(name, "unknown"))
+        default = str(DEFAULT_GROUP_SETTINGS.get(name, _UNKNOWN))
         actual = target.settings.get(name, default)
         if actual not in expected.split("|"):
-            return f"needs {name}={expected}, the broker has {actual}"
+            has = f"has {actual}" if actual != _UNKNOWN else "does not report it"
+            return f"needs {name}={expected}, the broker {has}"
     return ""

@@ -62,6 +62,8 @@ ROWS = (
     Row("POST", "/close", Control.close),
     Row("GET", "/features", Broker.features),
     Row("POST", "/features", Broker.set_features),
+    Row("GET", "/moment", Broker.moment),
+    Row("GET", "/report", Broker.report),
     Row("GET", "/topics", Broker.topics),
     Row("POST", "/topics", Broker.topic),
     Row("DELETE", "/topics/{name}", Broker.delete_topic),

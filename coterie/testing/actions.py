@@ -9,6 +9,7 @@ from typing import NamedTuple
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.errors import WrongUse
+from coterie.testing.names import did_you_mean
 
 # More than any answer that a client waits for.
 _GARBAGE_BYTES = 64
@@ -30,15 +31,12 @@ class AnswerError(NamedTuple):
         Raises:
             WrongUse: there is no error of that name.
         """
-        import difflib
-
         if isinstance(self.error, ErrorCode):
             return self.error
         try:
             return ErrorCode[self.error]
         except KeyError:
-            near = difflib.get_close_matches(self.error, ErrorCode.__members__, 2)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            hint = did_you_mean(self.error, ErrorCode.__members__, "errors")
             raise WrongUse(f"'{self.error}' is no error of Kafka's protocol{hint}") from None
 
 

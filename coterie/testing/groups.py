@@ -23,8 +23,9 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
 from coterie.testing.members import Member, Partition, member_of, picture, rebalance_line
-from coterie.testing.records import opened_log, partition_records
-from coterie.testing.server_thread import Runner
+from coterie.testing.names import did_you_mean
+from coterie.testing.records import no_topic, opened_log, partition_records
+from coterie.testing.runner import Runner
 from coterie.testing.topics import delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
@@ -152,7 +153,15 @@ class Group:
 
         named = f" of {', '.join(topics)}" if topics else ""
         what = f"every partition{named} is assigned in group '{self.group_id}'"
-        return self._wait(holds, what, timeout_s)
+
+        def pictured() -> str:
+            known = self._running.server.topics.by_name
+            unknown = [
+                f"\n{no_topic(self._running.server, each)}" for each in topics if each not in known
+            ]
+            return self._picture() + "".join(unknown)
+
+        return self._wait(holds, what, timeout_s, pictured)
 
     def wait_committed(
         self,
@@ -262,10 +271,14 @@ class Group:
     # --- in the broker's thread -------------------------------------------------------------------
 
     def _wait(
-        self, holds: "Callable[[], Group | None]", what: str, timeout_s: float
+        self,
+        holds: "Callable[[], Group | None]",
+        what: str,
+        timeout_s: float,
+        pictured: Callable[[], str] | None = None,
     ) -> Waiting["Group"]:
         thread = self._running.thread
-        return Waiting(thread, until(thread, holds, what, timeout_s, self._picture))
+        return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self._picture))
 
     def _find(self) -> ClassicGroup | None:
         return self._running.server.coordinator.group(self.group_id)
@@ -332,8 +345,16 @@ class Group:
         ]
         return journal_history(self.group_id, facts).rebalances
 
+    async def described(self, *, with_history: bool) -> str:
+        """Return its picture, and below it a line for each rebalance; in the broker's thread."""
+        rebalances = await self._history() if with_history else []
+        return "\n".join([self._picture(), *(f"  {rebalance_line(each)}" for each in rebalances)])
+
     def _picture(self) -> str:
         group = self._find()
         if group is None:
-            return f"group '{self.group_id}' does not exist: no client has joined or committed"
+            groups = self._running.server.coordinator.groups()
+            others = did_you_mean(self.group_id, (each.group_id for each in groups), "groups")
+            text = f"group '{self.group_id}' does not exist: no client has joined or committed"
+            return text + others
         return picture(group, self._members(), self._lag(), self._running.server.now_ms())

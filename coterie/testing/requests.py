@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.wire import Message
-from coterie.testing.errors import RequestNotSeen, WrongUse
+from coterie.testing.errors import RequestNotSeen, WrongUse, failed
+from coterie.testing.names import did_you_mean
 
 # A group of three members sends about ten requests a second.
 _KEPT = 2_000
@@ -22,13 +23,10 @@ def api_named(name: str) -> ApiKey:
     Raises:
         WrongUse: there is none; the text lists similar names.
     """
-    import difflib
-
     found = _BY_NAME.get(name.lower())
     if found is None:
-        near = difflib.get_close_matches(name.lower(), _BY_NAME, 3)
-        hint = " or ".join(_BY_NAME[each].kafka_name for each in near) or "JoinGroup, Fetch, ..."
-        raise WrongUse(f"'{name}' is no API of Kafka; did you mean {hint}?")
+        known = (each.kafka_name for each in ApiKey)
+        raise WrongUse(f"'{name}' is no API of Kafka{did_you_mean(name, known, 'APIs')}")
     return found
 
 
@@ -122,5 +120,5 @@ class Requests:
             seen = ", ".join(sorted({each.api for each in self})) or "none"
             who = "" if client_id is None else f" of client '{client_id}'"
             about = "" if group is None else f" for group '{group}'"
-            raise RequestNotSeen(f"no {api}{who}{about} was sent; APIs seen: {seen}")
+            raise failed(RequestNotSeen(f"no {api}{who}{about} was sent; APIs seen: {seen}"))
         return found[-1]

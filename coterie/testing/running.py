@@ -27,13 +27,14 @@ from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
-from coterie.testing.errors import BrokerLeak, BrokerNotStarted, WrongUse
+from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.interception import ELSEWHERE, Interception
-from coterie.testing.server_thread import Listener, Runner, ServerThread
+from coterie.testing.runner import Listener, Runner
+from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.versions import initial_levels, release_of
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
-from coterie.testing.waiting import Waiting
+from coterie.testing.waiting import Waiting, take_unawaited
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -148,15 +149,14 @@ class RunningBroker:
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time: it is closed after that block")
         self._thread = self._server = None
-        left: list[str] = []
+        left = take_unawaited(thread.unawaited)
         if server is not None:
             stopped = server
             thread.run(self._end(server.stop()))
             left += thread.call(lambda: _connections(stopped))
         left += thread.left() + [f"the open file {path}" for path in self.disk.open_files.values()]
         thread.stop()
-        if left:
-            raise BrokerLeak(f"left after the broker was closed: {'; '.join(left)}")
+        check_nothing_left(left)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -277,13 +277,15 @@ class RunningBroker:
 
         clock.listeners[VIRTUAL_ADDRESS] = accept
         clock.install()
-        self._thread = LoopRunner(clock)
+        self._thread = LoopRunner(clock, thread.unawaited)
         try:
             await self._open({})
             yield clock
         finally:
             if self._server is not None:
                 await self._end(self._server.stop())
+            for wait in thread.unawaited:
+                wait.cancel()
             # What the clients have left to do in this turn.
             await asyncio.sleep(0)
             clock.uninstall()

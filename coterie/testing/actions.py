@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
 from coterie.testing.names import did_you_mean
 
@@ -171,11 +172,11 @@ def check_action(action: Action) -> None:
     match action:
         case AnswerError():
             _ = action.code
-        case Delay(seconds) | SlowDisk(seconds) if seconds < 0:
-            raise WrongUse(f"time never goes back: {action!r}")
-        case CutAnswer(sent_bytes) if sent_bytes < 0:
-            raise WrongUse(f"a number of bytes is not negative: {action!r}")
-        case Throttle(milliseconds) if milliseconds < 0:
-            raise WrongUse(f"time never goes back: {action!r}")
+        case Delay(seconds) | SlowDisk(seconds):
+            check(seconds=seconds)
+        case CutAnswer(sent_bytes):
+            check(sent_bytes=sent_bytes)
+        case Throttle(milliseconds):
+            check(milliseconds=milliseconds)
         case _:
             pass

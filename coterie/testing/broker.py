@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coterie.testing.actions import Action, CoordinatorMoves, SlowDisk
+from coterie.testing.bounds import check
 from coterie.testing.client_configs import client_config
 from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.faults import Fault, scope_of
@@ -100,6 +101,7 @@ class Broker(RunningBroker):
         Raises:
             WrongUse: it exists already, or a value cannot be used; the text is Kafka's.
         """
+        check(partitions=partitions)
         self.thread.run(create_topic(self.server, name, partitions, config or {}))
         for number, value in enumerate(records):
             self.produce(name, value, partition=number % partitions)
@@ -154,6 +156,7 @@ class Broker(RunningBroker):
         """
         if not values:
             raise WrongUse("there is nothing to produce: give at least one value")
+        check(partition=partition, timestamp_ms=timestamp_ms)
         work = produce(self.server, topic, partition, values, key, headers, timestamp_ms)
         return self.thread.run(work)
 
@@ -163,6 +166,7 @@ class Broker(RunningBroker):
         Raises:
             WrongUse: the topic or partition does not exist.
         """
+        check(partition=partition)
         return self.thread.run(topic_records(self.server, topic, partition))
 
     # --- groups, faults, requests -----------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from coterie.protocol.api_keys import ApiKey
 from coterie.server.services import Services
 from coterie.testing.actions import APIS, Action, DiskAction, SlowDisk, check_action
+from coterie.testing.bounds import check
 from coterie.testing.errors import FaultNotHit, WrongUse, failed
 from coterie.testing.request_subjects import groups_of, topics_of
 from coterie.testing.requests import api_named
@@ -120,12 +121,8 @@ class Fault:
             raise WrongUse(
                 f"{type(action).__name__} is about {known}, not about {scope.api.kafka_name}"
             )
-        if for_seconds is not None and for_seconds <= 0:
-            raise WrongUse(f"for_seconds is above 0, not {for_seconds}")
-        if not 0 < probability <= 1:
-            raise WrongUse(f"a probability is above 0 and at most 1, not {probability}")
-        if skip < 0 or (times is not None and times < 1):
-            raise WrongUse("skip is at least 0, and times at least 1")
+        check(version=scope.version, connection_id=scope.connection_id)
+        check(for_seconds=for_seconds, probability=probability, seed=seed, skip=skip, times=times)
         self.action = action
         self.scope = scope
         self.hits = 0
@@ -176,7 +173,9 @@ class Fault:
 
         Raises:
             FaultNotHit: they have not.
+            WrongUse: `times` is no such number.
         """
+        check(times=times)
         if self.hits == 0 or times not in (None, self.hits):
             raise failed(FaultNotHit(self.explain(times)))
 

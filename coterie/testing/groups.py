@@ -20,6 +20,7 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponse,
 )
 from coterie.protocol.topic_names import JOURNAL_TOPIC
+from coterie.testing.bounds import check, check_all
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
 from coterie.testing.members import Member, Partition, member_of, picture, rebalance_line
@@ -116,6 +117,7 @@ class Group:
         self, members: int | None = None, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> Waiting["Group"]:
         """Wait until the group is Stable; with `members`, until it has just so many."""
+        check(members=members)
 
         def holds() -> "Group | None":
             group = self._find()
@@ -176,6 +178,7 @@ class Group:
                 topics that the group has committed, so that nothing is left to read.
             timeout_s: the time limit.
         """
+        check_all("offset", (offsets or {}).values())
 
         def holds() -> "Group | None":
             committed = self._offsets()
@@ -197,6 +200,7 @@ class Group:
         self, since_generation: int, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> Waiting["Group"]:
         """Wait until the group is Stable in a later generation than `since_generation`."""
+        check(since_generation=since_generation)
 
         def holds() -> "Group | None":
             group = self._find()
@@ -277,6 +281,7 @@ class Group:
         timeout_s: float,
         pictured: Callable[[], str] | None = None,
     ) -> Waiting["Group"]:
+        check(timeout_s=timeout_s)
         thread = self._running.thread
         return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self._picture))
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.wire import Message
+from coterie.testing.bounds import check
 from coterie.testing.errors import RequestNotSeen, WrongUse, failed
 from coterie.testing.names import did_you_mean
 
@@ -97,8 +98,9 @@ class Requests:
             client_id, group, version: leave out those with others.
 
         Raises:
-            WrongUse: the API does not exist.
+            WrongUse: the API does not exist, or no version has this number.
         """
+        check(version=version)
         name = api_named(api).kafka_name
         return [
             each

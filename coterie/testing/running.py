@@ -25,6 +25,7 @@ from coterie.server.network.connection import Connection
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.testing.bounds import check, check_all
 from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
 from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
@@ -85,8 +86,10 @@ class RunningBroker:
                 highest.
 
         Raises:
-            WrongUse: an unknown `flush`, `version` or feature.
+            WrongUse: an unknown `flush`, `version` or feature, or a number out of its bounds.
         """
+        check(port=port)
+        check_all("partitions", (topics or {}).values())
         self.host = host
         self.port = port
         self._values = {**TEST_CONFIG, **(config or {})}
@@ -222,12 +225,12 @@ class RunningBroker:
         is for both.
 
         Raises:
-            WrongUse: the number is negative, or the broker is in virtual time.
+            WrongUse: the number is negative or ends after ten years, or the broker is in virtual
+                time.
         """
         if isinstance(self.thread, LoopRunner):
             raise WrongUse("in virtual time write `await clock.advance(seconds)`")
-        if seconds < 0:
-            raise WrongUse("time never goes back")
+        check(seconds=seconds)
         assert isinstance(self.thread, ServerThread), "there are two kinds of runners"
         self.thread.advance(seconds)
 
@@ -258,6 +261,7 @@ class RunningBroker:
         Raises:
             WrongUse: the loop is not asyncio's own, or has a virtual clock already.
         """
+        check(seed=seed)
         thread, address = self.thread, self.address
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):

@@ -19,6 +19,7 @@ from coterie.address import Address
 from coterie.server.broker import Broker
 from coterie.server.environment import Environment, system_clock
 from coterie.server.workers import Workers
+from coterie.testing.bounds import check
 from coterie.testing.errors import EXPLAINED, BrokerLeak, WrongUse
 from coterie.testing.runner import Listener, Unawaited
 
@@ -173,9 +174,14 @@ class ServerThread:
             raise error.with_traceback(None) from error.__cause__
 
     def advance(self, seconds: float) -> None:
-        """Put the clock of the loop forward; what is due by then is done in its order."""
+        """Put the clock of the loop forward; what is due by then is done in its order.
+
+        Raises:
+            WrongUse: it would be too far ahead.
+        """
 
         def put_forward() -> None:
+            check(seconds=self.loop.ahead_s + seconds)
             self.loop.ahead_s += seconds
 
         self.call(put_forward)

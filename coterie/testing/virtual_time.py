@@ -21,6 +21,7 @@ from coterie.address import Address
 from coterie.server.broker import Broker
 from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
+from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
 from coterie.testing.memory_connections import Accept, Frame, connect
 from coterie.testing.runner import Listener, Unawaited
@@ -101,7 +102,12 @@ class VirtualClock:
         return self._elapsed_us / _MICROSECONDS
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass; everything that is due meanwhile happens in its order."""
+        """Let time pass; everything that is due meanwhile happens in its order.
+
+        Raises:
+            WrongUse: the number is negative or longer than ten years.
+        """
+        check(seconds=seconds)
         await asyncio.sleep(seconds)
 
     def jump(self, seconds: float) -> None:

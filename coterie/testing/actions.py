@@ -6,11 +6,11 @@ Most actions are about requests. `DiskFull` and `SlowDisk` are about the broker'
 
 from typing import NamedTuple
 
+from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
-from coterie.testing.names import did_you_mean
 
 # More than any answer that a client waits for.
 _GARBAGE_BYTES = 64

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from coterie.coordinator.classic.group import Group as ClassicGroup
 from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.offsets import fetch
+from coterie.near_names import did_you_mean
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import Rebalance
 from coterie.protocol.messages.journal_records import decode_fact
@@ -24,7 +25,6 @@ from coterie.testing.bounds import check, check_all
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
 from coterie.testing.members import Member, Partition, member_of, picture, rebalance_line
-from coterie.testing.names import did_you_mean
 from coterie.testing.records import no_topic, opened_log, partition_records
 from coterie.testing.runner import Runner
 from coterie.testing.topics import delete_group

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from coterie.near_names import did_you_mean
 from coterie.protocol.records import Record as LogRecord
 from coterie.protocol.records import decode_records, iterate_batches
 from coterie.server.broker import Broker
 from coterie.server.logs.partition import Partition
 from coterie.storage.log import Log
 from coterie.testing.errors import WrongUse
-from coterie.testing.names import did_you_mean
 
 _READ_BYTES = 1 << 22
 

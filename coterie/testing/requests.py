@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.wire import Message
 from coterie.testing.bounds import check
 from coterie.testing.errors import RequestNotSeen, WrongUse, failed
-from coterie.testing.names import did_you_mean
 
 # A group of three members sends about ten requests a second.
 _KEPT = 2_000

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.testing.broker import Broker
 from coterie.testing.callers import is_inner
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.members import Member
-from coterie.testing.names import did_you_mean
 from coterie.testing.records import Record
 from coterie.testing.requests import Request, Requests
 from coterie.testing.running import RunningBroker

@@ -16,7 +16,7 @@ import pytest
 from coterie.testing import Broker, BrokerNotStarted, WrongUse
 from coterie.testing.callers import end_at_caller, is_inner
 from coterie.testing.errors import EXPLAINED
-from coterie.testing.report import Report, request_lines
+from coterie.testing.report import Report, group_text, request_lines
 from coterie.testing.wrong_calls import right_call
 
 # A helper may retry what fails; the latest failures are enough.
@@ -63,7 +63,7 @@ class ShownBroker:
         then = self._when(error)
         lines = request_lines(now, self.began, None if then is None else then.moment)
         return [
-            (f"groups of {name}", (then or now).groups),
+            (f"groups of {name}", then.groups if then else group_text(now, self.began)),
             (f"last requests to {name}", "\n".join(lines)),
         ]
 

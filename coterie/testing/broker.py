@@ -214,6 +214,7 @@ class Broker(RunningBroker):
             "\n".join(texts) or "no groups",
             tuple(Installed(each.number, each.received, str(each)) for each in met.known),
             tuple(each.shown(server) for each in met.exchanges),
+            tuple(met.left.values()),
         )
 
     def fault(

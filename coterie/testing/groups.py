@@ -6,7 +6,7 @@ may belong to two moments; a wait checks its whole condition in one.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coterie.coordinator.classic.group import Group as ClassicGroup
 from coterie.coordinator.classic.states import GroupState
@@ -38,6 +38,22 @@ _PAUSE_S = 0.001
 _REBALANCE_REASON = "the test asked for a rebalance"
 # The key of a fact is its type, the length of the group id, and the group id.
 _FACT_TYPE_BYTES = 2
+
+
+class _Here(NamedTuple):
+    """A broker whose thread this is."""
+
+    server: "Broker"
+
+    @property
+    def thread(self) -> Runner:
+        """Raise an error: nothing waits for the broker in its own thread."""
+        raise WrongUse("the broker's own thread cannot wait for the broker")
+
+
+def pictured(server: "Broker", group_id: str) -> str:
+    """Return the picture of a group, in the broker's thread."""
+    return Group(_Here(server), group_id).pictured()
 
 
 class Running(Protocol):
@@ -109,7 +125,7 @@ class Group:
 
     def stuck(self) -> str:
         """Describe why the group does not get on: who is missing, who waits, and until when."""
-        return self._running.thread.call(self._picture)
+        return self._running.thread.call(self.pictured)
 
     # --- what becomes of it -----------------------------------------------------------------------
 
@@ -156,14 +172,14 @@ class Group:
         named = f" of {', '.join(topics)}" if topics else ""
         what = f"every partition{named} is assigned in group '{self.group_id}'"
 
-        def pictured() -> str:
+        def with_topics() -> str:
             known = self._running.server.topics.by_name
             unknown = [
                 f"\n{no_topic(self._running.server, each)}" for each in topics if each not in known
             ]
-            return self._picture() + "".join(unknown)
+            return self.pictured() + "".join(unknown)
 
-        return self._wait(holds, what, timeout_s, pictured)
+        return self._wait(holds, what, timeout_s, with_topics)
 
     def wait_committed(
         self,
@@ -258,7 +274,7 @@ class Group:
             response = await ask(self._running.server, request, LeaveGroupResponse)
             error = response.error_code or response.members[0].error_code
             if error:
-                raise WrongUse(f"{found.name} is no member any more\n{self._picture()}")
+                raise WrongUse(f"{found.name} is no member any more\n{self.pictured()}")
 
         return Waiting(self._running.thread, leave())
 
@@ -283,7 +299,7 @@ class Group:
     ) -> Waiting["Group"]:
         check(timeout_s=timeout_s)
         thread = self._running.thread
-        return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self._picture))
+        return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self.pictured))
 
     def _find(self) -> ClassicGroup | None:
         return self._running.server.coordinator.group(self.group_id)
@@ -353,9 +369,10 @@ class Group:
     async def described(self, *, with_history: bool) -> str:
         """Return its picture, and below it a line for each rebalance; in the broker's thread."""
         rebalances = await self._history() if with_history else []
-        return "\n".join([self._picture(), *(f"  {rebalance_line(each)}" for each in rebalances)])
+        return "\n".join([self.pictured(), *(f"  {rebalance_line(each)}" for each in rebalances)])
 
-    def _picture(self) -> str:
+    def pictured(self) -> str:
+        """Return what `stuck` returns; in the broker's thread."""
         group = self._find()
         if group is None:
             groups = self._running.server.coordinator.groups()

@@ -45,6 +45,8 @@ from coterie.testing.edits import (
 from coterie.testing.error_answers import error_answer
 from coterie.testing.exchanges import Exchange
 from coterie.testing.faults import Fault
+from coterie.testing.groups import pictured
+from coterie.testing.report import Left
 from coterie.testing.requests import Request, Requests
 
 # The listener of the other address, at which groups are served while their coordinator has moved.
@@ -53,6 +55,7 @@ _ID_BYTES = 4
 # More than a report shows of a test and of its tear-down.
 _KEPT_EXCHANGES = 200
 _KEPT_FAULTS = 20
+_MEMBERSHIP = (ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP)
 # What becomes of a request that meets an action, where no answer says it.
 _OUTCOMES: dict[type[Action], str] = {
     NeverAnswer: "never answered",
@@ -74,6 +77,7 @@ class Interception:
         elsewhere: the address of the second listener; None before a coordinator has moved.
         now_ms: the broker's clock.
         received: how many requests were received.
+        left: by group, how it was before members left, until another one joins.
         known: the newest faults, also those that are over.
     """
 
@@ -82,6 +86,7 @@ class Interception:
         self.requests = Requests()
         self.exchanges: deque[Exchange] = deque(maxlen=_KEPT_EXCHANGES)
         self.received = 0
+        self.left: dict[str, Left] = {}
         self.known: deque[Fault] = deque(maxlen=_KEPT_FAULTS)
         self._installed = 0
         self.faults: list[Fault] = []
@@ -158,9 +163,20 @@ class Interception:
         self.received += 1
         self.exchanges.append(exchange)
         self._latest[connection_id] = exchange, None
+        if api in _MEMBERSHIP:
+            self._note_membership(api, exchange, broker)
         if not self.faults and self.elsewhere is None:
             return exchange.passed_on(below, broker, request, connection)
         return self._with_faults(api, below, broker, exchange, connection)
+
+    def _note_membership(self, api: ApiKey, exchange: Exchange, broker: Broker) -> None:
+        """Keep how a group was before members left; a test often ends with that."""
+        group_id = exchange.request.group_id
+        if api is ApiKey.JOIN_GROUP:
+            self.left.pop(group_id, None)
+        elif group_id not in self.left and broker.coordinator.group(group_id) is not None:
+            text = pictured(broker, group_id)
+            self.left[group_id] = Left(exchange.request.at_ms, exchange.number, text)
 
     def _forget(self, connection_id: int) -> None:
         """Forget a connection that was closed."""

@@ -89,6 +89,8 @@ class RunningBroker:
             WrongUse: an unknown `flush`, `version` or feature, or a number out of its bounds.
         """
         check(port=port)
+        _check_mapping("topics", topics, '{"orders": 3}')
+        _check_mapping("config", config, '{"group.max.size": "2"}')
         check_all("partitions", (topics or {}).values())
         self.host = host
         self.port = port
@@ -384,6 +386,11 @@ class RunningBroker:
         if self._server is None:
             raise BrokerNotStarted(_NOT_RUNNING)
         return self._server
+
+
+def _check_mapping(name: str, value: object, example: str) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise WrongUse(f"{name} is a dict such as {example}, not {value!r}")
 
 
 def _connections(server: Server) -> list[str]:

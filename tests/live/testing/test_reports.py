@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from coterie.testing.exchanges import Exchanged
+from coterie.testing.report import Installed, Moment, Report, request_lines
 from tests.live.testing.pytest_runs import run_pytest
 
 CONSUMER = """
@@ -51,6 +53,15 @@ COMPARED = (
         kafka.topic("orders", records=["a"])
         with reading(kafka, "billing"):
             assert len(kafka.group("billing").members) == 2
+"""
+)
+RAISED = (
+    CONSUMER
+    + """
+    def test_raised(kafka):
+        kafka.topic("orders", records=["a"])
+        with reading(kafka, "billing"):
+            raise ValueError("the service broke")
 """
 )
 WRONG_NAMES = (
@@ -237,6 +248,47 @@ def test_report_of_a_false_comparison_is_of_that_moment(tmp_path: Path) -> None:
         "LeaveGroup v1",
     )
     assert "Empty" not in report
+
+
+def test_groups_before_a_possible_tear_down_are_shown(tmp_path: Path) -> None:
+    """Nothing says when another exception was raised, so both moments are in the report."""
+    _, output = run_pytest(tmp_path, [RAISED])
+    shows(
+        report_of(output, "test_raised"),
+        "ValueError: the service broke",
+        "----- groups of kafka -----\ngroup 'billing': Empty, generation 2, 0 members",
+        "before the LeaveGroup at +_ s, perhaps of the tear-down:\n"
+        "  group 'billing': Stable, generation 1, 1 member\n",
+        "LeaveGroup v1       billing  -> ok",
+    )
+
+
+def exchanged(number: int, request: str, fault: int | None = None) -> Exchanged:
+    error = "REBALANCE_IN_PROGRESS" if fault else "ok"
+    return Exchanged(number, 1000 * number, "one", request, "g", error, fault)
+
+
+def test_polling_takes_one_line() -> None:
+    """Heartbeats push nothing out of the report, and none with an error is joined with others."""
+    polled = [exchanged(at, ("Fetch v4", "Heartbeat v3")[at % 2]) for at in range(1, 100)]
+    requests = (
+        exchanged(0, "JoinGroup v5"),
+        *polled,
+        exchanged(100, "Heartbeat v3", 1),
+        exchanged(101, "Heartbeat v3"),
+        exchanged(102, "LeaveGroup v1"),
+    )
+    report = Report(0, 103, "", (Installed(1, 50, "a fault"),), requests, ())
+    assert request_lines(report, Moment(0, 0), Moment(0, 102)) == [
+        "  +0.000 s  one  JoinGroup v5   g  -> ok",
+        "  +1.000 s  one  Heartbeat v3   g  -> ok  (50 times until +99.000 s)",
+        "  +2.000 s  one  Fetch v4       g  -> ok  (49 times until +98.000 s)",
+        "+100.000 s  one  Heartbeat v3   g  -> REBALANCE_IN_PROGRESS  (fault 1)",
+        "+101.000 s  one  Heartbeat v3   g  -> ok",
+        "----- the test has failed; its tear-down follows -----",
+        "+102.000 s  one  LeaveGroup v1  g  -> ok",
+        "fault 1: a fault",
+    ]
 
 
 def test_wrong_names_are_corrected(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def produced_in_own_thread(kafka: Broker) -> None:
 
 # What mypy would find.
 NAME: Any = "NOT_COORDINATOR"
+TOPICS: Any = ["orders"]
 CLASS: Any = CloseBefore
 USES: dict[str, tuple[Act, str]] = {
     # Topics and records.
@@ -58,6 +59,7 @@ USES: dict[str, tuple[Act, str]] = {
     "time goes back": (lambda kafka: kafka.advance(-1), "from 0 to 315,576,000, not -1"),
     "clock in real time": (lambda kafka: kafka.clock, r"mark the test .*virtual_time=True"),
     "flush": (lambda _: Broker(flush="sometimes"), "flush: 'sometimes' is not one of: never, com"),
+    "list of topics": (lambda _: Broker(topics=TOPICS), r"topics is a dict .* not \['orders'\]"),
     "release": (lambda _: Broker(version="2.88"), "'2.88' is no release of Kafka; choose"),
     "feature": (
         lambda _: Broker(features={"transactions": 1}),

@@ -24,6 +24,7 @@ WITHOUT_ROW = {
     "Broker.bootstrap_servers": "Control.ready",
     "Broker.requests": "Control.requests",
     "Group.described": "in the report",
+    "Group.pictured": "Group.stuck, in the broker's thread",
     "Group.history_lines": "made from history",
     "Fault.begin": "the broker calls it",
     "Fault.covers": "the broker calls it",

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.live import Live
 
 from coterie.address import Address
+from coterie.cli.numbers import AT_ONCE
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
 from coterie.cli.output_file import OutputFile
@@ -61,7 +62,9 @@ class _CannotCheckError(click.ClickException):
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 @click.option("--prefix", default=PREFIX, show_default=True, help="Begins every name it creates.")
-@click.option("--parallel", default=PARALLEL, show_default=True, help="Checks at once.")
+@click.option(
+    "--parallel", type=AT_ONCE, default=PARALLEL, show_default=True, help="Checks at once."
+)
 @click.option("--junit", type=OutputFile(), help="Write JUnit XML.")
 @click.option("--html", type=OutputFile(), help="Write one page.")
 @click.option(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from coterie.cli.numbers import AT_ONCE
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
 from coterie.cli.output_file import OutputFile
@@ -41,7 +42,9 @@ class _CannotCheckError(click.ClickException):
 @click.option("--only", multiple=True, metavar="PATTERN", help="Checks of this area or name.")
 @click.option("--list", "as_list", is_flag=True, help="Print the checks and run none.")
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
-@click.option("--parallel", default=_PARALLEL, show_default=True, help="Programs at once.")
+@click.option(
+    "--parallel", type=AT_ONCE, default=_PARALLEL, show_default=True, help="Programs at once."
+)
 @click.option("--junit", type=OutputFile(), help="Write JUnit XML.")
 @click.option("--verbose", is_flag=True, help="Print the conversation of what is no pass.")
 @json_option

@@ -6,6 +6,7 @@ import click
 
 from coterie.cli.dump.log_files import PartitionFiles, complete_partitions
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import LONG_NATURAL, RATIO
 from coterie.cli.offline_compaction import Options, compact, locked_directory, select_partitions
 from coterie.cli.options import json_option
 from coterie.cli.output import (
@@ -17,7 +18,6 @@ from coterie.cli.output import (
     print_json,
     print_table,
 )
-from coterie.cli.whole_number import WholeNumber
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT_STEP = 1024
@@ -86,14 +86,14 @@ _COLUMNS = [
 )
 @click.option(
     "--min-cleanable-ratio",
-    type=click.FloatRange(0, 1),
+    type=RATIO,
     metavar="RATIO",
     help="Skip partitions with a smaller dirty ratio; 0 compacts everything that is dirty. "
     " [default: the topic's min.cleanable.dirty.ratio]",
 )
 @click.option(
     "--delete-retention-ms",
-    type=WholeNumber(0),
+    type=LONG_NATURAL,
     metavar="MS",
     help="How long tombstones are kept after their first compaction.  [default: the topic's"
     " delete.retention.ms]",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from coterie.cli.gathered_options import gather
-from coterie.cli.whole_number import WholeNumber
+from coterie.cli.numbers import WholeNumber
 
 if TYPE_CHECKING:
     from coterie.server.run import Options

@@ -9,6 +9,7 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
+from coterie.cli.numbers import NATURAL
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import Column, Row, print_folded, print_json, print_table, printable
 from coterie.client.log_dirs import UNKNOWN, LogDir, describe_log_dirs
@@ -42,7 +43,7 @@ _PARTITION_COLUMNS = [
 @click.command("log-dirs")
 @click.argument("topics", metavar="[TOPIC...]", nargs=-1, shell_complete=complete_topics)
 @click.option(
-    "--broker", "brokers", type=int, multiple=True, metavar="ID", help="Only this broker."
+    "--broker", "brokers", type=NATURAL, multiple=True, metavar="ID", help="Only this broker."
 )
 @click.option("--partitions", is_flag=True, help="Show each partition instead of each topic.")
 @json_option

@@ -10,6 +10,7 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.main import CommandGroup
+from coterie.cli.numbers import COUNT, WholeNumber
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import (
     Column,
@@ -22,7 +23,6 @@ from coterie.cli.output import (
     printable,
 )
 from coterie.cli.topics_assign import command as assign_command
-from coterie.cli.whole_number import WholeNumber
 from coterie.client.errors import Refused, error_name
 from coterie.client.topics import (
     BROKER_DEFAULT,
@@ -99,7 +99,7 @@ def list_command(*, exclude_internal: bool, verbose: bool, as_json: bool) -> Non
 @click.argument("name", metavar="NAME")
 @click.option(
     "--partitions",
-    type=WholeNumber(min=1),
+    type=COUNT,
     metavar="N",
     help="Number of partitions.  [default: the broker's num.partitions]",
 )

@@ -22,6 +22,7 @@ from coterie.cli.dump.log_rows import batch_row, damage_row, record_rows
 from coterie.cli.dump.log_text import batch_line, damage_line, record_lines
 from coterie.cli.dump.log_walk import Batch, Damage, RemovedSegment, walk_partition
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import COUNT, LONG_NATURAL
 from coterie.cli.output import (
     Line,
     Row,
@@ -32,7 +33,6 @@ from coterie.cli.output import (
     note,
     styled,
 )
-from coterie.cli.whole_number import WholeNumber
 from coterie.pipeline.segments import topic_names
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -61,14 +61,14 @@ class _Selection(NamedTuple):
 @partition_option
 @click.option(
     "--from-offset",
-    type=WholeNumber(0),
+    type=LONG_NATURAL,
     metavar="N",
     default=0,
     help="First offset to show.  [default: the first in the log]",
 )
 @click.option(
     "--to-offset",
-    type=WholeNumber(0),
+    type=LONG_NATURAL,
     metavar="N",
     help="Last offset to show.  [default: the last in the log]",
 )
@@ -89,7 +89,7 @@ class _Selection(NamedTuple):
     " those of __transaction_state, text as UTF-8 or else hexadecimal, raw not at all, auto by the"
     " name of the topic.",
 )
-@click.option("--limit", type=WholeNumber(1), metavar="N", help="Show at most N entries.")
+@click.option("--limit", type=COUNT, metavar="N", help="Show at most N entries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(
     *,

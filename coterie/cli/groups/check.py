@@ -8,6 +8,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.durations import short_duration_ms
 from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
+from coterie.cli.numbers import Number
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, folded, note, print_json, print_line, printable
 from coterie.client.cluster import Cluster
@@ -44,7 +45,7 @@ class _Checked(NamedTuple):
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(0, MAX_INTERVAL_S),
+    type=Number(0, MAX_INTERVAL_S),
     default=DEFAULT_INTERVAL_S,
     show_default=True,
     metavar="SECONDS",

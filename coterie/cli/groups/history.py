@@ -12,10 +12,10 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.durations import short_duration_ms
 from coterie.cli.errors import no_such_groups
 from coterie.cli.groups.journal_events import JournalEvents
+from coterie.cli.numbers import NATURAL
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.timeline import Timeline
-from coterie.cli.whole_number import WholeNumber
 from coterie.client.cluster import Cluster
 from coterie.client.groups import describe_groups
 from coterie.client.history import Journal, follow_history, journal_of, read_history
@@ -49,7 +49,7 @@ _FOLLOW_WAIT_MS = 1_000
 )
 @click.option(
     "--limit",
-    type=WholeNumber(min=0),
+    type=NATURAL,
     metavar="N",
     help="Show only the last N rebalances and what came after.",
 )

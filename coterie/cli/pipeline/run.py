@@ -10,6 +10,7 @@ import click
 
 from coterie.address import Address
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import COUNT, PAUSE_S
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.pipeline.progress import step_progress
@@ -21,7 +22,6 @@ from coterie.cli.pipeline.session import (
     pipeline_errors,
     started_engine,
 )
-from coterie.cli.whole_number import WholeNumber
 from coterie.client.cluster import DEFAULT_PORT
 from coterie.client.errors import ClientError
 
@@ -84,7 +84,7 @@ _COLUMNS = [
     "--offsets-retention-minutes",
     "retention_minutes",
     metavar="MINUTES",
-    type=WholeNumber(min=1),
+    type=COUNT,
     help="The brokers' offsets.retention.minutes, to report groups that lose their offsets soon."
     "  [default: Kafka's 10080]",
 )
@@ -92,7 +92,7 @@ _COLUMNS = [
 @click.option(
     "--build-every",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PAUSE_S,
     default=_DEFAULT_BUILD_EVERY_S,
     show_default=True,
     help="With --follow: how often the silver and gold tables are brought up to date.",

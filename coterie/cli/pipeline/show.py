@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
 from coterie.cli.timeline import Timeline, TopicPartition
-from coterie.cli.whole_number import WholeNumber
 from coterie.client.names import counted
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ _NAMED_GROUPS = 10
 @click.command("show")
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.argument("group_id", metavar="GROUP", shell_complete=complete_stored_groups)
-@click.option(
-    "--limit", type=WholeNumber(min=0), metavar="N", help="Show only the last N rebalances."
-)
+@click.option("--limit", type=NATURAL, metavar="N", help="Show only the last N rebalances.")
 @json_option
 def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) -> None:
     """Show the rebalances of a group: when, why and by which member each began, how long its phases

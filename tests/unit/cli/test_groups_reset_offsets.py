@@ -224,7 +224,10 @@ def test_all_topics_of_a_group_without_offsets_is_an_error() -> None:
             ["--all-topics", "--to-offset", "x"],
             "'x' is not a whole number from 0 on.",
         ),
-        (["--all-topics", "--to-offset", "-1"], "'--to-offset': -1 is not in the range x>=0."),
+        (
+            ["--all-topics", "--to-offset", "-1"],
+            "'--to-offset': '-1' is not a whole number from 0 on.",
+        ),
         (["--all-topics", "--by-duration", "1h"], "is not a duration of the form PnDTnHnMnS"),
     ],
 )

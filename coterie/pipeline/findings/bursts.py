@@ -92,8 +92,13 @@ def bursts_of(events: Sequence[Event]) -> list[Burst]:
 def rebalance_bursts(group: Changes) -> Iterator[Finding]:
     """Find storms and deployments."""
     bursts = bursts_of(in_operation(group.events))
+    flapping = list(flapping_members(group)) if bursts else []
     for burst in bursts:
-        if _is_deployment(group, burst):
+        # In a deployment nobody comes and goes again and again.
+        flaps = any(
+            each.from_ms <= burst.to_ms and burst.from_ms <= each.to_ms for each in flapping
+        )
+        if not flaps and _is_deployment(group, burst):
             yield _deployment(group, burst)
         elif burst.peak >= UNUSUAL * _usual(group, bursts):
             yield _storm(group, burst)

@@ -13,8 +13,10 @@ LEAST_SILENCE_MS = 5_000
 # Where commits are rare, a silence is unusual if it is this many times the gaps between them.
 UNUSUAL = 3
 _USUAL_PERCENTILE = 95
-# One group may have been killed and started again just then.
+# One group may have been killed and started again just then, while the other ones had nothing to
+# read. That many groups were silent at once is no chance.
 REPLACED_GROUPS = 2
+SILENT_GROUPS = 4
 # Members that were expelled come back within a heartbeat and a join phase; those that try an
 # address that is not there wait up to some seconds between two attempts.
 RETURN_MS = MINUTE_MS
@@ -96,7 +98,8 @@ def _outage(
             moments.append(max(*ends, min(begins)))
     loads = [each for each in loaded_ms if from_ms <= each <= to_ms + RETURN_MS]
     # Java's members keep their ids, so after an outage some groups have new members and some go on.
-    if len(replaced) < (1 if loads else REPLACED_GROUPS):
+    needed = 1 if loads or known >= SILENT_GROUPS else REPLACED_GROUPS
+    if len(replaced) < needed:
         return None
     return Outage(
         from_ms,

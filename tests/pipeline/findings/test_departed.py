@@ -115,3 +115,37 @@ def test_who_did_what_comes_before_what_follows_from_it() -> None:
         "minutes": [minute("g", 120, rewound=100_000), minute("g", 180)],
     }
     assert [each.rule for each in found(rows)] == ["expired_member", "rewind"]
+
+
+def test_of_several_that_are_gone_at_once_one_has_held_up_the_group() -> None:
+    """The log does not say which one [pipeline/max-poll]."""
+    gone = [
+        session(
+            "g", name, 0, 500, name, exit_kind="leave or expiry", silent_ms=silent_ms,
+            session_timeout_ms=45_000, rebalance_timeout_ms=300_000,
+        )
+        for name, silent_ms in (("slow", 302_000), ("killed", 306_000))
+    ]  # fmt: skip
+    (finding,) = findings(*gone)
+    assert (finding.rule, finding.subject) == ("max_poll_exceeded", None)
+    assert finding.evidence == (
+        "one of slow at h, killed at h did not poll within max.poll.interval.ms (5 min 00 s) and"
+        " held up the group; all of them were gone after 5 min 06 s"
+    )
+
+
+def test_storm_hides_only_the_flapping_members_that_it_names() -> None:
+    """[pipeline/one-finding-a-cause]"""
+    sessions, rebalances = [session("g", "stays", -3600, None, "stays")], []
+    for n in range(9):
+        name = "abc"[n % 3]
+        sessions.append(session("g", f"{name}{n}", n * 40, n * 40 + 20, name))
+        rebalances.append(
+            rebalance("g", n + 3, n * 40, trigger_identity=f"{name} at h", joined=[f"{name}{n}"])
+        )
+    rebalances += [rebalance("g", 1, -3600), rebalance("g", 2, -3500, joined=["x"])]
+    found_ = found({"member_sessions": sessions, "rebalances": rebalances})
+    assert {(each.rule, each.subject) for each in found_} == {
+        ("rebalance_storm", None),
+        *(("flapping_member", f"{name} at h") for name in "abc"),
+    }

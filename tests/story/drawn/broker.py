@@ -1,14 +1,15 @@
 """The coordinator of Coterie in virtual time, for many groups, with its records kept."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from coterie.conformance.harness import Batch, CoordinatorHarness
+from coterie.conformance.harness import Batch, CoordinatorHarness, Pair
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects
+from coterie.coordinator.effects import Effects, Event
 from coterie.coordinator.machine import Append, ClientContext, RequestContext
 from coterie.lab.kernel import MS, World
 from coterie.lab.records import KeptRecords
+from coterie.protocol.messages.journal_records import PartitionLoaded, encode_fact
 from coterie.protocol.wire import Message
 
 # 2025-10-09 09:00:00 UTC.
@@ -18,6 +19,21 @@ _APPEND_US = 2_000
 
 # Is called with the response, or with None if the broker cannot be reached.
 Handler = Callable[[Any], None]
+
+
+class _Records(KeptRecords):
+    """The records of a broker, with the loads of its partitions."""
+
+    def add(self, at_ms: int, events: Sequence[Event]) -> None:
+        """Keep events of the coordinator, each as a record of the journal."""
+        super().add(at_ms, events)
+        loads: list[Pair] = [
+            encode_fact(event.group_id, event.fact)
+            for event in events
+            if isinstance(event.fact, PartitionLoaded) and event.fact.group_count
+        ]
+        if loads:
+            self.append_facts(at_ms, loads)
 
 
 class Broker(CoordinatorHarness):
@@ -31,7 +47,7 @@ class Broker(CoordinatorHarness):
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.records = KeptRecords(START_MS)
+        self.records = _Records(START_MS)
         self.is_down = False
         self._waiting: dict[Hashable, Handler] = {}
         self._number = 0

@@ -125,15 +125,27 @@ def _together(ledger: list[Truth], *, log_only: bool) -> list[Truth]:
     rules = [each.rule for each in ledger]
     restless = [each for each in ledger if each.rule in ("rebalance_storm", "flapping_member")]
     if len(restless) > 1:
-        # None of them may have caused half of the rebalances.
-        ledger = [*ledger, restless[0]._replace(rule="rebalance_storm", subject=None,
-                                                is_required=False, to_s=1e6)]  # fmt: skip
+        # None of them may have caused half of the rebalances, so each is flapping or in a storm.
+        storm = restless[0]._replace(
+            rule="rebalance_storm", subject=None, is_required=False, to_s=1e6
+        )
+        ledger = [*_as_flapping(ledger), storm]
     if "max_poll_exceeded" not in rules:
         return ledger
     # A member that does not rejoin holds up the group, so there are fewer rebalances, and the log
     # alone does not show what became of the others meanwhile.
     held_up = ("rebalance_storm", "flapping_member") + (("expired_member",) if log_only else ())
-    return _not_required(ledger, *held_up)
+    return _not_required(_as_flapping(ledger), *held_up)
+
+
+def _as_flapping(ledger: list[Truth]) -> list[Truth]:
+    """Return the truth, in which a client that comes and goes need not be called a storm."""
+    return [
+        each._replace(rule="flapping_member")
+        if each.rule == "rebalance_storm" and each.subject is not None
+        else each
+        for each in ledger
+    ]
 
 
 def _not_required(ledger: list[Truth], *rules: str) -> list[Truth]:

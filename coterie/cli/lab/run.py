@@ -48,6 +48,11 @@ _A_DAY_MS = 86_400_000
     help="Write what happened, line by line; needs one --machine.",
 )
 @click.option(
+    "--verbose",
+    is_flag=True,
+    help="With --trace: also each request of a member and its answer, or each node of ZooKeeper.",
+)
+@click.option(
     "--records",
     "records",
     metavar="DIR",
@@ -73,6 +78,7 @@ def command(
     pairs: tuple[str, ...],
     history: tuple[str, str] | None,
     trace: str | None,
+    verbose: bool,
     records: str | None,
     svg: str | None,
     as_json: bool,
@@ -91,6 +97,8 @@ def command(
         raise click.UsageError("give either a SCENARIO or --script-from")
     if history is not None and (members, partitions) != (None, None):
         raise click.UsageError("--script-from has the sizes of the recorded group")
+    if verbose and trace is None:
+        raise click.UsageError("--verbose says what --trace FILE has")
     recorded = None if history is None else _recorded(*history)
     with lab_errors():
         if recorded is not None:
@@ -102,7 +110,7 @@ def command(
             if value is not None and len(names) != 1:
                 raise click.UsageError(f"{option} needs exactly one --machine")
         kept = None if records is None else _kept_records(names[0])
-        options = RunOptions(settings_of(pairs), trace is not None, records=kept)
+        options = RunOptions(settings_of(pairs), trace is not None, verbose, records=kept)
         runs = [Run(name, chosen, seed, options) for name in names]
         outcomes = [each.finish() for each in runs]
         if kept is not None and records is not None:
@@ -156,6 +164,9 @@ def _note_recorded(recorded: "Recorded") -> None:
     if recorded.session_ms:
         times = ", ".join(f"{each:,} ms" for each in recorded.session_ms)
         note(f"Recorded session timeouts: {times}; --set session_ms=... sets that of all members.")
+        shown = recorded.scenario.settings["heartbeat_ms"]
+        source = "as answers to rebalances show it" if recorded.heartbeat_ms else "not recorded"
+        note(f"Heartbeat interval: {shown:,} ms, {source}; --set heartbeat_ms=... sets another.")
     if recorded.left_out:
         note(f"{recorded.left_out:,} earlier starts and stops are left out.")
     note("Assumptions:")

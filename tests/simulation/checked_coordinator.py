@@ -213,9 +213,7 @@ class CheckedCoordinator(CoordinatorHarness):
                 require(not stayed, _SYNC_TIMER, f"{stayed} have not synced, but stay: {event}")
         # Of sweeps that are due at the same time, one is made in each call.
         left = self._due_sweeps()
-        for shard in sweeps:
-            if shard in left:
-                continue
+        for shard in (each for each in sweeps if each not in left):
             self.offsets.check_overdue(shard, self.join_phases.topics, self.config, self.now_ms)
         for group in coordinator.groups():
             structure.check_group(coordinator, group, self.now_ms)

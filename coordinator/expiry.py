@@ -22,10 +22,14 @@ from coterie.protocol.wire import ZERO_UUID
 # The most tombstones of one operation of a sweep: half a millisecond. They fit into a batch unless
 # the names are very long.
 _RECORDS_TOGETHER = 128
+# The most offsets of a group that expire in one operation: two milliseconds. So many are rare.
+EXPIRED_TOGETHER = 500
 
 
 def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Effects[Any]:
     """Append tombstones for a group's expired offsets, and for the group if nothing is left.
+
+    If `EXPIRED_TOGETHER` offsets have expired, there may be more.
 
     [offsets/sweep] [offsets/group-expiry]
     """
@@ -38,7 +42,7 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Ef
     for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
         expired = []
         for index, value in partitions.items():
-            has_expired = _has_expired(
+            has_expired = len(effects.records) < EXPIRED_TOGETHER and _has_expired(
                 group, topic, value, now_ms, partition.config.offsets_retention_ms
             )
             if has_expired and not pending.is_pending(group_id, topic, index):

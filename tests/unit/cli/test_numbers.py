@@ -50,7 +50,7 @@ def test_number_out_of_its_bounds_is_a_usage_error(
         ["nan"] if isinstance(parameter.type, click.FloatRange) else []
     )
     for number in wrong:
-        with pytest.raises(click.BadParameter, match="is not (a whole number|in the range)"):
+        with pytest.raises(click.BadParameter, match=r"is not (a whole number|in the range)"):
             kind.convert(number, parameter, click.Context(main))
 
 

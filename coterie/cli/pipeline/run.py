@@ -16,6 +16,7 @@ from coterie.cli.output import Column, Row, note, print_json, print_table, print
 from coterie.cli.pipeline.progress import step_progress
 from coterie.cli.pipeline.session import (
     LOCAL,
+    SPARK,
     EngineOptions,
     engine_options,
     key_values,
@@ -296,10 +297,16 @@ def _run_once(options: _Options, retention_minutes: int | None, *, rebuild: bool
             copied = copy_clusters(sources, options.output, progress.show_copying, crc=options.crc)
             inputs = [each for each in inputs if each not in sources]
         copied_s = time.monotonic()
+        little = is_little(options.output, inputs)
+        if little and options.connector is None and options.engine.engine == SPARK:
+            note(
+                "Starting Spark takes longer than the work on so little data;"
+                " --engine local does it in this process."
+            )
         with started_engine(
             "coterie pipeline run",
             options.engine,
-            little=is_little(options.output, inputs),
+            little=little,
             needs_spark=options.connector is not None,
         ) as engine:
             started_s = time.monotonic() - copied_s + imported_s - options.began_s

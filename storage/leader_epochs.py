@@ -5,8 +5,9 @@ has read were cut off. Epochs and start offsets both ascend.
 
 The checksum of a batch does not cover its leader epoch, so the epoch of every batch that is checked
 is compared with this file. The file is written before the first batch of an epoch, so it is
-complete after the death of a process. Only after a loss of power may it lack epochs; then, and if
-it cannot be read at all, it is made anew from the batches (`learning`) [recovery/epoch-check].
+complete after the death of a process. Only after a loss of power may it lack epochs, and if it
+is synced before batches are, then only as a whole; then, and if it cannot be read at all, it is
+made anew from the batches (`learning`) [recovery/epoch-check].
 """
 
 from bisect import bisect_right
@@ -110,9 +111,12 @@ class LeaderEpochs:
             OSError: the file could not be written, and nothing is noted.
         """
         before = self.entries, self.latest
+        # The first epoch of a log is not synced, which would hold the event loop once for each new
+        # log: a loss of power leaves the file, or none that can be read. Then it is made anew.
+        durable = self._durable and bool(self.entries)
         self._add(epoch, start_offset)
         try:
-            self._write()
+            self._replace(durable=durable)
         except OSError:
             self.entries, self.latest = before
             raise

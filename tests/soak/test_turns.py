@@ -12,7 +12,15 @@ from tests.soak.turns.requests import ELEMENTS, has_arrays, largest, newest
 from tests.soak.turns.verbs import Sizes
 
 SMALL = Sizes().scaled(0.02)
-JUDGED = ("ListGroups of all", "Metadata of all", "Produce, wide", "Heartbeat, pipelined")
+JUDGED = (
+    "OffsetCommit, pipelined, of new groups",
+    "InitProducerId, pipelined, of new ids",
+    "OffsetCommit, pipelined by 100 connections",
+    "Heartbeat, pipelined",
+    "Metadata of all",
+    "ListGroups of all",
+    "Produce, wide",
+)
 
 
 def rows(directory: Path, *words: str) -> list[Row]:

@@ -15,3 +15,16 @@ UNUSUAL_SETTINGS = {
         "auto.create.topics.enable": "false",
     },
 }
+
+# Settings of which checks once took Kafka's defaults for granted: those of topics, and limits.
+OTHER_SETTINGS = {
+    "other-topics": {
+        "compression.type": "gzip",
+        "delete.topic.enable": "false",
+        "log.cleanup.policy": "compact",
+        "log.message.timestamp.type": "LogAppendTime",
+        "max.incremental.fetch.session.cache.slots": "1",
+        "transaction.partition.verification.enable": "false",
+    },
+    "low-limits": {"connections.max.idle.ms": "2000", "transaction.max.timeout.ms": "20000"},
+}

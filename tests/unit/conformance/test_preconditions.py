@@ -152,3 +152,27 @@ def test_one_of_several_values(level: str, expected: str) -> None:
     text = "config transaction.version=1|2\nc1> ApiVersions v0\n----\nc1< ApiVersions v0\n"
     found = reason(check_of(text, ".checks"), target_of({"transaction.version": level}))
     assert found == expected
+
+
+INIT = "c1> InitProducerId v3 transaction_timeout_ms=60000\n----\nc1< InitProducerId v3\n"
+SESSION = "c1> Fetch v7 session_id=0 session_epoch=0\n----\nc1< Fetch v7\n"
+DELETION = "c1> DeleteTopics v3 topic_names=[@t]\n----\nc1< DeleteTopics v3\n"
+WAIT = "c1> ApiVersions v0\ntick 2s\ntick 2s\n----\nc1< ApiVersions v0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "expected"),
+    [
+        (INIT, "transaction.max.timeout.ms", "60000", ""),
+        (INIT, "transaction.max.timeout.ms", "59999", "needs {} of at least 60000, "),
+        (SESSION, "max.incremental.fetch.session.cache.slots", "1000", ""),
+        (SESSION, "max.incremental.fetch.session.cache.slots", "9", "needs {} of at least 1000, "),
+        (DELETION, "delete.topic.enable", "true", ""),
+        (DELETION, "delete.topic.enable", "false", "needs {}=true, "),
+        (WAIT, "connections.max.idle.ms", "4000", ""),
+        (WAIT, "connections.max.idle.ms", "3999", "needs {} of at least 4000, "),
+    ],
+)
+def test_limits_of_the_broker(text: str, name: str, value: str, expected: str) -> None:
+    found = reason(check_of(text, ".checks"), target_of({name: value}))
+    assert found == (expected and f"{expected.format(name)}the broker has {value}")

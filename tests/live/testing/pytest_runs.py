@@ -13,7 +13,7 @@ def run_pytest(directory: Path, tests: list[str], *options: str) -> tuple[int, s
     for number, test in enumerate(tests):
         (directory / f"test_{number}.py").write_text(textwrap.dedent(test))
     (directory / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function")
-    plugins = ("cacheprovider", "cov", "hypothesispytest", "randomly", "rerunfailures", "timeout")
+    plugins = ("cacheprovider", "cov", "hypothesispytest", "randomly", "timeout")
     without = [option for name in plugins for option in ("-p", f"no:{name}")]
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *without, *options],

@@ -193,15 +193,22 @@ def pytest_assertrepr_compare(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Explain a failure: shorten its traceback, add the groups and requests of its brokers."""
-    if call.excinfo is None or "coterie.testing" not in sys.modules:
-        return (yield)
-    from coterie.pytest_report import explain
-
-    error = call.excinfo.value
-    explain(error, whole_traceback=item.config.getoption("fulltrace"))
+    """Add the groups and the last requests of the test's brokers to the report of a failure."""
     report = yield
-    if report.failed:
+    if report.failed and call.excinfo is not None:
         for name, broker in _brokers_of(item).items():
-            report.sections += broker.sections(name, error)
+            report.sections += broker.sections(name, call.excinfo.value)
     return report
+
+
+@pytest.hookimpl(specname="pytest_runtest_makereport")
+def pytest_explain_failure(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Explain the error of a failure, before pytest makes the report of it.
+
+    pytest looks for names with this beginning. It is no wrapper: the error of a test of `unittest`
+    is there only when the wrappers have begun.
+    """
+    if call.excinfo is not None and "coterie.testing" in sys.modules:
+        from coterie.pytest_report import explain
+
+        explain(call.excinfo, whole_traceback=item.config.getoption("fulltrace"))

@@ -91,11 +91,14 @@ def compared(brokers: Iterable[ShownBroker]) -> None:
             each.failed(_Line(frame.f_code, frame.f_lineno))
 
 
-def explain(error: BaseException, *, whole_traceback: bool) -> None:
+def explain(found: pytest.ExceptionInfo[BaseException], *, whole_traceback: bool) -> None:
     """Shorten the traceback of an error that says all, and add the right call to a wrong one."""
+    error = found.value
     if isinstance(error, EXPLAINED):
         if not whole_traceback:
-            end_at_caller(error.__traceback__)
+            end_at_caller(found.tb)
+            # It may have been read already.
+            found.traceback = type(found.traceback)(found.tb)
     elif (right := right_call(error)) is not None and right not in getattr(error, "__notes__", ()):
         error.add_note(right)
 

@@ -166,6 +166,16 @@ WRONG_CALLS = """
     def test_of_somebody_else(kafka):
         Held().topic
 """
+UNITTEST = """
+    from coterie.testing import KafkaTestCase
+
+    class TestBilling(KafkaTestCase):
+        def test_waits(self):
+            self.kafka.group("billing").wait_stable(timeout_s=0.1)
+
+        def test_calls(self):
+            self.kafka.topics()
+"""
 MARKS = """
     import pytest
 
@@ -289,6 +299,14 @@ def test_polling_takes_one_line() -> None:
         "+102.000 s  one  LeaveGroup v1  g  -> ok",
         "fault 1: a fault",
     ]
+
+
+def test_errors_of_unittest_are_explained_too(tmp_path: Path) -> None:
+    _, output = run_pytest(tmp_path, [UNITTEST])
+    shows(report_of(output, r"TestBilling\.test_calls"), "write `self.kafka.topics`")
+    report = report_of(output, r"TestBilling\.test_waits")
+    shows(report, "E       coterie.testing.errors.WaitTimedOut", "test_0.py:6: WaitTimedOut")
+    assert "def wait_stable" not in report
 
 
 def test_wrong_names_are_corrected(tmp_path: Path) -> None:

@@ -11,18 +11,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
-from coterie.pipeline.session import JavaMissing, find_java
 from tests.pipeline.interrupted import GONE_WITHIN_S, Run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(autouse=True)
-def java() -> None:
-    try:
-        find_java()
-    except JavaMissing as error:
-        pytest.skip(str(error))
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.usefixtures("java")]
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,9 @@ class _GroupSetup:
         member = self.members.get(client)
         if member is None and not instance:
             yield from self.execute(f'{client}> JoinGroup v9 member="" {fields}')
-            response = self.joined.pop(client)
+            response = self.joined.pop(client, None)
+            if response is None:
+                raise TranscriptError(f"{client} gets no answer to its first JoinGroup")
             if response.error_code != ErrorCode.MEMBER_ID_REQUIRED:
                 raise TranscriptError(f"{client} cannot join: {response}")
             member = self.members[client] = self.names.member_text(response.member_id)

@@ -145,12 +145,9 @@ class Run:
             reported[outcome.check.name] = outcome.status
             done(outcome)
 
-        doubtful: list[Outcome] = []
         try:
-            await self._run(checks, report, doubtful)
+            await self._run(checks, report)
         except* BrokerStoppedError as errors:
-            for outcome in doubtful:
-                report(outcome)
             carried_out = sum(each is not Status.SKIPPED for each in reported.values())
             self.stop = stop_of(str(errors.exceptions[0]), self._begun, carried_out)
             begun = {check.name for check, _ in self._begun}
@@ -164,13 +161,7 @@ class Run:
             else:
                 self.leftovers = [f"{self.prefix}*: the broker stopped {self.stop.what}"]
 
-    async def _run(
-        self,
-        checks: Sequence[Check],
-        done: Callable[[Outcome], None],
-        doubtful: list[Outcome],
-    ) -> None:
-        """Run checks; those that a repetition may still judge are in `doubtful` meanwhile."""
+    async def _run(self, checks: Sequence[Check], done: Callable[[Outcome], None]) -> None:
         ready, skipped = self.plan(checks)
         await self._prepare(ready)
         if any(map(uses_groups, ready)) and await self._has_no_delay():
@@ -179,6 +170,7 @@ class Run:
             done(outcome)
         # The longest first: the others run beside them.
         ready.sort(key=lambda check: -check.waits_ms)
+        doubtful: list[Outcome] = []
 
         def first(outcome: Outcome) -> None:
             is_doubtful = outcome.status in _BAD and _is_timed(outcome.check)
@@ -190,7 +182,6 @@ class Run:
         await self._side_by_side(apart, 1, first)
         for outcome in await self._repeat(doubtful):
             done(outcome)
-        doubtful.clear()
 
     async def _side_by_side(
         self, checks: Sequence[Check], parallel: int, done: Callable[[Outcome], None]

@@ -14,6 +14,7 @@ from coterie.conformance.over_tcp.driver import TcpDriver
 # The request that stopped the broker was sent near its last answer. Many checks run at once, so it
 # is one of several.
 _BEFORE_S = 0.1
+_WITHIN_S = 2.0
 _MOST_SHOWN = 10
 _SENT = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)> ")
 _ANSWERED = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)< (?!closed)")
@@ -82,13 +83,11 @@ def stop_of(what: str, begun: Iterable[tuple[Check, TcpDriver]], checks: int) ->
     """
     begun = list(begun)
     heard_s = max((driver.heard_s for _, driver in begun), default=0.0)
+    found = [each for check, driver in begun for each in _unanswered(check, driver)]
+    latest_s = max((each.sent_s for each in found), default=0.0)
     # What was sent long before the last answer waits for something else, such as a JoinGroup.
-    suspects = [
-        each
-        for check, driver in begun
-        for each in _unanswered(check, driver)
-        if each.sent_s > heard_s - _BEFORE_S
-    ]
+    since_s = max(heard_s - _BEFORE_S, latest_s - _WITHIN_S)
+    suspects = [each for each in found if each.sent_s >= since_s]
     nearest = sorted(suspects, key=lambda each: abs(each.sent_s - heard_s))[:_MOST_SHOWN]
     return Stop(what, checks, tuple(sorted(nearest, reverse=True)))
 

@@ -42,8 +42,6 @@ from coterie.protocol.wire import Message
 _EXPECTED_LIMIT_S = 10.0
 # How long to watch that a request which should be delayed gets no response after all.
 _DELAYED_LIMIT_S = 0.1
-# The same where the transcript does not say whether the request will be delayed.
-_UNKNOWN_LIMIT_S = 0.3
 # How long to wait for further responses that come at the same time.
 _SETTLE_S = 0.03
 # How often `eventually` and `retry` repeat a request.
@@ -286,7 +284,7 @@ class TcpDriver:
     def _limit_s(self, name: str) -> float:
         """Return how long to wait, by what the block expects next for this client."""
         if self._expected is None:
-            return _UNKNOWN_LIMIT_S
+            return _EXPECTED_LIMIT_S
         for at, line in enumerate(self._expected):
             if line == f"{name}{DELAYED}":
                 del self._expected[at]

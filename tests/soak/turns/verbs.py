@@ -22,6 +22,8 @@ _NOW_MS = time.time_ns() // 1_000_000
 _OTHER_PARTITIONS = 1_000
 # So many partitions may one request create.
 _PARTITIONS_A_REQUEST = 9_900
+# The server's backlog is 4,096.
+_CONNECTIONS_AT_ONCE = 3_000
 # Time after which transactions of the hunt end, and how often the server looks for such.
 TRANSACTION_TIMEOUT_MS = 4_000
 TIMED_OUT_EVERY_MS = 5_000
@@ -136,7 +138,7 @@ class Verbs:
             ApiKey.INIT_PRODUCER_ID,
             self._init(1, sizes.transactional_ids),
         )
-        yield Verb(f"{sizes.connections:,} connections at once", self._connect)
+        yield Verb(f"{sizes.connections:,} connections", self._connect)
 
     def _commits(self, first: int, last: int) -> Iterator[bytes]:
         offset = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
@@ -170,24 +172,29 @@ class Verbs:
         return ""
 
     def _connect(self) -> str:
-        """Open connections that stay idle, all at once."""
+        """Open connections that stay idle, as many at once as the system keeps for the server."""
+        answer = ""
+        while left := self._sizes.connections - len(self._idle):
+            answer = self._connect_some(min(left, _CONNECTIONS_AT_ONCE))
+        return answer
+
+    def _connect_some(self, count: int) -> str:
         connecting = select.poll()
-        for _ in range(self._sizes.connections):
+        for _ in range(count):
             opened = socket.socket()
             opened.setblocking(False)
             opened.connect_ex(("127.0.0.1", self._port))
             self._idle.append(opened)
             connecting.register(opened, select.POLLOUT)
-        left = {opened.fileno() for opened in self._idle}
+        left = {opened.fileno() for opened in self._idle[-count:]}
         while left:
             for number, _ in connecting.poll():
                 connecting.unregister(number)
                 left.discard(number)
         # They are accepted when the last one has an answer.
-        versions = frame(ApiKey.API_VERSIONS, 0)
         last = self._idle[-1]
         last.setblocking(True)
-        last.sendall(versions)
+        last.sendall(frame(ApiKey.API_VERSIONS, 0))
         return f"{len(last.recv(1 << 16)):,} bytes"
 
     # --- every API --------------------------------------------------------------------------------

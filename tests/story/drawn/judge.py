@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.store import Store
+from tests.pipeline.findings.judged import Score
 from tests.story.drawn.broker import START_MS
 from tests.story.drawn.causes import Truth
 from tests.story.drawn.cluster import Cluster
@@ -95,24 +96,6 @@ def _is(found: Found, truth: Truth) -> bool:
         if not is_named or (found.subject is not None and found.rule != "rebalance_storm"):
             return False
     return found.from_s <= truth.to_s + SLACK_S and truth.from_s - SLACK_S <= found.to_s
-
-
-class Score(NamedTuple):
-    """How often a rule was right, found something else, and missed something."""
-
-    right: int
-    wrong: int
-    missed: int
-
-    @property
-    def precision(self) -> float:
-        """The part of its findings that are right."""
-        return self.right / (self.right + self.wrong) if self.right + self.wrong else 1.0
-
-    @property
-    def recall(self) -> float:
-        """The part of what there is that it finds."""
-        return self.right / (self.right + self.missed) if self.right + self.missed else 1.0
 
 
 def scores(clusters: Sequence[Judged]) -> dict[str, Score]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coterie.client.names import natural_order
 from coterie.pipeline.findings import bursts, departed, stalls
 from coterie.pipeline.findings.changes import Session, in_operation
 from coterie.pipeline.findings.finding import (
@@ -165,7 +166,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
             -each.cost,
             -each.to_ms,
             each.rule,
-            each.group_id or "",
+            natural_order(each.group_id or ""),
             each.from_ms,
         ),
     )

@@ -15,24 +15,17 @@ from coterie.coordinator.transactions.transaction import NO_TIMEOUT_MS
 
 
 def abort_timed_out(
-    shard: TransactionShard, now_ms: int, level: int, effects: TransactionEffects[Any], most: int
-) -> int:
-    """Abort transactions of a partition that are open for longer than their timeout.
+    shard: TransactionShard, now_ms: int, level: int, effects: TransactionEffects[Any]
+) -> None:
+    """Abort the transactions of a partition that are open for longer than their timeout.
 
     Args:
         shard: the partition.
         now_ms: the time.
         level: the protocol of the server.
         effects: receives the appends.
-        most: how many are aborted at most.
-
-    Returns:
-        How many were aborted.
     """
-    before = len(effects.appends)
     for transaction in shard.transactions.values():
-        if len(effects.appends) - before >= most:
-            break
         if (
             transaction.state is ONGOING
             and transaction.timeout_ms != NO_TIMEOUT_MS
@@ -40,7 +33,6 @@ def abort_timed_out(
         ):
             # Without a producer id it is tried again in the next round.
             _settle(shard, fence_and_abort(shard, transaction, now_ms, level), effects)
-    return len(effects.appends) - before
 
 
 def remove_expired(

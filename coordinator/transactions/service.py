@@ -34,9 +34,6 @@ MAX_END_WAIT_MS = 1_000
 
 AnyEffects = TransactionEffects[Any]
 
-# How many transactions past their timeout one call aborts: each is a record, and then markers.
-_ABORTED_AT_ONCE = 16
-
 
 class TransactionCoordinator:
     """All partitions of `__transaction_state` that this broker coordinates.
@@ -263,19 +260,14 @@ class TransactionCoordinator:
     def advance(self, now_ms: int) -> AnyEffects:
         """Abort what is past its timeout, forget what has expired, and answer what waits too long.
 
-        A search that was due while there was no id is due now. One call aborts a few transactions,
-        and is due again at once if there are more [transactions/timeout].
+        A search that was due while there was no id is due now.
         """
         effects: AnyEffects = TransactionEffects()
         active = [shard for shard in self.shards if shard.state is ShardState.ACTIVE]
         if self._abort_ms <= now_ms:
-            left = _ABORTED_AT_ONCE
+            self._abort_ms = now_ms + self.config.abort_interval_ms
             for shard in active:
-                left -= abort_timed_out(shard, now_ms, self._level(), effects, left)
-                if not left:
-                    break
-            else:
-                self._abort_ms = now_ms + self.config.abort_interval_ms
+                abort_timed_out(shard, now_ms, self._level(), effects)
         if self._expiry_ms <= now_ms:
             self._expiry_ms = now_ms + self.config.expiry_interval_ms
             for shard in active:

@@ -78,7 +78,7 @@ interop: setup  ## Kafka Streams, Connect, Flink, Spark and others against our b
 story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
 	@$(BIN)/python -m tests.story $(ARGS)
 
-conformance: setup  ## check our broker, and others: BROKERS="kafka-4.3.1=host:port ..."; pages in build/conformance
+conformance: setup  ## check our broker, and others: BROKERS="kafka kfake killed name=host:port"; pages in build/conformance
 	@$(BIN)/python -m tests.conformance $(BROKERS)
 
 conformance-mutants: setup  ## brokers with one planted bug each; a check must find every bug that a client can see

@@ -1,11 +1,11 @@
 """Expiry: offsets past their retention, groups with nothing left, offsets of deleted topics."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.group_like import GroupLike
 from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.transactional_offsets import pending_keys
 from coterie.protocol.messages.journal_records import (
     ExpiredOffset,
     ExpiredTopic,
@@ -19,9 +19,17 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.wire import ZERO_UUID
 
+# The most tombstones of one operation of a sweep: half a millisecond. They fit into a batch unless
+# the names are very long.
+_RECORDS_TOGETHER = 128
+# The most offsets of a group that expire in one operation: two milliseconds. So many are rare.
+EXPIRED_TOGETHER = 500
+
 
 def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Effects[Any]:
     """Append tombstones for a group's expired offsets, and for the group if nothing is left.
+
+    If `EXPIRED_TOGETHER` offsets have expired, there may be more.
 
     [offsets/sweep] [offsets/group-expiry]
     """
@@ -34,7 +42,7 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Ef
     for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
         expired = []
         for index, value in partitions.items():
-            has_expired = _has_expired(
+            has_expired = len(effects.records) < EXPIRED_TOGETHER and _has_expired(
                 group, topic, value, now_ms, partition.config.offsets_retention_ms
             )
             if has_expired and not pending.is_pending(group_id, topic, index):
@@ -71,18 +79,34 @@ def _has_expired(
 
 def delete_topic_offsets(
     partition: PartitionState, group_id: str, topic: str, topic_id: bytes
-) -> Effects[Any]:
-    """Append tombstones for a group's offsets of a deleted topic [offsets/topic-deletion].
+) -> Iterator[Effects[Any]]:
+    """Yield operations with tombstones for a group's offsets of a deleted topic.
 
-    Offsets of another topic of that name stay. Pending offsets name no id.
+    Offsets of another topic of that name stay. Pending offsets name no id [offsets/topic-deletion].
     """
-    effects: Effects[Any] = Effects()
-    for index, value in partition.logged.offsets.get(group_id, {}).get(topic, {}).items():
-        if ZERO_UUID in (topic_id, value.topic_id) or value.topic_id == topic_id:
-            effects.records.append(
-                (OffsetCommitKey(group=group_id, topic=topic, partition=index), None)
-            )
-    for key in pending_keys(partition, group_id):
-        if key.topic == topic:
-            effects.records.append((key, None))
-    return effects
+    of_topic = dict.fromkeys(partition.logged.offsets.get(group_id, {}).get(topic, {}))
+    if group_id in partition.logged.pending.by_topic.get(topic, ()):
+        for name, index in partition.logged.pending.partitions(group_id):
+            if name == topic:
+                of_topic[index] = None
+    indexes = list(of_topic)
+    for first in range(0, len(indexes), _RECORDS_TOGETHER):
+        effects: Effects[Any] = Effects()
+        for index in indexes[first : first + _RECORDS_TOGETHER]:
+            if _is_of_topic(partition, group_id, topic, index, topic_id):
+                key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
+                effects.records.append((key, None))
+        yield effects
+
+
+def _is_of_topic(
+    partition: PartitionState, group_id: str, topic: str, index: int, topic_id: bytes
+) -> bool:
+    """Return whether a group has an offset of a partition of this topic, and not of another one.
+
+    It is asked before each operation, because offsets may be deleted between two of them.
+    """
+    value = partition.logged.offsets.get(group_id, {}).get(topic, {}).get(index)
+    if value is None:
+        return partition.logged.pending.is_pending(group_id, topic, index)
+    return ZERO_UUID in (topic_id, value.topic_id) or value.topic_id == topic_id

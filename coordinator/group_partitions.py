@@ -22,6 +22,8 @@ from coterie.protocol.messages.log_records import GROUP_RECORDS, encode_key, enc
 
 # Of how many group ids the partition is kept, which takes longer to compute than to look up.
 _REMEMBERED_SHARDS = 16_384
+# How many timers are handled in one call: a few milliseconds. A sweep is as much as all of them.
+_TIMERS_TOGETHER = 100
 
 
 class GroupPartitions:
@@ -180,19 +182,27 @@ class GroupPartitions:
         return self.purgatory.next_deadline_ms()
 
     def advance(self, now_ms: int) -> Effects[Any]:
-        """Handle all timers that are due, in the order of their deadlines."""
+        """Handle timers that are due, in the order of their deadlines.
+
+        Of many some are left, and `next_deadline_ms` is not later than now.
+        """
         effects: Effects[Any] = Effects()
         applied = 0
+        left = _TIMERS_TOGETHER
         for key in self.purgatory.due(now_ms):
             kind, group_id, _ = key
             if kind is TimerKind.EXPIRY:
                 self.shards[int(group_id)].sweep(now_ms, effects)
+                left = 0
             else:
                 effects.absorb(self._shard(group_id).timer_fired(key, now_ms))
             # At once, so that a timer that this one cancelled or moved does not fire.
             for timer in effects.timers[applied:]:
                 self.purgatory.apply(timer)
             applied = len(effects.timers)
+            left -= 1
+            if left <= 0:
+                break
         return effects
 
     def applied(self, effects: Effects[R]) -> Effects[R]:

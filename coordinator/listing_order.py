@@ -6,7 +6,7 @@ only the size of Kafka's table is kept.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from operator import itemgetter
 from typing import TypeVar
 
 from coterie.coordinator.group_like import GroupLike
@@ -45,19 +45,21 @@ class ListingOrder:
     def parts(self, groups: Sequence[G], size: int) -> Iterator[list[G]]:
         """Yield groups in Kafka's order: by slot, in a slot the latest first.
 
-        They are yielded in parts, and empty parts before them, so that the caller can let others
+        They are yielded in parts, and empty parts between them, so that the caller can let others
         work in between.
 
         Args:
             groups: all groups of the partition, in the order in which they were created.
-            size: how many groups are handled before a part is yielded.
+            size: about how many groups are handled before a part is yielded.
         """
-        latest_first = iter(groups[::-1])
-        slots: list[int] = []
-        while part := list(islice(latest_first, size)):
-            if slots:
-                yield []
-            slots += map(self.slot, part)
-        ordered = [groups[-1 - at] for at in sorted(range(len(slots)), key=slots.__getitem__)]
-        for first in range(0, len(ordered), size):
-            yield ordered[first : first + size]
+        # Some slots make a bucket, so that a bucket has about `size` groups to be sorted.
+        shift = max(0, self._bits - (len(groups) // size).bit_length())
+        buckets: list[list[tuple[int, G]]] = [[] for _ in range(1 << (self._bits - shift))]
+        for last in range(len(groups), 0, -size):
+            for group in groups[max(0, last - size) : last][::-1]:
+                slot = self.slot(group)
+                buckets[slot >> shift].append((slot, group))
+            yield []
+        for bucket in buckets:
+            bucket.sort(key=itemgetter(0))
+            yield [group for _, group in bucket]

@@ -92,14 +92,16 @@ class PendingOffsets:
             offsets have been deleted.
         by_group: by group, then by topic and partition: the producer ids with a pending offset. No
             collection in it is empty.
+        by_topic: by topic, then by group: how many partitions have a pending offset. None has 0.
     """
 
-    __slots__ = ("_position", "by_group", "transactions")
+    __slots__ = ("_position", "by_group", "by_topic", "transactions")
 
     def __init__(self) -> None:
         """No transaction is open."""
         self.transactions: dict[int, OpenTransaction] = {}
         self.by_group: dict[str, dict[tuple[str, int], set[int]]] = {}
+        self.by_topic: dict[str, dict[str, int]] = {}
         self._position = 0
 
     def add(
@@ -121,7 +123,12 @@ class PendingOffsets:
         place = (key.group, key.topic, key.partition)
         transaction.offsets[place] = PendingOffset(value, self._position, overtaken=overtaken)
         partitions = self.by_group.setdefault(key.group, {})
-        partitions.setdefault((key.topic, key.partition), set()).add(producer_id)
+        producers = partitions.get((key.topic, key.partition))
+        if producers is None:
+            producers = partitions[key.topic, key.partition] = set()
+            groups = self.by_topic.setdefault(key.topic, {})
+            groups[key.group] = groups.get(key.group, 0) + 1
+        producers.add(producer_id)
 
     def epoch(self, producer_id: int) -> int:
         """Return the epoch of a producer's open transaction; -1 without one."""
@@ -176,3 +183,9 @@ class PendingOffsets:
             del partitions[topic, index]
             if not partitions:
                 del self.by_group[group_id]
+            groups = self.by_topic[topic]
+            groups[group_id] -= 1
+            if not groups[group_id]:
+                del groups[group_id]
+                if not groups:
+                    del self.by_topic[topic]

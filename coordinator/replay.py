@@ -33,19 +33,40 @@ class LoggedState:
     Attributes:
         groups: group id to its last logged generation.
         offsets: group id to topic to partition to committed offset; no mapping in it is empty.
+        groups_by_topic: topic to the groups with a committed offset of it; no mapping in it is
+            empty. The values mean nothing: a dictionary keeps the order of the log.
         other_groups: id to record type of the groups that are not classic groups
             [group-log/other-group-types].
         pending: the offsets of open transactions.
     """
 
-    __slots__ = ("groups", "offsets", "other_groups", "pending")
+    __slots__ = ("groups", "groups_by_topic", "offsets", "other_groups", "pending")
 
     def __init__(self) -> None:
         """Start with nothing logged."""
         self.groups: dict[str, GroupMetadataValue] = {}
         self.offsets: dict[str, dict[str, Partitions]] = {}
+        self.groups_by_topic: dict[str, dict[str, None]] = {}
         self.other_groups: dict[str, int] = {}
         self.pending = PendingOffsets()
+
+    def add_topic(self, group_id: str, topic: str) -> Partitions:
+        """Return the new, empty mapping for a group's offsets of a topic."""
+        partitions: Partitions = {}
+        self.offsets.setdefault(group_id, {})[topic] = partitions
+        self.groups_by_topic.setdefault(topic, {})[group_id] = None
+        return partitions
+
+    def remove_topic(self, group_id: str, topic: str) -> None:
+        """Remove the mapping for a group's offsets of a topic, which is empty."""
+        topics = self.offsets[group_id]
+        del topics[topic]
+        if not topics:
+            del self.offsets[group_id]
+        groups = self.groups_by_topic[topic]
+        del groups[group_id]
+        if not groups:
+            del self.groups_by_topic[topic]
 
 
 def replay(state: LoggedState, record: Record) -> None:
@@ -64,11 +85,9 @@ def replay(state: LoggedState, record: Record) -> None:
         assert type(value) is OffsetCommitValue, value
         # Written out here and not in a function, because every commit does it.
         topics = state.offsets.get(key.group)
-        if topics is None:
-            topics = state.offsets[key.group] = {}
-        partitions = topics.get(key.topic)
+        partitions = None if topics is None else topics.get(key.topic)
         if partitions is None:
-            partitions = topics[key.topic] = {}
+            partitions = state.add_topic(key.group, key.topic)
         partitions[key.partition] = value
         if state.pending.by_group:
             state.pending.overtake((key.group, key.topic, key.partition))
@@ -91,8 +110,10 @@ def replay_marker(state: LoggedState, producer_id: int, *, commit: bool) -> None
     for place, offset in pending.end(producer_id).items():
         if commit and not offset.overtaken:
             group_id, topic, index = place
-            topics = state.offsets.setdefault(group_id, {})
-            topics.setdefault(topic, {})[index] = offset.value
+            partitions = state.offsets.get(group_id, {}).get(topic)
+            if partitions is None:
+                partitions = state.add_topic(group_id, topic)
+            partitions[index] = offset.value
             pending.overtake(place, offset.position)
 
 
@@ -163,6 +184,4 @@ def _remove_offset(state: LoggedState, key: OffsetCommitKey) -> None:
     if removed is None:
         assert not topics or partitions or key.topic not in topics, f"an empty mapping for {key}"
     elif not partitions:
-        del topics[key.topic]
-        if not topics:
-            del state.offsets[key.group]
+        state.remove_topic(key.group, key.topic)

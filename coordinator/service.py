@@ -10,7 +10,7 @@ and its `RequestContext`. It returns `Effects`; their `response` is None if the 
 as a `Reply`.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.admin import delete_group, describe_group, list_groups
@@ -34,7 +34,7 @@ from coterie.coordinator.responses import (
 )
 from coterie.coordinator.shard import Shard
 from coterie.coordinator.shard_state import ACTIVE, ShardState, availability_error
-from coterie.coordinator.topic_image import TopicChange
+from coterie.coordinator.topic_image import TopicChange, TopicImage
 from coterie.coordinator.transactional_offsets import commit_transactional
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -226,6 +226,11 @@ class GroupCoordinator(GroupPartitions):
             response = OffsetFetchResponse(topics=topics)
         return shard.settle(Effects(response), now_ms, request, context.to, context.version)
 
+    def offset_count(self, group_id: str) -> int:
+        """Return how many partitions a group has committed offsets of."""
+        topics = self._shard(group_id).logged.offsets.get(group_id)
+        return 0 if topics is None else sum(map(len, topics.values()))
+
     def offset_delete(
         self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
     ) -> Effects[OffsetDeleteResponse]:
@@ -239,13 +244,26 @@ class GroupCoordinator(GroupPartitions):
         Other changes of topics do not concern classic groups.
         """
         effects: Effects[Any] = Effects()
-        for before, now in changes:
-            if before is None or now is not None:
-                continue
-            for shard in self.shards:
-                if shard.state is ShardState.ACTIVE:
-                    shard.delete_topic_offsets(before.name, before.topic_id, now_ms, effects)
-        return self.applied(effects)
+        deleted = [before for before, now in changes if before is not None and now is None]
+        for shard in self.shards:
+            for part in self.delete_topic_offsets(shard.partition, deleted, now_ms):
+                effects.absorb(part)
+        return effects
+
+    def delete_topic_offsets(
+        self, partition: int, topics: Iterable[TopicImage], now_ms: int
+    ) -> Iterator[Effects[Any]]:
+        """Yield the operations that delete the offsets of deleted topics in one partition.
+
+        Each is short. Requests may be handled between two of them; if the partition is given up,
+        there are no more.
+        """
+        shard = self.shards[partition]
+        for topic in topics:
+            if shard.state is not ACTIVE:
+                return
+            for effects in shard.delete_topic_offsets(topic.name, topic.topic_id, now_ms):
+                yield self.applied(effects)
 
     # -- administration ----------------------------------------------------------------------------
 

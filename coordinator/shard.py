@@ -17,7 +17,7 @@ Invariants: `unacknowledged` is in the order of the log; a shard that is not ACT
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
@@ -30,7 +30,7 @@ from coterie.coordinator.classic.static_member import ReplacementWrite, replacem
 from coterie.coordinator.classic.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKey, TimerKind
-from coterie.coordinator.expiry import delete_topic_offsets, expire_group
+from coterie.coordinator.expiry import EXPIRED_TOGETHER, delete_topic_offsets, expire_group
 from coterie.coordinator.machine import Append, OpenRecord, R
 from coterie.coordinator.operation import (
     NO_GROUP,
@@ -62,6 +62,11 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.messages.record_types import UnknownKey
 
+# How much of a sweep is done in one call, counted in offsets that are looked at, and what a record
+# that is written counts.
+_SWEEP_WORK = 1_500
+_RECORD_WORK = 16
+
 
 class Shard(PartitionState):
     """One partition of the coordinator.
@@ -89,6 +94,8 @@ class Shard(PartitionState):
         self.state = ShardState.INITIAL
         self.unacknowledged: deque[Operation] = deque()
         self.skipped_records = 0
+        # The groups that the present sweep has left, the next one last.
+        self._to_sweep: list[str] = []
         self._always_fitting_offsets = always_fitting_offsets(config.offset_metadata_max_size)
 
     # -- operations --------------------------------------------------------------------------------
@@ -232,27 +239,51 @@ class Shard(PartitionState):
     def sweep(self, now_ms: int, effects: Effects[Any]) -> None:
         """Remove expired offsets and groups, and arm the next sweep [offsets/sweep].
 
-        Each group is an operation of its own, or several if one batch is too small.
+        Each group is an operation of its own, or several. One call does the work of about a
+        millisecond; if groups are left, the next one is armed for the same time.
         """
-        for group_id, group in list(self.groups.items()):
-            if group_id in self.logged.other_groups:
+        if not self._to_sweep:
+            self._to_sweep = list(self.groups)[::-1]
+        left = _SWEEP_WORK
+        while self._to_sweep and left > 0:
+            group_id = self._to_sweep.pop()
+            group = self.groups.get(group_id)
+            if group is None or group_id in self.logged.other_groups:
+                left -= 1
                 continue
-            for part in split_into_batches(expire_group(self, group, now_ms)):
+            left -= 1 + sum(map(len, self.logged.offsets.get(group_id, {}).values()))
+            expired = expire_group(self, group, now_ms)
+            left -= _RECORD_WORK * len(expired.records)
+            if len(expired.records) >= EXPIRED_TOGETHER:
+                # There may be more.
+                self._to_sweep.append(group_id)
+            for part in split_into_batches(expired):
                 effects.absorb(self.settle(part, now_ms))
-        self._arm_sweep(now_ms, effects)
+        if self._to_sweep:
+            effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms)
+        else:
+            self._arm_sweep(now_ms, effects)
 
     def _arm_sweep(self, now_ms: int, effects: Effects[Any]) -> None:
         interval_ms = self.config.offsets_retention_check_interval_ms
         effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
 
     def delete_topic_offsets(
-        self, topic: str, topic_id: bytes, now_ms: int, effects: Effects[Any]
-    ) -> None:
-        """Delete the offsets of a deleted topic in every group [offsets/topic-deletion]."""
-        for group_id in {**self.logged.offsets, **self.logged.pending.by_group}:
-            deletion = delete_topic_offsets(self, group_id, topic, topic_id)
-            for part in split_into_batches(deletion):
-                effects.absorb(self.settle(part, now_ms))
+        self, topic: str, topic_id: bytes, now_ms: int
+    ) -> Iterator[Effects[Any]]:
+        """Delete the offsets of a deleted topic in every group [offsets/topic-deletion].
+
+        Requests may be handled between two steps. No client can commit an offset of the topic any
+        more, but a transaction may end. The deletion ends early if the partition is given up.
+        """
+        logged = self.logged
+        groups = {**logged.groups_by_topic.get(topic, {}), **logged.pending.by_topic.get(topic, {})}
+        for group_id in groups:
+            for deletion in delete_topic_offsets(self, group_id, topic, topic_id):
+                for part in split_into_batches(deletion):
+                    yield self.settle(part, now_ms)
+                    if self.logged is not logged:
+                        return
 
     # -- load and unload ---------------------------------------------------------------------------
 
@@ -376,6 +407,7 @@ class Shard(PartitionState):
             ),
         )
         self.forget_groups()
+        self._to_sweep = []
         self.unacknowledged.clear()
         self.state = state
 

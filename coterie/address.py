@@ -28,7 +28,7 @@ class Address(NamedTuple):
         if not has_port and default_port is not None:
             host, port = text.strip(), str(default_port)
         host = host.removeprefix("[").removesuffix("]")
-        is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536
+        is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
         if not host or not is_port or not (has_port or default_port is not None):
             raise ValueError(f"{text!r} is not HOST:PORT")
         return cls(host, int(port))

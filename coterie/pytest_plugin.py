@@ -11,12 +11,14 @@
 pytest loads this module in every run, so it imports the server at the first use of a fixture only.
 """
 
+import sys
 from collections.abc import Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
+    from coterie.pytest_report import ShownBroker
     from coterie.testing import Broker
 
 # The options of the mark that describe the broker of the fixture `kafka`; see `Broker`.
@@ -35,9 +37,7 @@ _TEST_OPTIONS: Mapping[str, str] = {
     "seed": "of everything that is left to chance in virtual time",
     "leaves": "patterns of the names that the test may leave in a shared broker",
 }
-# The end of what clients have sent; a group of three members sends some ten requests a second.
-_SHOWN_REQUESTS = 20
-_BROKERS = pytest.StashKey[dict[str, "Broker"]]()
+_BROKERS = pytest.StashKey[dict[str, "ShownBroker"]]()
 _SHARED = "coterie-shared-brokers"
 
 
@@ -64,30 +64,62 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """Coterie, a Kafka broker in memory, for this test only (see the mark `kafka`)."""
-    options: dict[str, Any] = {}
-    for mark in request.node.iter_markers("kafka"):
-        # The closest comes first; what the module's says holds besides.
-        options = {**mark.kwargs, **options}
-    known = {*_BROKER_OPTIONS, *_TEST_OPTIONS}
-    if unknown := sorted(options.keys() - known):
-        text = f"@pytest.mark.kafka takes {', '.join(sorted(known))}, not {', '.join(unknown)}"
-        raise pytest.UsageError(text)
+    options = _options(request.node)
     described = {name: options[name] for name in _BROKER_OPTIONS if name in options}
     if options.get("virtual_time", False):
         if options.get("process", False):
-            text = "@pytest.mark.kafka: a broker in a process of its own has no virtual time"
-            raise pytest.UsageError(text)
+            _refuse("@pytest.mark.kafka: a broker in a process of its own has no virtual time")
         from coterie.pytest_virtual_time import broker_in_virtual_time
 
         broker = broker_in_virtual_time(request, described, options.get("seed", 0))
         yield from _shown(request, "kafka", broker)
     else:
         from coterie import testing
+        from coterie.pytest_report import explained
 
         is_process = options.get("process", False)
         made = testing.ProcessBroker if is_process else testing.Broker
-        with made(**described) as broker:
+        with explained(), made(**described) as broker:
             yield from _shown(request, "kafka", broker)
+
+
+def _options(item: pytest.Item) -> dict[str, Any]:
+    """Return what the marks of a test say; the closest comes first, and the others hold besides.
+
+    Raises:
+        pytest.fail.Exception: they say what no mark can.
+    """
+    options: dict[str, Any] = {}
+    for mark in item.iter_markers("kafka"):
+        if mark.args:
+            given = ", ".join(map(repr, mark.args))
+            _refuse(f"@pytest.mark.kafka takes options by name, as topics={{'t': 1}}, not {given}")
+        options = {**mark.kwargs, **options}
+    known = {*_BROKER_OPTIONS, *_TEST_OPTIONS}
+    if unknown := sorted(options.keys() - known):
+        _refuse(f"@pytest.mark.kafka takes {', '.join(sorted(known))}, not {', '.join(unknown)}")
+    return options
+
+
+def _check_marks(item: pytest.Item) -> None:
+    """Check that no mark describes a broker that its test does not have.
+
+    Raises:
+        pytest.fail.Exception: one does.
+    """
+    used = getattr(item, "fixturenames", ())
+    shared = [name for name in ("kafka_module", "kafka_session") if name in used]
+    unused = [each for each in _options(item) if each != "leaves"]
+    if shared and unused and "kafka" not in used:
+        _refuse(
+            f"@pytest.mark.kafka({', '.join(f'{each}=...' for each in unused)}) describes the"
+            f" broker of the fixture `kafka`, and this test uses `{shared[0]}`, which it shares"
+            " with other tests: use `kafka`, or make topics with kafka.topic(...)"
+        )
+
+
+def _refuse(text: str) -> NoReturn:
+    pytest.fail(text, pytrace=False)
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +135,7 @@ def kafka_session(request: pytest.FixtureRequest) -> "Iterator[Broker]":
 
 
 def _shared(request: pytest.FixtureRequest, name: str) -> "Iterator[Broker]":
+    from coterie.pytest_report import explained
     from coterie.pytest_shared import SharedBrokers
     from coterie.testing import Broker
 
@@ -111,7 +144,7 @@ def _shared(request: pytest.FixtureRequest, name: str) -> "Iterator[Broker]":
     if shared is None:
         shared = SharedBrokers()
         plugins.register(shared, _SHARED)
-    with Broker() as broker:
+    with explained(), Broker() as broker:
         shared.add(name, broker)
         yield from _shown(request, name, broker)
         shared.remove(name)
@@ -119,12 +152,41 @@ def _shared(request: pytest.FixtureRequest, name: str) -> "Iterator[Broker]":
 
 def _shown(request: pytest.FixtureRequest, name: str, broker: "Broker") -> "Iterator[Broker]":
     """Show a broker in the reports of failures while a fixture yields it."""
+    from coterie.pytest_report import ShownBroker
+    from coterie.testing.errors import observers
+
     brokers = request.config.stash.setdefault(_BROKERS, {})
-    brokers[name] = broker
+    shown = brokers[name] = ShownBroker(broker)
+    observers.append(shown.failed)
     try:
         yield broker
     finally:
+        observers.remove(shown.failed)
         del brokers[name]
+
+
+def _brokers_of(item: pytest.Item) -> "dict[str, ShownBroker]":
+    """Return the brokers of a test, by the names of their fixtures."""
+    used = getattr(item, "fixturenames", ())
+    shown = item.config.stash.get(_BROKERS, {})
+    return {name: broker for name, broker in shown.items() if name in used}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check the marks of a test, and begin it for the shared brokers that it uses."""
+    _check_marks(item)
+    for broker in _brokers_of(item).values():
+        broker.begin()
+
+
+def pytest_assertrepr_compare(config: pytest.Config) -> None:
+    """Look at the brokers: a comparison in an `assert` has failed."""
+    brokers = config.stash.get(_BROKERS, {})
+    if brokers:
+        from coterie.pytest_report import compared
+
+        compared(brokers.values())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -133,29 +195,20 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the groups and the last requests of the test's brokers to the report of a failure."""
     report = yield
-    if report.failed and call.when == "call":
-        used = getattr(item, "fixturenames", ())
-        for name, broker in item.config.stash.get(_BROKERS, {}).items():
-            if name in used:
-                report.sections.append((f"groups of {name}", _groups(broker)))
-                report.sections.append((f"last requests to {name}", _requests(broker)))
+    if report.failed and call.excinfo is not None:
+        for name, broker in _brokers_of(item).items():
+            report.sections += broker.sections(name, call.excinfo.value)
     return report
 
 
-def _groups(broker: "Broker") -> str:
-    """Describe every group and its rebalances."""
-    from coterie.testing import BrokerNotStarted, WrongUse
+@pytest.hookimpl(specname="pytest_runtest_makereport")
+def pytest_explain_failure(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Explain the error of a failure, before pytest makes the report of it.
 
-    try:
-        parts = []
-        for group_id in broker.groups:
-            group = broker.group(group_id)
-            parts.append(group.stuck())
-            parts += [f"  {line}" for line in group.history_lines()]
-        return "\n".join(parts) or "no groups"
-    except (BrokerNotStarted, WrongUse) as error:
-        return str(error)
+    pytest looks for names with this beginning. It is no wrapper: the error of a test of `unittest`
+    is there only when the wrappers have begun.
+    """
+    if call.excinfo is not None and "coterie.testing" in sys.modules:
+        from coterie.pytest_report import explain
 
-
-def _requests(broker: "Broker") -> str:
-    return "\n".join(str(each) for each in [*broker.requests][-_SHOWN_REQUESTS:]) or "no requests"
+        explain(call.excinfo, whole_traceback=item.config.getoption("fulltrace"))

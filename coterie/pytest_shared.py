@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from coterie.testing.waiting import take_unawaited
+
 if TYPE_CHECKING:
     from coterie.testing import Broker
 
@@ -78,6 +80,7 @@ class SharedBrokers:
         if name not in getattr(item, "fixturenames", ()):
             return
         broker, known = self.brokers[name], self._known[name]
+        waits = take_unawaited(broker.thread.unawaited)
         broker.delete_unique()
         found = _things(broker)
         allowed = _patterns(item)
@@ -88,6 +91,8 @@ class SharedBrokers:
         }
         # Each is the error of one test.
         self._known[name] = set(found)
+        if waits:
+            pytest.fail(f"the test has left {'; '.join(waits)}", pytrace=False)
         if left:
             pytest.fail(
                 f"the test has left in the shared broker {name}: {'; '.join(left.values())}\n"

@@ -81,10 +81,12 @@ def _fixture_of(request: pytest.FixtureRequest) -> str:
 def _new_fixture() -> Callable[[pytest.FixtureRequest], "AsyncIterator[Broker]"]:
     async def in_virtual_time(request: pytest.FixtureRequest) -> "AsyncIterator[Broker]":
         # Every run of pytest imports this module, so it imports little.
+        from coterie.pytest_report import explained
         from coterie.testing import Broker
 
         options, seed = request.node.stash[OPTIONS]
-        async with Broker(**options) as broker, broker.virtual_time(seed):
-            yield broker
+        with explained():
+            async with Broker(**options) as broker, broker.virtual_time(seed):
+                yield broker
 
     return in_virtual_time

@@ -83,7 +83,7 @@ def cleanable(log: Log, first_dirty_offset: int, now_ms: int, config: CleanerCon
                 continue
             greatest_ms, _ = segment.max_timestamp()
             if greatest_ms > young_ms:
-                end_offset = segment.base_offset
+                end_offset = min(end_offset, segment.base_offset)
                 break
     end_offset = max(end_offset, first_dirty_offset)
     if log.swap_unfinished or log.last_stable_offset <= first_dirty_offset:

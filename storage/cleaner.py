@@ -23,7 +23,7 @@ from coterie.storage.index import MAX_RELATIVE_OFFSET
 from coterie.storage.log import Log
 from coterie.storage.retained import BatchFilter
 from coterie.storage.segment import Segment
-from coterie.storage.segment_files import CLEANED_SUFFIX, SWAP_SUFFIX
+from coterie.storage.segment_files import CLEANED_SUFFIX
 from coterie.storage.swap import PendingDisk, removal
 
 
@@ -220,7 +220,7 @@ class Cleaning:
         assert self._file is not None, "it was pinned when it was made"
         log.files.unpin(self._file)
         self._file = None
-        cleaned.rename(SWAP_SUFFIX)
+        log.begin_swap(group, cleaned)
         yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.replace(group, cleaned)
         log.digests.replaced([segment.base_offset for segment in group], entry)

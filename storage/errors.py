@@ -64,6 +64,21 @@ class CorruptLog(StorageError):  # noqa: N818 - describes the log
         self.reason = reason
 
 
+class SegmentInUse(StorageError):  # noqa: N818 - describes the segment
+    """A segment must not be replaced, because a write-ahead file has records of it.
+
+    It is a mistake of ours, and nothing has been changed [recovery/write-ahead-live].
+    """
+
+    def __init__(self, path: str, end_offset: int) -> None:
+        super().__init__(
+            f"{path}: the write-ahead log has records of it; only segments before offset"
+            f" {end_offset} may be replaced"
+        )
+        self.path = path
+        self.end_offset = end_offset
+
+
 class LogFailed(StorageError):  # noqa: N818 - describes the log
     """A write or sync of this log failed earlier, so nothing is appended to it any more.
 

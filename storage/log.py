@@ -28,6 +28,7 @@ from coterie.storage.recovery import Recovery, load_segments
 from coterie.storage.retention import RemovedSegment, expired_segments
 from coterie.storage.segment import Segment, TailCut
 from coterie.storage.segment_digests import SegmentDigests
+from coterie.storage.segment_files import SWAP_SUFFIX
 from coterie.storage.segment_list import SegmentList
 from coterie.storage.sync import PendingSync, SyncState
 from coterie.storage.torn_tail import TailTrust
@@ -263,10 +264,22 @@ class Log(LogReader):
             self.directory,
             base_offset,
             gaps=self.config.compacted or suffix != "",
+            digested=self.config.flush,
             index_interval_bytes=self.config.index_interval_bytes,
             epochs=self.epochs,
             suffix=suffix,
         )
+
+    def begin_swap(self, old: Sequence[Segment], cleaned: Segment) -> None:
+        """Name a finished segment so that the next start lets it take the place of others.
+
+        Raises:
+            SegmentInUse: one of them must not be replaced; nothing has changed.
+            OSError: some files may have their new names.
+        """
+        if self.config.flush:
+            self.write_ahead.check_replaceable(old)
+        cleaned.rename(SWAP_SUFFIX)
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Let a cleaned segment take the place of neighbouring ones. Files are not touched."""

@@ -2,11 +2,14 @@
 
 A file that is synced covers everything that was appended to it before. A write-ahead file covers
 the bytes that were copied into it; as long as it exists, the next start may write them into the
-segments again, so these segments must not be replaced [recovery/write-ahead-live].
+segments again, so these segments must not be replaced [recovery/write-ahead-live]. A replacement
+asks `check_replaceable` first, whatever its caller has looked at before.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from coterie.storage.errors import SegmentInUse
 from coterie.storage.segment import Segment
 from coterie.storage.segment_list import SegmentList
 from coterie.storage.write_ahead_format import Entry, PartitionId
@@ -19,16 +22,18 @@ class LogOffsetMetadata(NamedTuple):
         offset: the offset.
         base_offset: of the segment.
         position: in the segment's file.
+        digest: of the segment's batches before it [recovery/segment-identity].
     """
 
     offset: int
     base_offset: int
     position: int
+    digest: int
 
 
 def end_of(segment: Segment) -> LogOffsetMetadata:
     """Return the end of a segment."""
-    return LogOffsetMetadata(segment.next_offset, segment.base_offset, segment.size)
+    return LogOffsetMetadata(segment.next_offset, segment.base_offset, segment.size, segment.digest)
 
 
 class LogWriteAhead:
@@ -58,12 +63,23 @@ class LogWriteAhead:
     @property
     def replaceable_end(self) -> int:
         """The offset before which segments have no records in the write-ahead log, for good."""
-        first_uncovered, _, _ = self.covered
+        first_uncovered = self.covered.offset
         return min(first_uncovered, *self._live.values()) if self._live else first_uncovered
+
+    def check_replaceable(self, segments: Sequence[Segment]) -> None:
+        """Check that no write-ahead file has records of these segments, or will have some.
+
+        Raises:
+            SegmentInUse: one has, or will.
+        """
+        end_offset = self.replaceable_end
+        for segment in segments:
+            if segment.next_offset > end_offset:
+                raise SegmentInUse(segment.path, end_offset)
 
     def missing_bytes(self) -> int:
         """Return how many bytes are not durable."""
-        return sum(segment.size - position for segment, position in self._missing())
+        return sum(segment.size - position for segment, position, _ in self._missing())
 
     def missing(self) -> list[Entry]:
         """Return what is not durable.
@@ -73,29 +89,29 @@ class LogWriteAhead:
         """
         assert self.partition_id is not None, "bytes without a name are not copied"
         entries = []
-        for segment, position in self._missing():
+        for segment, position, digest in self._missing():
             data = segment.bytes_at(position, segment.size - position)
-            entries.append(Entry(self.partition_id, segment.base_offset, position, data))
+            entries.append(Entry(self.partition_id, segment.base_offset, position, data, digest))
         return entries
 
     def begin(self, file_id: bytes) -> None:
         """Note that what is missing is about to be copied into a write-ahead file."""
-        first, _ = self._missing()[0]
+        first, _, _ = self._missing()[0]
         self._live.setdefault(file_id, first.base_offset)
 
     def settled(self, file_id: bytes) -> None:
         """Note that a write-ahead file was removed."""
         self._live.pop(file_id, None)
 
-    def _missing(self) -> list[tuple[Segment, int]]:
-        """Return the segments that are not durable, and where that begins."""
-        offset, base_offset, position = self.covered
-        found: list[tuple[Segment, int]] = []
+    def _missing(self) -> list[tuple[Segment, int, int]]:
+        """Return the segments that are not durable, where that begins, and the digest there."""
+        offset, base_offset, position, digest = self.covered
+        found: list[tuple[Segment, int, int]] = []
         for segment in reversed(self._segments.all):
             if segment.next_offset <= offset:
                 break
-            start = position if segment.base_offset == base_offset else 0
-            if start < segment.size:
-                found.append((segment, start))
+            start = (position, digest) if segment.base_offset == base_offset else (0, 0)
+            if start[0] < segment.size:
+                found.append((segment, *start))
         found.reverse()
         return found

@@ -57,6 +57,7 @@ class Segment(SegmentReader):
         base_offset: int,
         *,
         gaps: bool = False,
+        digested: bool = False,
         index_interval_bytes: int = INDEX_INTERVAL_BYTES,
         epochs: LeaderEpochs | None = None,
         suffix: str = "",
@@ -71,6 +72,7 @@ class Segment(SegmentReader):
             stem,
             base_offset,
             gaps=gaps,
+            digested=digested,
             index_interval_bytes=index_interval_bytes,
             epochs=epochs,
             suffix=suffix,
@@ -192,8 +194,8 @@ class Segment(SegmentReader):
         last_offset = self.indexes.add(batches, position)
         assert last_offset >= self.next_offset, "an append moves the end of the log"
         end = position + len(data)
-        if self._gaps:
-            self._digest, self._digest_end = link(self._digest, batches), end
+        if self._digested:
+            self.digest, self._digest_end = link(self.digest, batches), end
         start, stop = self._checked
         if stop == position:
             self._checked = (start, end)
@@ -371,7 +373,7 @@ class Segment(SegmentReader):
         """Make indexes and end from `size` bytes of the log, up to the first bad batch."""
         self.indexes.clear()
         self._indexed = self.trusted = True
-        self._digest = 0
+        self.digest = 0
         file = self._files.get(self.path)
         found: BadBatch | None = None
 
@@ -392,8 +394,8 @@ class Segment(SegmentReader):
                         # With gaps any greater offset may follow, but it has to fit into the index.
                         found = BadBatch(position, f"offset {last_offset} is beyond the segment")
                         return
-                    if self._gaps:
-                        self._digest = link(self._digest, (facts,))
+                    if self._digested:
+                        self.digest = link(self.digest, (facts,))
                     yield facts
             except BadBatch as bad:
                 found = bad
@@ -401,7 +403,7 @@ class Segment(SegmentReader):
         self.next_offset = self.indexes.add(until_bad(), 0) + 1
         self.size = size if found is None else found.position
         self._checked = (0, self.size)
-        self._digest_end = self.size if self._gaps else 0
+        self._digest_end = self.size if self._digested else 0
         if self.size:
             self.first_timestamp_ms = self._read_first_timestamp()
         return found

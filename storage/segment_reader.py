@@ -28,14 +28,15 @@ class SegmentReader:
         base_offset: the offset that names the segment.
         next_offset: where the next segment begins, or will begin.
         size: the length of the log file that is in use.
+        digest: of its batches, if `digested`; until a segment was read, of those read so far.
         indexes: the segment's indexes.
         trusted: whether the indexes were made from the log by this process.
         expected: what the segment may be, if that is known [recovery/segment-digests].
     """
 
     __slots__ = (
-        "_checked", "_digest", "_digest_end", "_epochs", "_files", "_gaps", "_places",
-        "base_offset", "expected", "indexes", "next_offset", "path", "size", "trusted",
+        "_checked", "_digest_end", "_digested", "_epochs", "_files", "_gaps", "_places",
+        "base_offset", "digest", "expected", "indexes", "next_offset", "path", "size", "trusted",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +46,7 @@ class SegmentReader:
         base_offset: int,
         *,
         gaps: bool = False,
+        digested: bool = False,
         index_interval_bytes: int = INDEX_INTERVAL_BYTES,
         epochs: LeaderEpochs | None = None,
         suffix: str = "",
@@ -56,12 +58,14 @@ class SegmentReader:
             stem: the path of the files without their extensions.
             base_offset: the offset that names the segment.
             gaps: whether offsets may be missing between batches [log/continuous-offsets].
+            digested: whether the digest is kept up. With gaps it is, in any case.
             index_interval_bytes: the log between two index entries.
             epochs: the log's leader epochs, to be compared with those of the batches.
             suffix: what the names of the files end with while the cleaner writes them.
         """
         self._files = files
         self._gaps = gaps
+        self._digested = gaps or digested
         self._epochs = epochs
         self.path = f"{stem}.log{suffix}"
         self.base_offset = base_offset
@@ -70,8 +74,8 @@ class SegmentReader:
         self.indexes = SegmentIndexes(files, stem, base_offset, index_interval_bytes, suffix)
         self.trusted = True
         self.expected: tuple[SegmentDigest, ...] = ()
-        # The digest of the batches before a position. It is not kept up without gaps.
-        self._digest = self._digest_end = 0
+        # The digest is of the batches before this position.
+        self.digest = self._digest_end = 0
         # The stretch of the file that this process wrote or checked.
         self._checked = (0, 0)
         # The offset that a reader will ask for next, and the position of the batch that begins with
@@ -94,7 +98,7 @@ class SegmentReader:
     def entry(self) -> SegmentDigest:
         """What the segment is, if all of its batches were written or read in their order."""
         assert self._digest_end == self.size, "the digest includes all batches"
-        return SegmentDigest(self.size, self._digest)
+        return SegmentDigest(self.size, self.digest)
 
     def is_checked(self, position: int, end: int) -> bool:
         """Return whether this process wrote or checked all of a stretch of the file."""
@@ -214,7 +218,7 @@ class SegmentReader:
         )
         if self.expected and position == self._digest_end:
             found = list(batches)
-            self._digest, self._digest_end = link(self._digest, found), end
+            self.digest, self._digest_end = link(self.digest, found), end
             batches = iter(found)
         for _, _, _, last_offset, _ in batches:
             next_offset = last_offset + 1

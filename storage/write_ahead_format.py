@@ -3,6 +3,9 @@
 A frame is what one turn of the event loop appended to several logs, written with one write. It is
 valid only with the id of its file, the number of its place in it, and a right checksum. So neither
 what an older file has left on the disk nor records that imitate a frame are taken for one.
+
+An entry names its segment by what the segment held, not by its offset alone
+[recovery/segment-identity]. Files of the first format do not, and are still read.
 """
 
 from collections.abc import Sequence
@@ -16,12 +19,15 @@ ID_BYTES = 8
 # A sector: what follows a frame never shares one with it, so writing it cannot tear the frame.
 BLOCK_BYTES = 512
 
-_MAGIC = b"CotrWal1"
+_MAGIC = b"CotrWal2"
+# Entries of the first format have no digest.
+_FIRST_MAGIC = b"CotrWal1"
 # Magic, id of the file, CRC-32C of everything behind it, length of the body, number of the frame.
 _FRAME_HEADER = Struct(">8s8sIIQ")
 _CRC_END = 20
-# Topic id, partition, base offset of the segment, position in its file, length of the data.
-_ENTRY_HEADER = Struct(">16siqqI")
+# Topic id, partition, base offset of the segment, position in its file, length of the data, digest.
+_ENTRY_HEADER = Struct(">16siqqII")
+_FIRST_ENTRY_HEADER = Struct(">16siqqI")
 
 
 class PartitionId(NamedTuple):
@@ -39,12 +45,15 @@ class Entry(NamedTuple):
         base_offset: of the segment.
         position: where the bytes begin in its file.
         data: the bytes, which are whole batches.
+        digest: of the batches before them in the segment (`segment_digests.link`), None in files
+            of the first format.
     """
 
     partition_id: PartitionId
     base_offset: int
     position: int
     data: bytes
+    digest: int | None
 
 
 class DamagedFrame(Exception):  # noqa: N818 - says what was found
@@ -76,10 +85,10 @@ def encode_frame(file_id: bytes, number: int, entries: Sequence[Entry]) -> bytes
     """Return the bytes of a frame, up to the end of a block."""
     assert entries, "a frame has a reason"
     pieces: list[bytes] = []
-    for (topic_id, partition), base_offset, position, data in entries:
-        pieces += (
-            _ENTRY_HEADER.pack(topic_id, partition, base_offset, position, len(data)), data,
-        )  # fmt: skip
+    for (topic_id, partition), base_offset, position, data, digest in entries:
+        assert digest is not None, "what is written names its segment"
+        fields = topic_id, partition, base_offset, position, len(data), digest
+        pieces += (_ENTRY_HEADER.pack(*fields), data)
     length = sum(map(len, pieces))
     header = _FRAME_HEADER.pack(_MAGIC, file_id, 0, length, number)
     # The padding is checked too, so that every byte of a frame is.
@@ -99,14 +108,15 @@ def decode_frames(file_id: bytes, data: bytes) -> list[Entry]:
     entries: list[Entry] = []
     position = number = 0
     while (end := _frame_end(file_id, data, position, number)) is not None:
-        _, _, _, length, _ = _FRAME_HEADER.unpack_from(data, position)
+        magic, _, _, length, _ = _FRAME_HEADER.unpack_from(data, position)
         start = position + _FRAME_HEADER.size
-        entries += _entries(data[start : start + length])
+        entries += _entries(data[start : start + length], has_digests=magic == _MAGIC)
         position, number = end, number + 1
-    later = position - 1
-    while (later := data.find(_MAGIC + file_id, later + 1)) >= 0:
-        if not later % BLOCK_BYTES and _frame_end(file_id, data, later, None) is not None:
-            raise DamagedFrame(position)
+    for magic in (_MAGIC, _FIRST_MAGIC):
+        later = position - 1
+        while (later := data.find(magic + file_id, later + 1)) >= 0:
+            if not later % BLOCK_BYTES and _frame_end(file_id, data, later, None) is not None:
+                raise DamagedFrame(position)
     return entries
 
 
@@ -117,7 +127,7 @@ def _frame_end(file_id: bytes, data: bytes, position: int, number: int | None) -
         return None
     magic, found_id, crc, length, found_number = _FRAME_HEADER.unpack_from(data, position)
     end = body + length + -(body + length) % BLOCK_BYTES
-    if magic != _MAGIC or found_id != file_id or end > len(data):
+    if magic not in (_MAGIC, _FIRST_MAGIC) or found_id != file_id or end > len(data):
         return None
     if number is not None and found_number != number:
         return None
@@ -125,14 +135,17 @@ def _frame_end(file_id: bytes, data: bytes, position: int, number: int | None) -
     return end if checksum.crc32c(checked) == crc else None
 
 
-def _entries(body: bytes) -> list[Entry]:
+def _entries(body: bytes, *, has_digests: bool) -> list[Entry]:
+    layout = _ENTRY_HEADER if has_digests else _FIRST_ENTRY_HEADER
     entries = []
     at = 0
     while at < len(body):
-        topic_id, partition, base_offset, position, length = _ENTRY_HEADER.unpack_from(body, at)
-        at += _ENTRY_HEADER.size
+        topic_id, partition, base_offset, position, length, *digest = layout.unpack_from(body, at)
+        at += layout.size
+        data = body[at : at + length]
         partition_id = PartitionId(topic_id, partition)
-        entries.append(Entry(partition_id, base_offset, position, body[at : at + length]))
+        known = digest[0] if digest else None
+        entries.append(Entry(partition_id, base_offset, position, data, known))
         at += length
     assert at == len(body), "the checksum of the frame is right"
     return entries

@@ -3,20 +3,24 @@
 Their records are written into the segments that they are of, the segments are synced, and the files
 are removed. Only then are logs opened, and they find their files as if every turn had synced them.
 It may be interrupted and done again any number of times: segments only grow while a write-ahead
-file exists, so every record is what was, or should have been, at its place.
+file exists, so every record is what was, or should have been, at its place. Whether a segment is
+the one that a record names is not taken from its offset: what it holds is compared
+[recovery/segment-identity].
 
 The records are also written after the death of the process alone. The segments hold the same bytes
 then, but if a sync of a segment had failed, the kernel may never write them to the disk.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from coterie.storage.batches import BadBatch, scan
+from coterie.protocol.records import iterate_batches
+from coterie.storage.batches import BadBatch, scan, steps
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File, FileSystem
+from coterie.storage.segment_digests import link
 from coterie.storage.segment_files import log_base_offsets, segment_stem
 from coterie.storage.write_ahead_format import (
     DamagedFrame,
@@ -113,43 +117,99 @@ def _write_partition(filesystem: FileSystem, directory: str, entries: list[Entry
             continue
         file = filesystem.open(f"{directory}/{segment_stem(base_offset)}.log")
         try:
-            fitting = list(_fitting(file, list(group), is_older=base_offset != bases[-1]))
-            for entry in fitting:
-                file.write(entry.position, entry.data)
-            if fitting:
+            segment = _ReplayedSegment(file, is_older=base_offset != bases[-1])
+            written = 0
+            for entry in group:
+                if not segment.write(entry):
+                    break
+                written += 1
+            if written:
                 file.sync()
-            done += len(fitting)
+            done += written
         finally:
             file.close()
     return done
 
 
-def _fitting(file: File, entries: list[Entry], *, is_older: bool) -> Iterator[Entry]:
-    """Yield the records up to the first one that does not continue its segment.
+class _ReplayedSegment:
+    """A segment that records of a write-ahead file may belong to.
 
-    Ours all do. But a real Kafka, which does not know these files, may have opened the directory
-    meanwhile, cut the log and continued it [recovery/write-ahead-foreign]. And a segment that
-    another one follows was synced before that, so if it is too short, it is damaged and must stay
-    so: made longer, it would look complete.
-
-    Args:
-        file: the segment.
-        entries: the records in the order of their positions.
-        is_older: whether another segment follows.
+    Ours all do. But what has the segment's name may have been rewritten, cut or continued since,
+    for example by a real Kafka, which does not know these files [recovery/write-ahead-foreign].
     """
-    size = file.size()
-    for entry in entries:
+
+    def __init__(self, file: File, *, is_older: bool) -> None:
+        """Nothing is read yet.
+
+        Args:
+            file: the segment.
+            is_older: whether another segment follows. Such a segment was synced before that. If it
+                is too short, it is damaged and must stay so: made longer, it would look complete.
+        """
+        self._file = file
+        self._size = file.size()
+        self._is_older = is_older
+        # The batches before this position are those of the log, with this digest.
+        self._known_position = self._known_digest = 0
+
+    def write(self, entry: Entry) -> bool:
+        """Write the bytes of an entry, unless this is not the segment that it names.
+
+        Bytes that are there already are written again: after a failed sync the kernel may not have
+        written them. Other bytes are only replaced if everything before them is what the entry
+        says, and no batch stands there. A segment that was rewritten consists of batches, so none
+        of its bytes can change.
+        """
         end = entry.position + len(entry.data)
-        if entry.position > size or (is_older and end > size) or _is_replaced(file, entry):
-            return
-        yield entry
-        size = max(size, end)
+        if entry.position > self._size or (self._is_older and end > self._size):
+            return False
+        at = _first_difference(self._file, entry)
+        if at is not None and (self._stands_batch(at) or not self._holds_what_precedes(entry)):
+            return False
+        self._file.write(entry.position, entry.data)
+        self._size = max(self._size, end)
+        return True
+
+    def _stands_batch(self, position: int) -> bool:
+        """Return whether a valid batch begins at a position."""
+        try:
+            next(scan(self._file, position, self._size, None, gaps=True))
+        except (BadBatch, StopIteration):
+            return False
+        return True
+
+    def _holds_what_precedes(self, entry: Entry) -> bool:
+        """Return whether the segment holds what it held when the entry was made.
+
+        The first format does not say what that was. Then only the borders of batches are compared.
+        """
+        known, position = self._known_position, entry.position
+        assert known <= position, "entries are in the order of their positions"
+        try:
+            if entry.digest is None:
+                for _ in scan(self._file, known, position, None, gaps=True):
+                    pass
+            else:
+                batches = steps(self._file, known, position)
+                self._known_digest = link(self._known_digest, batches)
+        except BadBatch:
+            return False
+        self._known_position = position
+        return entry.digest is None or self._known_digest == entry.digest
 
 
-def _is_replaced(file: File, entry: Entry) -> bool:
-    """Return whether a valid batch that is not the record's is at its place."""
-    try:
-        _, length, _, _, _ = next(scan(file, entry.position, file.size(), None, gaps=True))
-    except (BadBatch, StopIteration):
-        return False
-    return file.read(entry.position, length) != entry.data[:length]
+def _first_difference(file: File, entry: Entry) -> int | None:
+    """Return where the first batch of an entry begins that the segment does not hold there.
+
+    None is returned if it holds all of them.
+    """
+    found = file.read(entry.position, len(entry.data))
+    if found == entry.data:
+        return None
+    at = 0
+    for position, header in iterate_batches(entry.data):
+        end = position + header.length_bytes
+        if found[position:end] != entry.data[position:end]:
+            at = position
+            break
+    return entry.position + at

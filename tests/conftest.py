@@ -1,7 +1,6 @@
-"""What every test shares: drawn examples, signals, a second try, and the option to rewrite."""
+"""What every test shares: drawn examples, signals, and the option to rewrite."""
 
 import signal
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,22 +23,6 @@ settings.load_profile("repeatable")
 # Some tests end a process with SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Tests in these directories use real sockets, processes, threads or a Spark session, and wait for
-# them. A machine that stops for seconds fails them, so each gets a second try. pytest prints
-# every rerun in its summary.
-REAL_TIME = [
-    Path(__file__).parent / name for name in ("crash", "fuzz", "lab/live", "live", "pipeline")
-]
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that depend on real time for a second try; not with `--reruns 0`."""
-    if config.getoption("reruns") == 0:
-        return
-    for item in items:
-        if any(directory in item.path.parents for directory in REAL_TIME):
-            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=[".*"]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

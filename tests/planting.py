@@ -10,7 +10,7 @@ import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 
@@ -23,6 +23,7 @@ class Plant(NamedTuple):
         old: the text that is replaced; it occurs exactly once in the function.
         new: the text that takes its place.
         kinds: the tasks that have to find the bug, for a harness that has kinds of tasks.
+        also: planted with it, where one guard stands behind another: without them it is harmless.
     """
 
     name: str
@@ -30,11 +31,20 @@ class Plant(NamedTuple):
     old: str
     new: str
     kinds: tuple[str, ...] = ()
+    also: "tuple[Plant, ...]" = ()
 
 
 @contextmanager
 def planted(plant: Plant) -> Iterator[None]:
     """Run the body of the `with` statement with one bug in the product."""
+    with ExitStack() as stack:
+        for each in (*plant.also, plant):
+            stack.enter_context(_changed(each))
+        yield
+
+
+@contextmanager
+def _changed(plant: Plant) -> Iterator[None]:
     module_name, _, path = plant.target.partition(":")
     module = importlib.import_module(module_name)
     *outer_names, name = path.split(".")

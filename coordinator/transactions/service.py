@@ -14,7 +14,7 @@ from coterie.coordinator.shard_state import ShardState, availability_error
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
 from coterie.coordinator.transactions.end_transaction import end_transaction
-from coterie.coordinator.transactions.expiry import abort_timed_out, remove_expired
+from coterie.coordinator.transactions.expiry import Search, abort_timed_out, remove_expired
 from coterie.coordinator.transactions.init_producer_id import init_producer_id
 from coterie.coordinator.transactions.responses import end_error, init_error
 from coterie.coordinator.transactions.shard import TransactionShard
@@ -64,6 +64,7 @@ class TransactionCoordinator:
         self._level = level
         self._abort_ms = start_ms + config.abort_interval_ms
         self._expiry_ms = start_ms + config.expiry_interval_ms
+        self._timed_out, self._expired = Search(), Search()
         # The EndTxn requests that wait for markers, by when they are answered in any case. All wait
         # equally long, so the order is that of the deadlines.
         self._waiting: dict[str, int] = {}
@@ -250,6 +251,9 @@ class TransactionCoordinator:
     def next_deadline_ms(self) -> int | None:
         """Return when to call `advance` next; None while there is no id."""
         # An EndTxn that waits has an id, so the search is needed only without one.
+        if self._timed_out.busy or self._expired.busy:
+            # At once.
+            return 0
         if not self._waiting and not any(shard.transactions for shard in self.shards):
             return None
         deadline_ms = min(self._abort_ms, self._expiry_ms)
@@ -260,20 +264,25 @@ class TransactionCoordinator:
     def advance(self, now_ms: int) -> AnyEffects:
         """Abort what is past its timeout, forget what has expired, and answer what waits too long.
 
-        A search that was due while there was no id is due now.
+        Ids are searched in steps, one in each call. A search that was due while there was no id is
+        due now.
         """
         effects: AnyEffects = TransactionEffects()
-        active = [shard for shard in self.shards if shard.state is ShardState.ACTIVE]
         if self._abort_ms <= now_ms:
             self._abort_ms = now_ms + self.config.abort_interval_ms
-            for shard in active:
-                abort_timed_out(shard, now_ms, self._level(), effects)
+            self._timed_out.begin(self._active())
         if self._expiry_ms <= now_ms:
             self._expiry_ms = now_ms + self.config.expiry_interval_ms
-            for shard in active:
-                remove_expired(shard, now_ms, self.config.id_expiration_ms, effects)
+            self._expired.begin(self._active())
+        if self._timed_out.busy:
+            abort_timed_out(self._timed_out, now_ms, self._level(), effects)
+        if self._expired.busy:
+            remove_expired(self._expired, now_ms, self.config.id_expiration_ms, effects)
         self._answer_waiting(now_ms, effects)
         return effects
+
+    def _active(self) -> list[TransactionShard]:
+        return [shard for shard in self.shards if shard.state is ShardState.ACTIVE]
 
     def _answer_waiting(self, now_ms: int, effects: AnyEffects) -> None:
         """Answer the EndTxn requests whose markers take too long: the decision is durable."""

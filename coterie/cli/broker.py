@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import Number
 from coterie.client.cluster import DEFAULT_PORT, DEFAULT_TIMEOUT_S, Cluster
 from coterie.client.errors import ClientError
 
@@ -34,7 +35,7 @@ def broker_options(function: F) -> F:
     timeout = click.option(
         "--timeout",
         metavar="SECONDS",
-        type=click.FloatRange(0, _MAX_TIMEOUT_S, min_open=True),
+        type=Number(0, _MAX_TIMEOUT_S, min_open=True),
         expose_value=False,
         callback=_store(_TIMEOUT_KEY),
         help=f"Time limit for one operation, including retries.  [default: {DEFAULT_TIMEOUT_S:g}]",

@@ -1,7 +1,7 @@
 """`coterie check HOST:PORT`: does that broker behave as Kafka does?
 
 Exit code 0: every check that applies passed. 1: some deviate or fail. 2: the command line is wrong,
-or no broker can be checked at the address.
+or no broker can be checked at the address. 3: the broker stopped listening during the run.
 """
 
 import asyncio
@@ -17,11 +17,13 @@ from rich.console import Console
 from rich.live import Live
 
 from coterie.address import Address
+from coterie.cli.numbers import AT_ONCE
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
+from coterie.cli.output_file import OutputFile
 from coterie.conformance.checks.registry import all_checks, selected
 from coterie.conformance.checks.runner import PARALLEL, PREFIX, Options, Outcome, Run
-from coterie.conformance.checks.text import Board, print_outcome, skips_by_reason
+from coterie.conformance.checks.text import Board, print_outcome, print_stop, skips_by_reason
 from coterie.conformance.over_tcp.diagnosis import find_obstacle
 from coterie.conformance.over_tcp.target import RefusedError, Target
 from coterie.conformance.releases import (
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _BAD = (Status.DEVIATES, Status.FAILS)
 _CANNOT_CHECK = 2
+_STOPPED = 3
 # As shells report a process that SIGTERM has ended.
 _TERMINATED = 128 + signal.SIGTERM
 _SUITE = "coterie check"
@@ -51,6 +54,7 @@ class _CannotCheckError(click.ClickException):
 @click.command()
 @click.argument("address", metavar="HOST:PORT", required=False)
 @click.option("--only", multiple=True, metavar="PATTERN", help="Checks of this area, API or name.")
+@click.option("--except", "without", multiple=True, metavar="PATTERN", help="Leave out these.")
 @click.option("--list", "as_list", is_flag=True, help="Print the checks and run none.")
 @click.option(
     "--kafka-version", metavar="RELEASE", help="Expect what this release of Kafka does: 2.8."
@@ -58,9 +62,11 @@ class _CannotCheckError(click.ClickException):
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 @click.option("--prefix", default=PREFIX, show_default=True, help="Begins every name it creates.")
-@click.option("--parallel", default=PARALLEL, show_default=True, help="Checks at once.")
-@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write one page.")
+@click.option(
+    "--parallel", type=AT_ONCE, default=PARALLEL, show_default=True, help="Checks at once."
+)
+@click.option("--junit", type=OutputFile(), help="Write JUnit XML.")
+@click.option("--html", type=OutputFile(), help="Write one page.")
 @click.option(
     "--compare",
     nargs=2,
@@ -85,7 +91,8 @@ def command(address: str | None, *, as_json: bool, **options: Any) -> None:
             "--command-config: `coterie check` has no TLS and no SASL yet. Name a PLAINTEXT"
             " listener of the broker."
         )
-    checks = selected(all_checks(), options["only"])
+    without = selected(all_checks(), options["without"]) if options["without"] else ()
+    checks = tuple(each for each in selected(all_checks(), options["only"]) if each not in without)
     if not checks:
         raise click.UsageError(f"--only {' '.join(options['only'])}: no check fits; see --list.")
     release = _release(options["kafka_version"])
@@ -163,8 +170,11 @@ async def _check(
         "kafka_version": release_text(expected),
         "seconds": round(seconds, 1),
         "leftovers": run.leftovers,
+        "stopped": None if run.stop is None else run.stop.as_json,
     }
     _report(outcomes, about, options, as_json=as_json)
+    if run.stop is not None:
+        return _STOPPED
     return int(any(each.status in _BAD for each in outcomes))
 
 
@@ -206,7 +216,10 @@ def _report(
 ) -> None:
     results = [each.result for each in outcomes]
     if options["junit"]:
-        options["junit"].write_text(as_junit(results, _SUITE, _BAD), encoding="utf-8")
+        stopped = about["stopped"] or {"sentence": "", "last_sent": []}
+        error = "\n".join([stopped["sentence"], *stopped["last_sent"]])
+        text = as_junit(results, _SUITE, _BAD, error=error)
+        options["junit"].write_text(text, encoding="utf-8")
     data = _data(outcomes, about)
     if options["html"]:
         from coterie.conformance.checks.page import page
@@ -242,6 +255,8 @@ def _report(
             click.echo(f"{outcome.check.name}: {outcome.reason}", err=True)
     for leftover in about["leftovers"]:
         click.echo(f"could not be removed: {leftover}", err=True)
+    if about["stopped"]:
+        print_stop(console, about["stopped"])
 
 
 def _data(outcomes: list[Outcome], about: dict[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from coterie.cli.numbers import AT_ONCE
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
+from coterie.cli.output_file import OutputFile
 
 if TYPE_CHECKING:
     from coterie.client_check.model import Check, Scenario
@@ -41,8 +42,10 @@ class _CannotCheckError(click.ClickException):
 @click.option("--only", multiple=True, metavar="PATTERN", help="Checks of this area or name.")
 @click.option("--list", "as_list", is_flag=True, help="Print the checks and run none.")
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
-@click.option("--parallel", default=_PARALLEL, show_default=True, help="Programs at once.")
-@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML.")
+@click.option(
+    "--parallel", type=AT_ONCE, default=_PARALLEL, show_default=True, help="Programs at once."
+)
+@click.option("--junit", type=OutputFile(), help="Write JUnit XML.")
 @click.option("--verbose", is_flag=True, help="Print the conversation of what is no pass.")
 @json_option
 @click.argument("program", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)

@@ -6,6 +6,7 @@ import click
 
 from coterie.cli.dump.log_files import PartitionFiles, complete_partitions
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import LONG_NATURAL, RATIO
 from coterie.cli.offline_compaction import Options, compact, locked_directory, select_partitions
 from coterie.cli.options import json_option
 from coterie.cli.output import (
@@ -85,14 +86,14 @@ _COLUMNS = [
 )
 @click.option(
     "--min-cleanable-ratio",
-    type=click.FloatRange(0, 1),
+    type=RATIO,
     metavar="RATIO",
     help="Skip partitions with a smaller dirty ratio; 0 compacts everything that is dirty. "
     " [default: the topic's min.cleanable.dirty.ratio]",
 )
 @click.option(
     "--delete-retention-ms",
-    type=click.IntRange(0),
+    type=LONG_NATURAL,
     metavar="MS",
     help="How long tombstones are kept after their first compaction.  [default: the topic's"
     " delete.retention.ms]",

@@ -108,7 +108,8 @@ def describe(
 ) -> None:
     """Show settings of resources; without a NAME, of all resources of the type.
 
-    Only settings that are not at their default are shown, unless --all or --key is given.
+    Of topics their own settings are shown, of others those that are not at their default; --all and
+    --key show more.
     """
     if is_cluster and (kind != "brokers" or names):
         raise click.UsageError("--default belongs to brokers, without a NAME.")
@@ -121,7 +122,7 @@ def describe(
         _row(kind, each, setting)
         for each in described
         for setting in each.settings
-        if show_all or keys or kind == "broker-loggers" or setting.source != DEFAULT_SOURCE
+        if show_all or keys or kind == "broker-loggers" or _is_shown(kind, setting)
     ]
     if as_json:
         print_json(rows)
@@ -195,6 +196,15 @@ def _change(option: str, text: str, operation: int) -> Change:
     if not equals or not key.strip():
         raise click.UsageError(f"Invalid value for {option}: {text!r} is not KEY=VALUE.")
     return Change(key.strip(), operation, value)
+
+
+def _is_shown(kind: str, setting: Setting) -> bool:
+    """Return whether a setting is shown without being asked for.
+
+    A topic has what is set for the cluster in common with all others, and a Kafka 4 always has one
+    such setting [settings/kept-for-the-cluster].
+    """
+    return setting.source == "topic" if kind == "topics" else setting.source != DEFAULT_SOURCE
 
 
 def _row(kind: str, resource: Described, setting: Setting) -> Row:

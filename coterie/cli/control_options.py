@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from coterie.cli.gathered_options import gather
+from coterie.cli.numbers import WholeNumber
 
 if TYPE_CHECKING:
     from coterie.server.run import Options
@@ -58,7 +59,7 @@ def control_options(function: F) -> F:
 _port = click.option(
     "--control",
     "control_port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     metavar="PORT",
     help="Serve the verbs of coterie.testing for tests, as HTTP and JSON, at http://127.0.0.1:PORT;"
     " 0 chooses a free port (see docs/control.md).",

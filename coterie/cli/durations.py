@@ -3,7 +3,8 @@
 import re
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SHORT_DURATION = re.compile(r"(\d+)([smhd])")
+# Nine digits of days are more than the time since the epoch, and less than 64 bits of milliseconds.
+_SHORT_DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 
 
 def short_duration_ms(text: str) -> int | None:

@@ -11,6 +11,10 @@ from coterie.client.group_description import GroupDescription
 _NAMED_MEMBERS = 5
 
 
+# The exit code of a command that Ctrl-C has ended: 128 and the number of SIGINT.
+INTERRUPTED = 130
+
+
 class CommandFailed(click.ClickException):
     """A command failed: exit code 1, with cause and remedy on standard error."""
 

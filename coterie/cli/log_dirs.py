@@ -9,8 +9,9 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
+from coterie.cli.numbers import NATURAL
 from coterie.cli.options import complete_topics, json_option
-from coterie.cli.output import Column, Row, print_json, print_table, printable
+from coterie.cli.output import Column, Row, print_folded, print_json, print_table, printable
 from coterie.client.log_dirs import UNKNOWN, LogDir, describe_log_dirs
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -42,7 +43,7 @@ _PARTITION_COLUMNS = [
 @click.command("log-dirs")
 @click.argument("topics", metavar="[TOPIC...]", nargs=-1, shell_complete=complete_topics)
 @click.option(
-    "--broker", "brokers", type=int, multiple=True, metavar="ID", help="Only this broker."
+    "--broker", "brokers", type=NATURAL, multiple=True, metavar="ID", help="Only this broker."
 )
 @click.option("--partitions", is_flag=True, help="Show each partition instead of each topic.")
 @json_option
@@ -96,7 +97,8 @@ def _topics(found: LogDir) -> list[Row]:
 
 
 def _print(found: LogDir, *, by_partition: bool) -> None:
-    click.echo(f"Broker {found.broker}, {printable(found.path)}: {_summary(found)}")
+    head = f"Broker {found.broker}, {printable(found.path)}: {_summary(found)}"
+    print_folded([(head, "")], 2)
     rows: Sequence[Row] = (
         [each._asdict() for each in found.partitions] if by_partition else _topics(found)
     )

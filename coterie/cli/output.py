@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import Any, NamedTuple
 
 import click
@@ -180,6 +181,13 @@ def print_line(line: Line) -> None:
     colour = in_colour()
     text = "".join(styled(part, style) if colour else part for part, style in line)
     click.echo(text.rstrip(), color=colour)
+
+
+def print_folded(line: Line, indent: int) -> None:
+    """Print a line; on a terminal it is folded at the terminal's width."""
+    columns = get_terminal_size().columns if is_for_people() else 0
+    for part in folded(line, columns, indent) if columns else (line,):
+        print_line(part)
 
 
 def folded(line: Line, width: int, indent: int) -> list[Line]:

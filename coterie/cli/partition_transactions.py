@@ -9,6 +9,7 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
+from coterie.cli.numbers import LONG_NATURAL, NATURAL, SHORT_NATURAL
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import Column, Row, print_json, print_table, printable
 from coterie.client.cluster import Cluster, TopicPartition
@@ -46,14 +47,14 @@ _ROW_KEYS = (
 )  # fmt: skip
 
 _partition_option = click.option(
-    "--partition", required=True, type=click.IntRange(0), metavar="NUMBER", help="The partition."
+    "--partition", required=True, type=NATURAL, metavar="NUMBER", help="The partition."
 )
 _topic_option = click.option(
     "--topic", required=True, metavar="TOPIC", shell_complete=complete_topics, help="The topic."
 )
 _broker_option = click.option(
     "--broker-id",
-    type=click.IntRange(0),
+    type=NATURAL,
     metavar="ID",
     help="Ask this broker, which has a replica, instead of the leader.",
 )
@@ -80,17 +81,17 @@ def describe_producers(*, topic: str, partition: int, broker_id: int | None, as_
 @click.option(
     "--topic", metavar="TOPIC", shell_complete=complete_topics, help="Look in this topic only."
 )
-@click.option("--partition", type=click.IntRange(0), metavar="NUMBER", help="And this partition.")
+@click.option("--partition", type=NATURAL, metavar="NUMBER", help="And this partition.")
 @click.option(
     "--broker-id",
-    type=click.IntRange(0),
+    type=NATURAL,
     metavar="ID",
     help="Look in the replicas of this broker only.",
 )
 @click.option(
     "--max-transaction-timeout",
     "timeout_minutes",
-    type=click.IntRange(0),
+    type=NATURAL,
     default=15,
     show_default=True,
     metavar="MINUTES",
@@ -146,17 +147,17 @@ def _row(found: Producer) -> Row:
 @_partition_option
 @click.option(
     "--start-offset",
-    type=click.IntRange(0),
+    type=LONG_NATURAL,
     metavar="OFFSET",
     help="The first offset of the transaction, from find-hanging.",
 )
-@click.option("--producer-id", type=click.IntRange(0), metavar="ID", help="Or: the producer.")
+@click.option("--producer-id", type=LONG_NATURAL, metavar="ID", help="Or: the producer.")
 @click.option(
-    "--producer-epoch", type=click.IntRange(0), metavar="EPOCH", help="And the producer's epoch."
+    "--producer-epoch", type=SHORT_NATURAL, metavar="EPOCH", help="And the producer's epoch."
 )
 @click.option(
     "--coordinator-epoch",
-    type=click.IntRange(0),
+    type=NATURAL,
     metavar="EPOCH",
     help="And the epoch of the coordinator that began the transaction.",
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from coterie.cli.gathered_options import gather
+from coterie.cli.numbers import COUNT, LONG_COUNT
 
 if TYPE_CHECKING:
     from coterie.recording.files import RecordingOptions
@@ -58,7 +59,7 @@ _payloads = click.option(
 _max_bytes = click.option(
     "--record-max-bytes",
     "file_bytes",
-    type=click.IntRange(min=1),
+    type=LONG_COUNT,
     default=_DEFAULT_FILE_BYTES,
     show_default=True,
     metavar="N",
@@ -67,7 +68,7 @@ _max_bytes = click.option(
 _files = click.option(
     "--record-files",
     "files",
-    type=click.IntRange(min=1),
+    type=COUNT,
     default=_DEFAULT_FILES,
     show_default=True,
     metavar="N",

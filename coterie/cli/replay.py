@@ -7,13 +7,15 @@ import click
 
 from coterie.address import Address
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import COUNT, FACTOR
 from coterie.cli.options import json_option
-from coterie.cli.output import note, print_json
+from coterie.cli.output import note, print_json, printable
 
 if TYPE_CHECKING:
     from coterie.recording.conversation import Conversation
     from coterie.recording.files import Recording
     from coterie.recording.replay import Outcome
+    from coterie.recording.selection import Selection
     from coterie.recording.to_transcript import Written
 
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     "--connection",
     "connections",
     multiple=True,
-    type=click.IntRange(min=1),
+    type=COUNT,
     metavar="NUMBER",
     help="Show the requests of this connection only; repeatable.",
 )
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FACTOR,
     default=1.0,
     show_default=True,
     metavar="FACTOR",
@@ -113,6 +115,7 @@ def command(
     )
     recording = _read(file)
     conversation = conversation_of(recording.entries)
+    _check_selection(selection, conversation)
     if transcript is not None:
         stretch = selection.of(conversation)
         try:
@@ -139,6 +142,23 @@ def command(
             click.echo(line)
         click.echo(summary(result_of(outcomes), against or "a fresh broker"))
     sys.exit(1 if any(each.differs for each in outcomes) else 0)
+
+
+def _check_selection(selection: "Selection", conversation: "Conversation") -> None:
+    """Check that a recording has the groups and connections that are to be shown."""
+    from coterie.near_names import did_you_mean
+    from coterie.recording.selection import groups_of
+
+    groups = {group for each in conversation.exchanges for group in groups_of(each)}
+    connections = {each.connection for each in conversation.exchanges}
+    for name in sorted((selection.groups or frozenset()) - groups):
+        raise CommandFailed(
+            f"No request of the recording is about group '{printable(name)}'"
+            f"{printable(did_you_mean(name, groups, 'groups'))}."
+        )
+    for number in sorted((selection.connections or frozenset()) - connections):
+        known = f"from {min(connections)} to {max(connections)}" if connections else "none"
+        raise CommandFailed(f"The recording has no requests of connection {number}, only {known}.")
 
 
 def _read(path: str) -> "Recording":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.cli.control_options import ControlArguments, control_options
+from coterie.cli.numbers import WholeNumber
 from coterie.cli.recording_options import RecordingArguments, recording_options
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     metavar="PORT",
     help="Port to listen on; 0 chooses a free one; overrides listeners.  [default: 9092]",
 )
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--metrics-port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     metavar="PORT",
     help="Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; 0 chooses a free port.",
 )

@@ -60,6 +60,16 @@ _CAUSES = {
     "topic metadata change": "the partitions of the topics changed",
 }
 
+# Where the member is not known. A group with one member may have it, too, so none says "several".
+_CAUSES_OF_UNKNOWN = {
+    "join": "several members joined",
+    "leave": "several members left",
+    "leave or expiry": "several members left or expired",
+    "session expiry": "the sessions of several members expired",
+    "rejoin with changed subscription": "members rejoined with {change}",
+    "leader rejoin": "a member rejoined with the same topics; which one is not recorded",
+}
+
 
 class MemberLine(NamedTuple):
     """A member of a generation: its name, its partitions as text, and a remark."""
@@ -169,11 +179,12 @@ def cause_text(cause: str, member: str | None, subscription_change: str | None) 
         member: the name of the member that caused it; None if it is not known or there are several.
         subscription_change: what the member changed in its subscription, if that is the cause.
     """
-    template = _CAUSES.get(cause)
+    templates = _CAUSES if member else _CAUSES | _CAUSES_OF_UNKNOWN
+    template = templates.get(cause)
     if template is None:
         return printable(f"{cause} {member or ''}".rstrip())
     change = _SUBSCRIPTION_CHANGES.get(subscription_change or "", "a changed subscription")
-    return template.format(member=member or "several members", change=change)
+    return template.format(member=member or "a member", change=change)
 
 
 def partition_ranges(partitions: Sequence[TopicPartition]) -> str:
@@ -231,11 +242,6 @@ def member_name(member_id: str, group_instance_id: str | None = None) -> str:
     if group_instance_id is not None:
         return printable(group_instance_id)
     return printable(_UUID.sub(r"-\1", member_id))
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 member, 2 members."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def client_text(client_id: str, host: str) -> str:

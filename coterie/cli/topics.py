@@ -10,11 +10,13 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.main import CommandGroup
+from coterie.cli.numbers import COUNT, WholeNumber
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import (
     Column,
     Row,
     is_for_people,
+    print_folded,
     print_json,
     print_line,
     print_table,
@@ -97,13 +99,13 @@ def list_command(*, exclude_internal: bool, verbose: bool, as_json: bool) -> Non
 @click.argument("name", metavar="NAME")
 @click.option(
     "--partitions",
-    type=click.IntRange(min=1),
+    type=COUNT,
     metavar="N",
     help="Number of partitions.  [default: the broker's num.partitions]",
 )
 @click.option(
     "--replication-factor",
-    type=click.IntRange(1, 32767),
+    type=WholeNumber(1, 32767),
     metavar="N",
     help="Replicas of each partition.  [default: the broker's default.replication.factor]",
 )
@@ -286,9 +288,9 @@ def _print_topic(topic: Topic, configs: dict[str, str]) -> None:
 def _print_topic_for_people(topic: Topic, configs: dict[str, str]) -> None:
     count = len(topic.partitions)
     words = f"{count} partition{'' if count == 1 else 's'}, replicas {topic.replication_factor}"
-    print_line([(printable(topic.name), "bold"), (f"  {words}, id {topic.topic_id}", "")])
+    print_folded([(printable(topic.name), "bold"), (f"  {words}, id {topic.topic_id}", "")], 2)
     for key, value in configs.items():
-        click.echo(printable(f"  {key} = {value}"))
+        print_folded([(printable(f"  {key} = {value}"), "")], 4)
     rows = [
         {
             "partition": partition.partition_index,

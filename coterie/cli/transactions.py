@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.main import CommandGroup
+from coterie.cli.numbers import LONG_NATURAL
 from coterie.cli.options import json_option, suggest
 from coterie.cli.output import Column, Row, assignment_text, print_json, print_table, printable
 from coterie.cli.partition_transactions import abort, describe_producers, find_hanging
@@ -69,10 +70,15 @@ for _command in (describe_producers, find_hanging, abort):
 @command.command("list")
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only this; repeatable.")
 @click.option(
-    "--producer-id", "producer_ids", multiple=True, type=int, metavar="ID", help="Only of this one."
+    "--producer-id",
+    "producer_ids",
+    multiple=True,
+    type=LONG_NATURAL,
+    metavar="ID",
+    help="Only of this one.",
 )
 @click.option(
-    "--longer-than", "duration_ms", type=click.IntRange(0), metavar="MS", help="Open for longer."
+    "--longer-than", "duration_ms", type=LONG_NATURAL, metavar="MS", help="Open for longer."
 )
 @click.option("--pattern", metavar="REGEX", help="Only ids that match as a whole (RE2).")
 @json_option

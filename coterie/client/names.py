@@ -15,6 +15,8 @@ ID_LETTERS = 8
 _MADE_BY_COORDINATOR = re.compile(
     r"(.*)-([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f-]{17}", re.DOTALL
 )
+# At most so many that Python converts them quickly.
+_DIGITS = re.compile(r"([0-9]{1,18})")
 
 
 def printable(text: str) -> str:
@@ -56,3 +58,24 @@ def short_member(
     if made is not None:
         return f"{cut(made[1], CLIENT_LETTERS)} {made[2]}"
     return cut(member_key)
+
+
+def natural_order(text: str) -> list[tuple[int, int, str]]:
+    """Return a key that sorts numbers in names by their value: 0, 1, 2, 10."""
+    parts = _DIGITS.split(text)
+    # Digits and other text alternate; digits have a place before text at the same position.
+    return [
+        (0, int(part), part) if number % 2 else (1, 0, part) for number, part in enumerate(parts)
+    ]
+
+
+def counted(number: int, noun: str, one: str = "", many: str = "") -> str:
+    """Return a number with its noun and verb: 1 member is, 2,500 members are.
+
+    Args:
+        number: the number.
+        noun: a noun whose plural ends with s.
+        one, many: the verb, or another addition, after one and after several.
+    """
+    noun, verb = (noun, one) if number == 1 else (f"{noun}s", many)
+    return f"{number:,} {noun} {verb}".rstrip()

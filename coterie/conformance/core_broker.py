@@ -298,4 +298,4 @@ def _as_bytes(state: LoggedState) -> tuple[object, ...]:
         for producer_id, transaction in state.pending.transactions.items()
         if transaction.offsets
     }
-    return groups, offsets, pending
+    return groups, offsets, pending, state.groups_by_topic.keys(), state.pending.by_topic

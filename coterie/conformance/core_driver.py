@@ -18,6 +18,8 @@ from coterie.conformance.syntax import Arguments, parse_arguments
 from coterie.conformance.transcript import Transcript, TranscriptError, parse_request_line
 from coterie.coordinator.config import GroupConfig
 
+KAFKAS_DEFAULTS = GroupConfig()
+
 
 class CoreDriver:
     """One run of one transcript.
@@ -27,10 +29,10 @@ class CoreDriver:
         broker: the broker around the core.
     """
 
-    def __init__(self) -> None:
-        """Create a broker with Kafka's default settings."""
+    def __init__(self, config: GroupConfig = KAFKAS_DEFAULTS) -> None:
+        """Create a broker with these settings."""
         self.names = Names()
-        self.broker = CoreBroker(self.names, GroupConfig())
+        self.broker = CoreBroker(self.names, config)
 
     def run(self, transcript: Transcript) -> list[list[str]]:
         """Carry out every block and return its output, one list of lines per block.

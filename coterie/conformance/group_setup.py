@@ -56,7 +56,8 @@ Steps = Generator[Step, list[Output], R]
 class _GroupSetup:
     """The clients of one `given` command and what they have learnt of their group."""
 
-    def __init__(self, group: str, clients: list[str], arguments: Arguments) -> None:
+    def __init__(self, names: Names, group: str, clients: list[str], arguments: Arguments) -> None:
+        self.names = names
         self.group = group
         self.instances = {name.partition("/")[0]: name.partition("/")[2] for name in clients}
         # The same in every JoinGroup.
@@ -66,6 +67,7 @@ class _GroupSetup:
             if name in arguments.named
         )
         self.type = next((w[5:] for w in self.common.split() if w.startswith("type=")), "consumer")
+        # The names of their member ids: requests are text, in which an id may have no place.
         self.members: dict[str, str] = {}
         self.joined: dict[str, JoinGroupResponse] = {}
         # Responses to clients that are not part of this setup; the transcript shows them.
@@ -91,10 +93,12 @@ class _GroupSetup:
         member = self.members.get(client)
         if member is None and not instance:
             yield from self.execute(f'{client}> JoinGroup v9 member="" {fields}')
-            response = self.joined.pop(client)
+            response = self.joined.pop(client, None)
+            if response is None:
+                raise TranscriptError(f"{client} gets no answer to its first JoinGroup")
             if response.error_code != ErrorCode.MEMBER_ID_REQUIRED:
                 raise TranscriptError(f"{client} cannot join: {response}")
-            member = self.members[client] = response.member_id
+            member = self.members[client] = self.names.member_text(response.member_id)
         yield from self.execute(
             f'{client}> JoinGroup v9 member="{member or ""}" {fields}', delayed=delayed
         )
@@ -112,7 +116,7 @@ class _GroupSetup:
         some = next(iter(self.joined.values()))
         generation, protocol = some.generation_id, some.protocol_name
         for client, response in self.joined.items():
-            self.members[client] = response.member_id
+            self.members[client] = self.names.member_text(response.member_id)
         leader = self.leader
         assignment = ", ".join(
             f"{self.members[c]}: sales-{k}" for k, c in enumerate(self.instances)
@@ -141,11 +145,13 @@ def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
         raise TranscriptError(f"given GROUP STATE CLIENT..., STATE one of {', '.join(_STATES)}")
     generations = int(arguments.take("generation", "1"))
     rebalance_ms = parse_duration_ms(arguments.named.get("rebalance", "60s"))
-    setup = _GroupSetup(group, clients, arguments)
+    setup = _GroupSetup(names, group, clients, arguments)
     for client in setup.instances:
         yield from setup.join(client)
     delay_ms = _initial_delay_ms(len(clients), rebalance_ms)
-    setup.note((yield Step(duration_ms=delay_ms, responses=len(clients))))
+    # Without an initial delay the first member has its response already.
+    missing = len(clients) - len(setup.joined)
+    setup.note((yield Step(duration_ms=delay_ms, responses=missing)))
     if len(setup.joined) != len(clients):
         raise TranscriptError(f"only {format_list(list(setup.joined))} have joined {group}")
     for _ in range(generations - 1):

@@ -93,7 +93,10 @@ def as_json(results: Sequence[Result], about: Mapping[str, Any]) -> dict[str, An
 
 
 def as_junit(
-    results: Sequence[Result], suite: str, failing: Container[Status] = (Status.FAILS,)
+    results: Sequence[Result],
+    suite: str,
+    failing: Container[Status] = (Status.FAILS,),
+    error: str = "",
 ) -> str:
     """Return the results as a JUnit report.
 
@@ -101,16 +104,21 @@ def as_junit(
         results: the results.
         suite: the name of the test suite.
         failing: the statuses that are failures; any other is a passed test with output.
+        error: why the run ended early; an error of the suite.
     """
     found = counts(results)
     attributes = {
         "name": suite,
-        "tests": str(len(results)),
+        "tests": str(len(results) + bool(error)),
+        "errors": str(int(bool(error))),
         "failures": str(sum(each.status in failing for each in results)),
         "skipped": str(found[Status.SKIPPED]),
     }
     root = Element("testsuites", attributes)
     listed = SubElement(root, "testsuite", attributes)
+    if error:
+        case = SubElement(listed, "testcase", {"classname": suite, "name": "the whole run"})
+        SubElement(case, "error", {"message": _xml(error.partition("\n")[0])}).text = _xml(error)
     for each in results:
         case = SubElement(
             listed,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from coterie.conformance.transcript import TranscriptError
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)")
+_DURATION = re.compile(r"(\d{1,15})(ms|s|m|h|d)")
 _PARTITION = re.compile(r"(.+)-(\d+)")
 _OPENING, _CLOSING = "[{(", "]})"
 

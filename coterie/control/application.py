@@ -8,8 +8,9 @@ of its own (DNS rebinding); a body has at most `BODY_BYTES`; when a client goes 
 import asyncio
 import hmac
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, unquote
 
 from coterie.control.control import Control
@@ -32,9 +33,14 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 # A thousand records of some kilobytes.
 BODY_BYTES = 8 * 1024 * 1024
+# So much of a body that is too large is still read, and dropped: clients such as curl read the
+# answer only when they have sent all, and a connection that is closed before tells them nothing.
+_DROPPED_BYTES = 16 * BODY_BYTES
 
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _JSON = "application/json"
+# No number of the API has more digits than one of 64 bits; Python refuses some that are very long.
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
 class Answer(NamedTuple):
@@ -208,22 +214,25 @@ def _matches(operation: Operation, path: list[str]) -> bool:
 
 async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> dict[str, Any]:
     """Return the JSON object in the body of a request; no body is an empty object."""
-    data = bytearray()
-    while True:
+    data, size = bytearray(), 0
+    while size <= _DROPPED_BYTES:
         event = await receive()
         if event["type"] == "http.disconnect":
             raise _Disconnected
-        data += event.get("body", b"")
-        if len(data) > BODY_BYTES:
-            raise Refused("BodyTooLarge", f"a body has at most {BODY_BYTES} bytes")
+        part = event.get("body", b"")
+        size += len(part)
+        if size <= BODY_BYTES:
+            data += part
         if not event.get("more_body"):
             break
+    if size > BODY_BYTES:
+        raise Refused("BodyTooLarge", f"a body has at most {BODY_BYTES} bytes")
     if not data:
         return {}
     if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != _JSON.encode():
         raise Refused("NotJson", "the body is not declared as JSON")
     try:
-        parsed = json.loads(bytes(data))
+        parsed = json.loads(bytes(data), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise Refused("BadRequest", f"the body is no JSON: {error}") from None
     if not isinstance(parsed, dict):
@@ -266,9 +275,13 @@ def _arguments(
 def _from_text(parameter: Parameter, text: str) -> Any:
     """Return a value of the path or query as JSON: a number where one is wanted."""
     is_text = any(part == {"type": "string"} for part in parameter.shape.alternatives)
-    if is_text or not text.removeprefix("-").isdecimal():
+    if is_text or not _INTEGER.fullmatch(text):
         return text
     return int(text)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 async def _unless_disconnected(waiting: Awaitable[Any], receive: Receive) -> Any:

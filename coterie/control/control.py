@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from coterie import __version__
 from coterie.testing.actions import Action
+from coterie.testing.bounds import check
 from coterie.testing.broker import Broker
 from coterie.testing.errors import WrongUse
 from coterie.testing.faults import Fault, Scope
@@ -125,6 +126,7 @@ class Control:
         Raises:
             WrongUse: there is none.
         """
+        check(fault_id=fault_id)
         found = self._faults.get(fault_id)
         if found is None:
             known = ", ".join(map(str, self._faults)) or "none"

@@ -11,7 +11,14 @@ from urllib.parse import quote, urlencode, urlsplit
 from coterie.control.errors import EXCEPTIONS
 from coterie.control.operations import MAX_WAIT_S, Operation, operations_of
 from coterie.control.special_shapes import new_shapes
-from coterie.testing.errors import BrokerNotStarted, WrongUse
+from coterie.testing.errors import (
+    BrokerNotStarted,
+    FaultNotHit,
+    RequestNotSeen,
+    WrongUse,
+    failed,
+)
+from coterie.testing.runner import Unawaited
 from coterie.testing.waiting import Waiting
 
 T = TypeVar("T")
@@ -35,6 +42,7 @@ class Link:
         """Take its URL and its token; nothing is sent yet."""
         self._address = urlsplit(url)
         self._token = token
+        self.unawaited: Unawaited = {}
         self._threads = ThreadPoolExecutor(_THREADS, "coterie-control")
 
     def lead_to(self, url: str, token: str) -> None:
@@ -52,6 +60,10 @@ class Link:
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Do the work of a wait in a thread; see `Waiting`."""
         return self._threads.submit(_result_of, work)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work of a wait here; see `Waiting`."""
+        return _result_of(work)
 
     def call(self, operation_id: str, arguments: Mapping[str, Any]) -> Any:
         """Call an operation; return its decoded result.
@@ -90,7 +102,8 @@ class Link:
         status, answer = self._send(operation.row.method, path, body)
         if status == http.client.OK:
             return answer
-        raise _error(answer)
+        error = _error(answer)
+        raise failed(error) if isinstance(error, FaultNotHit | RequestNotSeen) else error
 
     def _send(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
         host, port = self._address.hostname, self._address.port

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from coterie.control.control import Control
 from coterie.control.docstrings import names_in, summary_of
 from coterie.control.shapes import Shape, Shapes
+from coterie.testing.bounds import BOUNDS
 from coterie.testing.broker import Broker
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
@@ -62,6 +63,8 @@ ROWS = (
     Row("POST", "/close", Control.close),
     Row("GET", "/features", Broker.features),
     Row("POST", "/features", Broker.set_features),
+    Row("GET", "/moment", Broker.moment),
+    Row("GET", "/report", Broker.report),
     Row("GET", "/topics", Broker.topics),
     Row("POST", "/topics", Broker.topic),
     Row("DELETE", "/topics/{name}", Broker.delete_topic),
@@ -166,6 +169,9 @@ class Operation:
         name = parameter.name
         is_variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         shape = shapes.of(list[hint] if is_variadic else hint)
+        bounds = BOUNDS.get(name)
+        if bounds is not None and not is_variadic:
+            shape = shape._replace(schema={**shape.schema, **bounds.schema})
         has_default = parameter.default is not inspect.Parameter.empty
         place = "body" if self.row.method == "POST" else "query"
         return Parameter(

@@ -21,13 +21,13 @@ from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
 from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.testing.broker import Broker
-from coterie.testing.errors import BrokerNotStarted, WrongUse
+from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.requests import Requests
-from coterie.testing.server_thread import Runner
+from coterie.testing.runner import Runner
 from coterie.testing.virtual_time import VirtualClock
-from coterie.testing.waiting import Waiting
+from coterie.testing.waiting import Waiting, take_unawaited
 
 _NOT_HERE = "the broker has a process of its own"
 
@@ -108,11 +108,13 @@ class ProcessBroker(Broker):
                 words = child.last_words() or "it has written no error"
                 raise BrokerNotStarted(f"the broker's process has ended by itself: {words}")
             self._end_faults()
+            left = take_unawaited(self.link_.unawaited)
             self.link_.call("Control.close", {})
             child.wait()
             child = None
         finally:
             self._leave_nothing(child)
+        check_nothing_left(left)
 
     def kill(self) -> Waiting[None]:
         """Kill the process with SIGKILL and start another one, with its data and at its address.

@@ -10,18 +10,22 @@ API is written as JSON in one way. The rules:
 
 import base64
 import binascii
+import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from coterie.control.docstrings import names_in, summary_of
+from coterie.testing.bounds import shortened
 from coterie.testing.members import Partition
 
 Schema = dict[str, Any]
 
 _KIND = "kind"
 _BASE64 = "base64"
+# A number of 32 bits has at most ten digits.
+_PARTITION_NUMBER = re.compile("[0-9]{1,10}")
 
 
 class BadValue(ValueError):  # noqa: N818 - the name says what is wrong
@@ -224,7 +228,7 @@ def _below(place: str, name: str) -> str:
 def _of_type(data: Any, wanted: type | tuple[type, ...], name: str, place: str) -> Any:
     # JSON's true is no number.
     if not isinstance(data, wanted) or (isinstance(data, bool) and wanted is not bool):
-        raise BadValue(place, f"{name} is wanted, not {data!r}")
+        raise BadValue(place, f"{name} is wanted, not {shortened(data)}")
     return data
 
 
@@ -266,7 +270,7 @@ def _enum(cls: type[Enum]) -> Shape:
 
     def decode(data: Any, place: str) -> Any:
         if data not in values:
-            raise BadValue(place, f"one of {values}, not {data!r}")
+            raise BadValue(place, f"one of {values}, not {shortened(data)}")
         return cls(data)
 
     return Shape({"enum": values}, lambda value: value.value, decode)
@@ -293,7 +297,7 @@ def _decode_value(data: Any, place: str) -> Any:
     if data is None or isinstance(data, str):
         return data
     if not isinstance(data, dict) or list(data) != [_BASE64]:
-        raise BadValue(place, f'text, null or {{"base64": "..."}} is wanted, not {data!r}')
+        raise BadValue(place, f'text, null or {{"base64": "..."}} is wanted, not {shortened(data)}')
     try:
         return base64.b64decode(data[_BASE64], validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
@@ -307,8 +311,8 @@ def _decode_bytes(data: Any, place: str) -> bytes:
 
 def _decode_partition(data: Any, place: str) -> Partition:
     topic, _, index = str(data).rpartition("-")
-    if not isinstance(data, str) or not topic or not (index.isascii() and index.isdecimal()):
-        raise BadValue(place, f'a partition such as "orders-0" is wanted, not {data!r}')
+    if not isinstance(data, str) or not topic or not _PARTITION_NUMBER.fullmatch(index):
+        raise BadValue(place, f'a partition such as "orders-0" is wanted, not {shortened(data)}')
     return topic, int(index)
 
 

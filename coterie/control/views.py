@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coterie.control.control import FaultState
-from coterie.control.link import Link, over_link
+from coterie.control.link import Link, all_operations, over_link
 from coterie.control.operations import Operation
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
@@ -57,6 +57,7 @@ class ProcessFault(Fault):
         self.link_ = link
         self.fault_id = state.fault_id
         self.until_ms = state.until_ms
+        self.explain = lambda _: f"no request has met {self}, whose process has ended"
         # The last state, once the process has ended.
         self._last: FaultState | None = None
 
@@ -79,8 +80,12 @@ class ProcessFault(Fault):
         if self._last is None:
             self.link_.call("Fault.remove", {"fault_id": self.fault_id})
 
-    # With the state that is kept when the process has ended.
-    must_have_hit = Fault.must_have_hit
+    def must_have_hit(self, times: int | None = None) -> None:
+        """Check that requests have met it; see `Fault`."""
+        if self._last is None:
+            self.request_(all_operations()["Fault.must_have_hit"], {"times": times})
+        else:
+            super().must_have_hit(times)
 
     def end(self) -> None:
         """Keep the state: the process is about to end, and the fault with it."""

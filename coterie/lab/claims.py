@@ -33,9 +33,11 @@ _RUN = "coterie lab run"
 CLAIMS = (
     Claim(1, "In the ZooKeeper era each consumer had an ephemeral node under its group.", "shown",
           "The trace of a run shows the nodes come and go with sessions.",
-          f"{_RUN} herd --machine zookeeper --trace herd.txt"),
+          f"{_RUN} herd --machine zookeeper --trace herd.txt --verbose"),
     Claim(2, "Every consumer watched the members and the brokers.", "partly",
-          "Members and topics, yes; the list of brokers only while no broker was there."),
+          "Members and topics, yes; the list of brokers only while no broker was there. The trace"
+          " has each watch.",
+          f"{_RUN} three-and-one --machine zookeeper --trace watches.txt --verbose"),
     Claim(3, "One change wakes every consumer: a herd.", "shown",
           "One member joins thirty: 32 attempts and 2,603 requests; a coordinator gets 1,099.",
           f"{_RUN} herd"),
@@ -52,13 +54,18 @@ CLAIMS = (
           f"{_RUN} rolling-deploy"),
     Claim(7, "ILLEGAL_GENERATION tells members of a rebalance.", "partly",
           "Until September 2015. Since then REBALANCE_IN_PROGRESS does; the other means that the"
-          " member was left behind."),
+          " member was left behind. The trace of the older draft has it, that of the newer one and"
+          " of today's protocol has not.",
+          f"{_RUN} three-and-one --machine server-2015 --set draft=2015-08 --trace heartbeats.txt"
+          " --verbose"),
     Claim(8, "The broker-side draft stored the assignment in ZooKeeper.", "refuted",
           "It kept groups in memory: when the coordinator moves the group is lost, and members that"
           " come back one by one read the partitions of those who are still away.",
           f"{_RUN} coordinator-moves"),
     Claim(9, "A new strategy meant changing the broker.", "shown",
-          "The draft knew range and roundrobin, and refused others with an error code."),
+          "The draft knew range and roundrobin, and refused others with an error code: with sticky"
+          " nobody ever reads.",
+          f"{_RUN} three-and-one --machine server-2015 --set strategy=sticky"),
     Claim(10, "During a rebalance nobody reads.", "partly",
           "Eager members stop when they rejoin, not when the rebalance begins. Cooperative members"
           " stop only what moves.", f"{_RUN} slow-joiner"),
@@ -77,8 +84,10 @@ CLAIMS = (
     Claim(15, "Cooperative: the third of three members gets one partition of each.", "shown",
           "Two moves in two generations, and two is the least possible.", f"{_RUN} three-and-one"),
     Claim(16, "A log of two clients shows generations 9, 10 and 11, three seconds apart.", "shown",
-          "The seconds are the heartbeat of the client that had nothing to give up.",
-          f"{_RUN} three-and-one --machine cooperative --members 1 --partitions 3"),
+          "The seconds are the heartbeat of the client that had nothing to give up. The trace has"
+          " the log of both: what each owns, is assigned and revokes, by generation.",
+          f"{_RUN} three-and-one --machine cooperative --members 1 --partitions 3"
+          " --trace clients.txt --verbose"),
     Claim(17, "Handing a partition over in one round would let two members read it.", "shown",
           "The planted fault is found by the invariant that a partition has one owner.",
           f"{_RUN} three-and-one --machine cooperative --set fault=handover-at-once --seed 1"),
@@ -119,10 +128,13 @@ CLAIMS = (
           "With every notice lost, a group settles within 20 s.",
           f"{_RUN} bounce-one --machine rocketmq-4 --set notices_lost=1"),
     Claim(30, "Allocation topic by topic leaves members idle.", "shown",
-          "Two topics with two queues each and four clients: two have nothing, also in reality."),
+          "Two topics with two queues each and four clients: two have nothing, also in reality.",
+          f"{_RUN} two-topics --machine rocketmq-4 --machine cooperative"),
     Claim(31, "Kafka looks at all topics together, so it is more even.", "partly",
-          "Cooperative-sticky does. Range, the default at that time, goes topic by topic too."),
+          "Cooperative-sticky does. Range, the default at that time, goes topic by topic too.",
+          f"{_RUN} two-topics --machine eager-0.10.1 --machine cooperative"),
     Claim(32, "mqadmin allocateMQ previews the allocation.", "refuted",
           "RocketMQ 5.4.0 printed queues 7, 5 and 6 for a client that took 0, 1 and 2: it"
-          " does not sort."),
+          " does not sort. A client that allocates as it does reads what others read, too.",
+          f"{_RUN} three-and-one --machine rocketmq-4 --set fault=unsorted"),
 )  # fmt: skip

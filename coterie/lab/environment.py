@@ -26,10 +26,11 @@ class Environment:
         parameters: Parameters,
         *,
         keep_trace: bool,
+        keep_details: bool = False,
         records: KeptRecords | None = None,
     ) -> None:
         self.parameters = parameters
-        self.world = World(seed, keep_trace=keep_trace)
+        self.world = World(seed, keep_trace=keep_trace, keep_details=keep_details)
         self.network = Network(self.world, parameters.latency_ms, parameters.latency_p99_ms)
         self.workload = Workload(seed, topics, partitions, parameters.rate, parameters.catch_up)
         self.ledger = Ledger(self.world, self.workload)

@@ -37,12 +37,14 @@ class World:
         seed: the seed of the run.
         now_us: the time.
         trace: the lines of the run, if they are kept.
+        has_details: whether requests and nodes are in the trace, too.
     """
 
-    def __init__(self, seed: int, *, keep_trace: bool = False) -> None:
+    def __init__(self, seed: int, *, keep_trace: bool = False, keep_details: bool = False) -> None:
         self.seed = seed
         self.now_us = 0
         self.trace: list[str] | None = [] if keep_trace else None
+        self.has_details = keep_trace and keep_details
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._serial = 0
         self._hash = hashlib.blake2b(digest_size=16)
@@ -71,6 +73,11 @@ class World:
         self._hash.update(line.encode())
         if self.trace is not None:
             self.trace.append(line)
+
+    def detail(self, *words: object) -> None:
+        """Add a line to a trace with details. It is no part of what identifies a run."""
+        if self.has_details and self.trace is not None:
+            self.trace.append(f"{self.now_us} {' '.join(map(str, words))}\n")
 
     @property
     def digest(self) -> str:

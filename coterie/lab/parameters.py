@@ -34,6 +34,9 @@ class Parameters(NamedTuple):
         rocketmq_brokers, rocketmq_interval_ms: brokers; the period of a client's rebalance.
         invisible_ms: how long a popped message stays invisible.
         notices_lost: the share of RocketMQ's notices that do not arrive.
+        draft: the month of server-2015: before 22 September, its heartbeats told of a rebalance by
+            ILLEGAL_GENERATION.
+        strategy: that of the members of server-2015, whose broker has `range` and `roundrobin`.
         fault: a planted fault, "" for none.
     """
 
@@ -69,6 +72,8 @@ class Parameters(NamedTuple):
     rocketmq_interval_ms: int = 20_000
     invisible_ms: int = 60_000
     notices_lost: float = 0.0
+    strategy: str = "range"
+    draft: str = "2015-10"
     fault: str = ""
 
 
@@ -82,6 +87,14 @@ FAULTS = (
     "script-from-machine",
     "lost-timer",
 )
+STRATEGIES = ("range", "roundrobin", "sticky")
+OLDER_DRAFT = "2015-08"
+_CHOICES = {
+    "beat_phase": BEAT_PHASES,
+    "draft": (OLDER_DRAFT, "2015-10"),
+    "strategy": STRATEGIES,
+    "fault": ("", *FAULTS),
+}
 # Below these a run would divide by nothing or not end.
 _LEAST = {
     "rate": 1,
@@ -121,7 +134,7 @@ def with_settings(parameters: Parameters, settings: dict[str, Any]) -> Parameter
 def _value(name: str, value: Any) -> Any:
     kind = type(Parameters._field_defaults[name])
     if kind is str:
-        allowed = BEAT_PHASES if name == "beat_phase" else ("", *FAULTS)
+        allowed = _CHOICES[name]
         if value not in allowed:
             raise WrongInput(f"'{value}' is no {name}: choose one of {', '.join(allowed)}.")
         return value

@@ -19,7 +19,8 @@ ASSUMPTIONS = (
     "Members start, stop and die at the recorded times; one that was removed has died before.",
     "A client with the same name on the same host is the same pod.",
     "A static member that was replaced was down for two seconds.",
-    "Members have the timeouts of the machine, unless --set changes them.",
+    "Members have the longest recorded session timeout, unless --set session_ms changes it.",
+    "Their heartbeat interval is the longest time in which the members answered a rebalance.",
     "All members read all topics, whose partitions are equally many and all there from the start.",
     "Times in which nothing happens are shortened to three minutes.",
 )
@@ -34,6 +35,9 @@ _AT_ONCE_MS = 5_000
 # More events than this take too long; the last ones are replayed.
 MOST_EVENTS = 1_000
 _NAMED_GROUPS = 5
+# Clients refuse a heartbeat interval that is not well below the session; 3 s is the usual one.
+_BEATS_IN_A_SESSION = 3
+_USUAL_BEAT_MS = 3_000
 
 _Row = Mapping[str, Any]
 
@@ -46,6 +50,8 @@ class Recorded(NamedTuple):
         rebalances, moved: recorded rebalances after the forming, and moves in them.
         unowned_s: partition-seconds without an owner in them; None if the records do not say.
         session_ms: the session timeouts of the recorded members.
+        heartbeat_ms: their heartbeat interval, as their answers to rebalances show it; None if no
+            rebalance does.
         left_out: earlier events that are not replayed.
     """
 
@@ -54,6 +60,7 @@ class Recorded(NamedTuple):
     moved: int
     unowned_s: float | None
     session_ms: list[int]
+    heartbeat_ms: int | None
     left_out: int
 
 
@@ -116,6 +123,8 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
             running[each.pod] = None
         elif each.at_ms <= formed_ms:
             running.pop(each.pod, None)
+    sessions = sorted({row["session_timeout_ms"] for row in tables["member_sessions"]} - {None})
+    beat_ms = _beat_ms(tables["rebalances"], sessions[-1]) if sessions else None
     spread_us = _FORMING_US // max(1, len(running))
     forming = tuple(Event(n * spread_us, "start", pod) for n, pod in enumerate(running))
     owned = {
@@ -126,22 +135,45 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
         story=f"{len(running)} members at first, then {len(later)} starts and stops.",
         picture="", members=len(running), partitions=max(1, len(owned)),
         topics=max(1, len({topic for topic, _ in owned})), form_s=_FORM_S, tail_s=_TAIL_S,
-        machines=(), script=[], settings={}, expect=(), claims=(),
+        machines=(), script=[], settings=_settings(sessions, beat_ms), expect=(), claims=(),
         recording=Recording(forming, tuple(_events(later, formed_ms))),
     )  # fmt: skip
     check_sizes(scenario)
     rebalances = [row for row in tables["rebalances"] if (row["completed_ts"] or 0) > formed_ms]
     times = [row["unowned_partition_ms"] for row in rebalances]
     known = [each for each in times if each is not None]
-    sessions = {row["session_timeout_ms"] for row in tables["member_sessions"]} - {None}
     return Recorded(
         scenario,
         len(rebalances),
         sum(row["moved"] or 0 for row in rebalances),
         sum(known) / 1_000 if known else None,
-        sorted(sessions),
+        sessions,
+        beat_ms,
         left_out,
     )
+
+
+def _beat_ms(rebalances: Sequence[_Row], session_ms: int) -> int | None:
+    """Return the heartbeat interval that rebalances show; None if none does.
+
+    A member hears of a rebalance with its next heartbeat. So the join phase of a generation lasts
+    an interval at most, unless a member has died or an application takes long for its records.
+    """
+    found = [
+        row["join_ms"] // max(1, row["generations"] or 1)
+        for row in rebalances
+        if row.get("join_ms") and not row["initial_delay_ms"] and (row["members"] or 0) > 1
+    ]
+    short = [each for each in found if each <= session_ms // _BEATS_IN_A_SESSION]
+    return max(short, default=None)
+
+
+def _settings(sessions: list[int], beat_ms: int | None) -> dict[str, Any]:
+    """Return the settings of the members, as far as they are recorded."""
+    if not sessions:
+        return {}
+    usual_ms = min(_USUAL_BEAT_MS, sessions[-1] // _BEATS_IN_A_SESSION)
+    return {"session_ms": sessions[-1], "heartbeat_ms": beat_ms or max(1, usual_ms)}
 
 
 def _formed_ms(rebalances: Sequence[_Row], changes: list[_Change]) -> int:

@@ -51,7 +51,11 @@ class KeptRecords:
             if not isinstance(event.fact, PartitionLoaded | PartitionUnloaded)
         ]
         if pairs:
-            self._logs[JOURNAL_TOPIC].append(_Batch(at_ms, pairs))
+            self.append_facts(at_ms, pairs)
+
+    def append_facts(self, at_ms: int, pairs: list[Pair]) -> None:
+        """Keep a batch of the journal."""
+        self._logs[JOURNAL_TOPIC].append(_Batch(at_ms, pairs))
 
     def write(self, directory: str) -> None:
         """Write the logs into a new or empty directory.

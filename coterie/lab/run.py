@@ -22,6 +22,8 @@ from coterie.lab.script import Event, events_of, script_digest, starts_at_formin
 _LEAST_TAIL_US = 60 * SECOND
 _CALM_US = 10 * SECOND
 _STEP_US = 5 * SECOND
+# How soon it is noticed that the last process has ended.
+_NOTICE_US = 100 * MS
 
 
 class RunOptions(NamedTuple):
@@ -30,12 +32,14 @@ class RunOptions(NamedTuple):
     Attributes:
         settings: settings of the model, which come before those of the scenario.
         keep_trace: whether to keep the trace as text.
+        keep_details: whether requests and nodes are in the trace, too.
         checked: whether to check the invariants.
         records: keeps the records of the group; None to keep none.
     """
 
     settings: dict[str, Any] = {}
     keep_trace: bool = False
+    keep_details: bool = False
     checked: bool = True
     records: KeptRecords | None = None
 
@@ -65,9 +69,12 @@ class Run:
             scenario.partitions,
             parameters,
             keep_trace=options.keep_trace,
+            keep_details=options.keep_details,
             records=options.records,
         )
         self.machine: Machine = spec.make(self.environment)
+        # Pods that start again as soon as they have stopped.
+        self._to_start: set[str] = set()
         random = stream(seed, f"script {scenario.name}")
         if parameters.fault == "script-from-machine":
             random = self.environment.world.stream(machine)
@@ -96,7 +103,10 @@ class Run:
         for event in self.events:
             world.at(formed_us + event.at_us, self._do, event)
         last_us = formed_us + max((_end_of(event) for event in self.events), default=0)
-        world.run_until(last_us + _LEAST_TAIL_US)
+        world.run_until(last_us)
+        # When everybody has gone nothing is left to measure.
+        while world.now_us < last_us + _LEAST_TAIL_US and not self._deserted():
+            world.run_until(min(world.now_us + _NOTICE_US, last_us + _LEAST_TAIL_US))
         limit_us = last_us + self._scenario.tail_s * SECOND
         while world.now_us < limit_us and (not self._settled(last_us) or ledger.undelivered()):
             world.run_until(min(world.now_us + _STEP_US, limit_us))
@@ -120,9 +130,14 @@ class Run:
             world.run_until(world.now_us + MS)
         return world.now_us
 
+    def _deserted(self) -> bool:
+        """Return whether no process runs and none will."""
+        running = any(pod.running for pod in self.environment.pods.values())
+        return not running and not self._to_start
+
     def _settled(self, last_us: int) -> bool:
         since_us = self.environment.ledger.calm_since_us
-        if not any(pod.running for pod in self.environment.pods.values()):
+        if self._deserted():
             return True
         now_us = self.environment.world.now_us
         return since_us is not None and now_us - max(since_us, last_us) >= _CALM_US
@@ -138,8 +153,10 @@ class Run:
         pod = self.environment.pod(event.pod)
         if pod.running:
             # It has not stopped yet: as a supervisor does, look again soon.
+            self._to_start.add(event.pod)
             self.environment.world.after(SECOND, self._do_start, event)
             return
+        self._to_start.discard(event.pod)
         pod.keeps_identity = self.machine.keeps_identity and event.keep
         pod.on_exit = self._exited
         pod.life += 1

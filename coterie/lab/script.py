@@ -201,6 +201,28 @@ def _broker_dies(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
     build.add(at_s, "broker_dies", "", step["down_s"] * SECOND)
 
 
+# What the keys of steps mean, for the documentation and for the error of a wrong key.
+KEYS = {
+    "at_s": "when, in seconds after the group has formed",
+    "do": "the step",
+    "jitter_s": "up to so much later, at random; 3 by default",
+    "count": "how many members; 1 by default",
+    "every_s": "seconds from one to the next",
+    "pod": "which pod, counted from 0; any by default",
+    "s": "for how many seconds",
+    "down_s": "seconds until it is back",
+    "keep_ids": "whether a pod keeps its name and its ids; true by default",
+    "crash": "whether it is killed and not stopped; false by default",
+    "max_surge": "start so many new pods before as many old ones stop; they get new names",
+    "to": "the new number: of members, or of partitions",
+    "over_s": "spread over so many seconds; 0 by default",
+    "times": "how often; 15 by default",
+    "factor": "how many times slower",
+    "ms": "milliseconds",
+    "share": "from 0 to 1",
+}
+
+
 class _Step(NamedTuple):
     """How a step is expanded, the keys that it needs, and those that it may have."""
 
@@ -231,6 +253,13 @@ STEPS: dict[str, _Step] = {
 _EVERY_STEP = ("at_s", "do", "jitter_s")
 
 
+def keys_of(name: str) -> str:
+    """Return the keys of a step as text: first those that it needs."""
+    step = STEPS[name]
+    needed = ", ".join(("at_s", "do", *step.needs))
+    return f"{needed}; optional: {', '.join(('jitter_s', *step.takes))}"
+
+
 def check_steps(steps: list[dict[str, Any]]) -> None:
     """Check the steps of a scenario.
 
@@ -250,10 +279,14 @@ def check_steps(steps: list[dict[str, Any]]) -> None:
             if key not in allowed:
                 raise WrongInput(
                     f"step {number} ('{name}') has an unknown key '{key}'{closest(key, allowed)}."
+                    f" Its keys: {keys_of(str(name))}."
                 )
         for key in ("at_s", *known.needs):
             if key not in step:
-                raise WrongInput(f"step {number} ('{name}') needs '{key}'.")
+                raise WrongInput(
+                    f"step {number} ('{name}') needs '{key}', {KEYS[key]}."
+                    f" Its keys: {keys_of(str(name))}."
+                )
         for key, value in step.items():
             if key == "do" or isinstance(value, bool):
                 continue

@@ -200,6 +200,23 @@ def _assignment(generation: Generation) -> list[tuple[str, list[Partition]]]:
     return sorted((each.member_key, sorted(each.partitions)) for each in generation.members or ())
 
 
+def moves_add_up(rebalances: Iterable[Row]) -> Iterator[Finding]:
+    """Find rebalances that moved less than was needed [pipeline/moves-add-up].
+
+    Args:
+        rebalances: rows of `rebalances`.
+    """
+    for row in rebalances:
+        if row["excess_moved"] is not None and row["excess_moved"] < 0:
+            yield Finding(
+                "moves_add_up",
+                ERROR,
+                row["group_id"],
+                f"the rebalance to generation {row['to_generation']} moved {row['moved']}"
+                f" partitions and needed {row['moved_min']}",
+            )
+
+
 GroupRule = Callable[[str, Sequence[Generation]], Iterator[Finding]]
 GROUP_RULES: tuple[GroupRule, ...] = (
     one_owner,

@@ -13,9 +13,20 @@ from typing import Protocol, TypeVar
 
 R = TypeVar("R")
 TasksDone = Callable[[int, int], None]
+RowsRead = Callable[[int], None]
 
 # The rows that one task brings together: 100 to 300 MB, with numpy's intermediate arrays.
 _ROWS_OF_A_BUCKET = 500_000
+
+
+# Receives the rows that tasks read in this process; None in the workers of Spark.
+_on_rows_read: RowsRead | None = None
+
+
+def note_rows_read(rows: int) -> None:
+    """Count rows that a task has read, for the progress of `LocalEngine`."""
+    if _on_rows_read is not None:
+        _on_rows_read(rows)
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -28,10 +39,13 @@ class Engine(Protocol):
     Attributes:
         name: local or spark.
         on_tasks: is called with the number of completed tasks and that of all tasks of the call.
+        on_rows: is called with the number of rows that tasks have read in the call, if the tasks
+            run in this process.
     """
 
     name: str
     on_tasks: TasksDone | None
+    on_rows: RowsRead | None
 
     def run(self, count: int, work: Callable[[int], R]) -> list[R]:
         """Run tasks and return their results, in the order of their numbers.
@@ -61,18 +75,37 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self.on_tasks: TasksDone | None = None
+        self.on_rows: RowsRead | None = None
         self._cancelled = threading.Event()
 
     def run(self, count: int, work: Callable[[int], R]) -> list[R]:
         """See `Engine`."""
+        global _on_rows_read  # noqa: PLW0603 - readers have no engine at hand
         results = []
-        for number in range(count):
-            if self._cancelled.is_set():
-                raise Cancelled
-            if self.on_tasks is not None:
-                self.on_tasks(number, count)
-            results.append(work(number))
+        _on_rows_read, before = self._count_rows(), _on_rows_read
+        try:
+            for number in range(count):
+                if self._cancelled.is_set():
+                    raise Cancelled
+                if self.on_tasks is not None:
+                    self.on_tasks(number, count)
+                results.append(work(number))
+        finally:
+            _on_rows_read = before
         return results
+
+    def _count_rows(self) -> RowsRead | None:
+        """Return what counts the rows of one call and reports their number."""
+        report, total = self.on_rows, 0
+        if report is None:
+            return None
+
+        def count(rows: int) -> None:
+            nonlocal total
+            total += rows
+            report(total)
+
+        return count
 
     def buckets(self, rows: int) -> int:
         """See `Engine`."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coterie.pipeline.engine import note_rows_read
 from coterie.pipeline.store import Store, sync
 from coterie.pipeline.tables import TABLES
 
@@ -144,6 +145,7 @@ def read_share(
             present = [name for name in schema.names if name in file.schema_arrow.names]
             for rows in file.iter_batches(size, share.row_groups, present):
                 yield _conforming(rows, schema)
+                note_rows_read(rows.num_rows)
 
 
 def read_files(files: Iterable[str], schema: pa.Schema) -> pa.Table:

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.fields import uuid_text
 from coterie.protocol.record_batch_layout import HEADER_BYTES
 from coterie.protocol.records import BatchHeader, read_header
+from coterie.storage.errors import CorruptLog
 from coterie.storage.index import OffsetIndex
-from coterie.storage.partition_directories import partition_of
+from coterie.storage.partition_directories import METADATA_FILE, parse_metadata, partition_of
 from coterie.storage.segment_files import SWAP_SUFFIX, parse_segment_file, segment_stem
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _INDEX_ENTRY_BYTES = OffsetIndex.ENTRY.size
 # A cleaner needs milliseconds for each segment that it replaces.
 _SWAP_PATIENCE_SECONDS = 2.0
 _SWAP_PAUSE_SECONDS = 0.02
+# A valid partition.metadata is two short lines.
+_MAX_METADATA_BYTES = 1024
 
 
 class NoSuchLog(Exception):  # noqa: N818 - says what was looked for
@@ -69,6 +73,30 @@ def find_partitions(path: str, topic: str) -> dict[int, str]:
             " give a directory of the broker's log.dirs"
         )
     return dict(sorted(found.items()))
+
+
+def topic_names(path: str) -> dict[str, str]:
+    """Return the names of topics by topic id, as the partitions of a data directory record them.
+
+    Args:
+        path: the data directory; a directory without partitions has no names.
+    """
+    try:
+        directories = sorted(os.listdir(path))
+    except OSError:
+        return {}
+    names = {}
+    for directory in directories:
+        topic, _ = partition_of(directory) or ("", -1)
+        metadata = os.path.join(path, directory, METADATA_FILE)
+        try:
+            with open(metadata, encoding="utf-8") as file:
+                topic_id = parse_metadata(metadata, file.read(_MAX_METADATA_BYTES))
+        except (OSError, UnicodeDecodeError, CorruptLog):
+            continue
+        if topic:
+            names[uuid_text(topic_id)] = topic
+    return names
 
 
 def list_segments(directory: str) -> list[Segment]:

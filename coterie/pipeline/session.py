@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from coterie.pipeline.jvm import start_with_jvm
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -160,6 +162,7 @@ def start_session(
 
     Raises:
         JavaMissing: see `find_java`.
+        JvmEnded: Java does not run.
     """
     java = find_java()
     if scratch is None:
@@ -191,6 +194,8 @@ def start_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in merged.items():
         builder = builder.config(key, value)
+    early = {"spark.master": master, "spark.app.name": name, **merged}
+    start_with_jvm(scratch, early, builder.getOrCreate)
     session = builder.getOrCreate()
     if _SHUFFLE_PARTITIONS not in settings:
         # As many as there are cores. Spark's default of 200 costs seconds on a laptop.

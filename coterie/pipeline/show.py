@@ -18,6 +18,7 @@ from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.departures import OPEN
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
+from coterie.pipeline.timeline.model import Generation
 from coterie.pipeline.timeline.with_departures import Commit, with_departures
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
@@ -30,6 +31,8 @@ _CODEC_PACKAGES = ("numpy", "pyarrow")
 
 Row = dict[str, Any]
 
+# The tables of which at least one has rows of a group with a story.
+_STORY_TABLES = ("rebalances", "ownership", "member_sessions")
 # The views of the group log in which groups with a story are found.
 _GROUP_VIEWS = ("groups", "consumer_epochs")
 
@@ -58,7 +61,8 @@ def read_story(
         story = Story(group, read_moves(store, group_id), read_generations(store, group_id))
     else:
         story = _from_data(path, group_id, topic_names or {})
-    known = any(story.group.tables.values())
+    # A group without management has findings and lags, but no story.
+    known = any(story.group.tables[name] for name in _STORY_TABLES)
     return story if known else None
 
 
@@ -141,7 +145,7 @@ def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Stor
     epochs = _rows_of(path, "consumer_epochs", group_id)
     if epochs:
         return story_of(epochs_history(group_id, epochs, topic_names))
-    logged = list(generations_of(_rows_of(path, "groups", group_id)))
+    logged = list(logged_of(path, group_id))
     history = group_history(group_id, list(facts_of(path, group_id)), logged)
     if any(session.exit_kind == OPEN for session in history.sessions):
         history = with_departures(history, _commits_of(path, group_id))
@@ -155,6 +159,11 @@ def _commits_of(path: str, group_id: str) -> Iterator[Commit]:
         if row["group_id"] == group_id and at is not None:
             at_us = (at - _EPOCH) // timedelta(microseconds=1)
             yield Commit(row["topic"], row["partition"], at_us)
+
+
+def logged_of(path: str, group_id: str) -> Iterator[Generation | None]:
+    """Yield the logged generations of a classic group, in order; None for a tombstone."""
+    return generations_of(_rows_of(path, "groups", group_id))
 
 
 def facts_of(path: str, group_id: str) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from coterie.pipeline.engine import Cancelled, LocalEngine, TasksDone
+from coterie.pipeline.engine import Cancelled, LocalEngine, RowsRead, TasksDone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +32,8 @@ class SparkEngine:
     def __init__(self, spark: "SparkSession") -> None:
         self.spark = spark
         self.on_tasks: TasksDone | None = None
+        # The workers do not report rows.
+        self.on_rows: RowsRead | None = None
         self._cancelled = threading.Event()
 
     def run(self, count: int, work: Callable[[int], R]) -> list[R]:

@@ -155,8 +155,10 @@ class Store:
         return names
 
     def rows(self, table: str) -> int:
-        """Return the number of rows of a table."""
-        return sum(part["rows"] for part in self._parts(table).values())
+        """Return the number of rows of a table, including those of the current run."""
+        before, new = self._parts(table), self._written.get(table, {})
+        parts = {**before, **new} if table in self._added or not new else new
+        return sum(part["rows"] for part in parts.values())
 
     def files(self, table: str, parts: Collection[str] | None = None) -> list[str]:
         """Return the Parquet files of a table, or of some of its parts."""
@@ -172,6 +174,11 @@ class Store:
     def labels(self) -> dict[str, str]:
         """By input the label of its groups [pipeline/group-labels]."""
         return {source: self.about(source).get("label", "") for source in self.inputs}
+
+    @property
+    def topic_names(self) -> dict[str, str]:
+        """Names by topic id, as far as the inputs record them [pipeline/topic-ids]."""
+        return topic_names_in(map(self.about, self.inputs))
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -337,6 +344,13 @@ class Store:
         for name in os.listdir(directory):
             if not name.endswith(".parquet") or name.startswith("."):
                 os.remove(os.path.join(directory, name))
+
+
+def topic_names_in(abouts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return names by topic id from what was stored about some inputs."""
+    return {
+        topic_id: name for about in abouts for topic_id, name in about.get("topics", {}).items()
+    }
 
 
 def measured(directory: str) -> dict[str, int]:

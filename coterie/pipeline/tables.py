@@ -145,6 +145,7 @@ _MEMBER_SESSIONS = pa.schema(
         ("entry_kind", pa.string()),
         ("exit_kind", pa.string()),
         ("exit_evidence", pa.string()),
+        ("silent_ms", pa.int64()),
         ("session_timeout_ms", pa.int32()),
         ("rebalance_timeout_ms", pa.int32()),
         ("rebalances_caused", pa.int32()),
@@ -272,7 +273,7 @@ _ALL = (
     Table("partition_moves", GOLD, "a partition that changed its owner", _PARTITION_MOVES),
     Table("member_sessions", GOLD, "the time for which a member was there", _MEMBER_SESSIONS),
     Table("commit_velocity_1m", GOLD, "a partition's commits in a minute", _COMMIT_VELOCITY),
-    Table("lag_1m", GOLD, "a partition's lag at the end of a minute", _LAG),
+    Table("lag_1m", GOLD, "a partition's lag in a minute", _LAG),
     Table("log_health", GOLD, "a segment of the log", _LOG_HEALTH),
     Table("anomalies", GOLD, "a finding of a rule", _ANOMALIES),
 )

@@ -27,6 +27,7 @@ from coterie.protocol.wire import Message
 from coterie.recording.comparison import Comparison
 from coterie.recording.conversation import Conversation, Exchange
 from coterie.recording.format import Header
+from coterie.recording.heartbeats import superfluous
 from coterie.recording.identities import Identities
 from coterie.recording.notation import ConversationNames, answer_lines, learn_topics
 from coterie.recording.redaction import HIDDEN
@@ -97,7 +98,11 @@ def to_transcript(
         raise CannotWrite("the stretch has no request about a group")
     writer = _Writer(names, handled[group_requests[0].number])
     writer.configure({**header.settings, **settings})
+    folded = superfluous(group_requests, handled)
     for exchange in group_requests:
+        if exchange.number in folded:
+            left_out["Heartbeat: answered without an error, as the next one of its member"] += 1
+            continue
         try:
             writer.add(exchange, handled[exchange.number])
         except (TranscriptError, ValueError) as error:

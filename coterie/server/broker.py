@@ -131,8 +131,7 @@ class Broker(ConnectionServices):
         self.config = config
         self.environment = environment
         self.log = environment.loggers.named(BROKER_SERVER)
-        self.loop = environment.loop
-        self.now_ms = environment.now_ms
+        self.loop, self.now_ms = environment.loop, environment.now_ms
         self.routes, self.release = Routes(), None
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.pending_writes, self.turns = PendingWrites(self.loop), Turns(environment)
@@ -186,10 +185,10 @@ class Broker(ConnectionServices):
         return writer
 
     def _take_stored(self, settings: SettingsFile) -> None:
-        self.features, self.quotas = Features(settings), ClientQuotas(settings, self.config)
+        self.features = Features(settings, self.config)
+        self.quotas, self.telemetry = ClientQuotas(settings, self.config), Telemetry(self.config)
         self.quotas.when_changed.append(self._throttle)
         self._throttle()
-        self.telemetry = Telemetry(self.config)
 
     def _record_place(self, data_dir: str) -> None:
         self.image = self._image_without_listeners()
@@ -254,6 +253,7 @@ class Broker(ConnectionServices):
                 self.topics.published.image,
             ),
             journal,
+            self.slices,
             codec=self.config.get_int("offsets.topic.compression.codec"),
             failed=self.partition_failed,
         )

@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.server.config.config import Config
 from coterie.server.logs.settings_file import SettingsFile
 from coterie.server.logs.topic_changes import Change, OnDisk
 from coterie.server.releases import Release
@@ -18,10 +19,13 @@ from coterie.server.workers import once
 
 TRANSACTION_VERSION = "transaction.version"
 METADATA_VERSION = "metadata.version"
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 
 # The first release with features that are shown here, and the newest metadata.version of each
 # since then (org.apache.kafka.server.common.MetadataVersion).
 _SHOWN_SINCE = (4, 0)
+# The first release whose new clusters have the level 1 of this feature.
+_ELIGIBLE_SINCE = (4, 1)
 _METADATA_OF_RELEASE = {(4, 0): 25, (4, 1): 27, (4, 2): 29}
 
 
@@ -53,7 +57,7 @@ FEATURES = (
     Feature("share.version", Levels(0, 1), "SHARE_GROUP_HEARTBEAT"),
     Feature("streams.version", Levels(0, 1), "STREAMS_GROUP_HEARTBEAT"),
     Feature(TRANSACTION_VERSION, Levels(0, 2), "END_TXN"),
-    Feature("eligible.leader.replicas.version", Levels(0, 1), ""),
+    Feature(ELIGIBLE_LEADER_REPLICAS, Levels(0, 1), ""),
 )
 
 
@@ -110,11 +114,18 @@ class Features:
         epoch: a number that is higher after each change.
     """
 
-    def __init__(self, settings: SettingsFile) -> None:
-        """Take the stored levels; a feature without one has its highest."""
+    def __init__(self, settings: SettingsFile, config: Config) -> None:
+        """Take the stored levels; a feature without one has its highest.
+
+        Args:
+            settings: where levels are stored.
+            config: the settings of the broker, one of which depends on a feature.
+        """
         self._settings = settings
+        self._config = config
+        self._release: Release | None = None
         self.supported = supported_features()
-        self.finalized = self._finalized()
+        self._finalize()
         self.epoch = settings.stored.features_epoch
 
     def level(self, name: str) -> int:
@@ -123,8 +134,9 @@ class Features:
 
     def pretend(self, release: Release) -> None:
         """Support what a release of Kafka supported, and no more [framing/older-releases]."""
+        self._release = release
         self.supported = supported_features(release)
-        self.finalized = self._finalized()
+        self._finalize()
 
     def start_with(self, levels: Mapping[str, int]) -> None:
         """Finalize levels that the start was given, and store them.
@@ -149,12 +161,15 @@ class Features:
     def _take(self) -> None:
         assert self.epoch < self._settings.stored.features_epoch, "clients take the newest levels"
         self.epoch = self._settings.stored.features_epoch
-        self.finalized = self._finalized()
+        self._finalize()
 
-    def _finalized(self) -> dict[str, int]:
-        stored = self._settings.stored.features
+    def _finalize(self) -> None:
+        stored = dict(self._settings.stored.features)
+        if self._release is not None and self._release.number < _ELIGIBLE_SINCE:
+            stored.setdefault(ELIGIBLE_LEADER_REPLICAS, 0)
         levels = {
             name: max(min(stored.get(name, last), last), first)
             for name, (first, last) in self.supported.items()
         }
-        return {name: level for name, level in levels.items() if level}
+        self.finalized = {name: level for name, level in levels.items() if level}
+        self._config.keep_min_insync_replicas(kept=self.level(ELIGIBLE_LEADER_REPLICAS) > 0)

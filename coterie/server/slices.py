@@ -7,13 +7,19 @@ Work is an iterator of steps, each of which takes less than a few milliseconds.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from coterie.server.environment import Environment
 from coterie.server.workers import Done
 
 # How long a slice may hold the event loop, not counting the last of its steps.
 SLICE_S = 0.004
+
+
+def work_for_a_slice(steps: Iterator[object], clock_s: Callable[[], float]) -> bool:
+    """Do some work for the time of a slice; return whether that has not finished it."""
+    deadline_s = clock_s() + SLICE_S
+    return any(clock_s() >= deadline_s for _ in steps)
 
 
 class Slices:
@@ -35,6 +41,22 @@ class Slices:
         """Do some work in later turns; `done` is called after it."""
         self._queue.append((steps, done))
         self._schedule()
+
+    def begin(self, steps: Iterator[object], done: Callable[[], None]) -> None:
+        """Do a slice of some work now and the rest in later turns; `done` is called after it.
+
+        An exception of the first slice is raised here, one of a later slice in its turn.
+        """
+
+        def finished(failure: Exception | None) -> None:
+            if failure is not None:
+                raise failure
+            done()
+
+        if work_for_a_slice(steps, self._slice_clock_s):
+            self.submit(steps, finished)
+        else:
+            done()
 
     def stop(self) -> None:
         """Finish the work at once."""

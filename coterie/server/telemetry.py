@@ -3,6 +3,7 @@
 Invariant: the clients that are kept are those that were heard of last [telemetry/clients].
 """
 
+import re
 import zlib
 
 from coterie.coordinator.machine import ClientContext
@@ -25,6 +26,8 @@ MAX_CLIENTS = 16_384
 # A longer property of a client matches no pattern, so that the time for a comparison is limited.
 LONGEST_PROPERTY = 255
 
+# Names of classes that receive the metrics of clients, as far as a name shows that.
+_RECEIVER = re.compile("telemetry|client_?metrics", re.IGNORECASE)
 _ALL = "*"
 # Kafka keeps this id, like zero, for a purpose of its own.
 _RESERVED = (ZERO_UUID, bytes(15) + b"\1")
@@ -90,7 +93,6 @@ class Telemetry:
     """What clients are asked for, and have pushed since the start.
 
     Attributes:
-        is_announced: whether clients are invited to push metrics.
         instances: clients that were given an id.
         pushes, pushed_bytes: accepted pushes, and the bytes of their metrics.
         most_clients: how many clients are kept.
@@ -98,7 +100,6 @@ class Telemetry:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.is_announced = config.get_bool("telemetry.announce.enable")
         self.instances = 0
         self.pushes = 0
         self.pushed_bytes = 0
@@ -109,6 +110,14 @@ class Telemetry:
         self._subscriptions: list[Subscription] = []
         self._version = 0
         self._read_settings()
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether clients are invited to push metrics [telemetry/announced]."""
+        config = self._config
+        return config.get_bool("telemetry.announce.enable") or any(
+            _RECEIVER.search(name) for name in config.get_list("metric.reporters")
+        )
 
     def client(self, instance_id: bytes, context: ClientContext) -> TelemetryClient:
         """Return a client, with what it is asked for now [telemetry/subscriptions]."""

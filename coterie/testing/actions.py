@@ -6,8 +6,10 @@ Most actions are about requests. `DiskFull` and `SlowDisk` are about the broker'
 
 from typing import NamedTuple
 
+from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
 
 # More than any answer that a client waits for.
@@ -30,15 +32,12 @@ class AnswerError(NamedTuple):
         Raises:
             WrongUse: there is no error of that name.
         """
-        import difflib
-
         if isinstance(self.error, ErrorCode):
             return self.error
         try:
             return ErrorCode[self.error]
         except KeyError:
-            near = difflib.get_close_matches(self.error, ErrorCode.__members__, 2)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            hint = did_you_mean(self.error, ErrorCode.__members__, "errors")
             raise WrongUse(f"'{self.error}' is no error of Kafka's protocol{hint}") from None
 
 
@@ -173,11 +172,11 @@ def check_action(action: Action) -> None:
     match action:
         case AnswerError():
             _ = action.code
-        case Delay(seconds) | SlowDisk(seconds) if seconds < 0:
-            raise WrongUse(f"time never goes back: {action!r}")
-        case CutAnswer(sent_bytes) if sent_bytes < 0:
-            raise WrongUse(f"a number of bytes is not negative: {action!r}")
-        case Throttle(milliseconds) if milliseconds < 0:
-            raise WrongUse(f"time never goes back: {action!r}")
+        case Delay(seconds) | SlowDisk(seconds):
+            check(seconds=seconds)
+        case CutAnswer(sent_bytes):
+            check(sent_bytes=sent_bytes)
+        case Throttle(milliseconds):
+            check(milliseconds=milliseconds)
         case _:
             pass

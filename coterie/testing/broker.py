@@ -4,11 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coterie.testing.actions import Action, CoordinatorMoves, SlowDisk
+from coterie.testing.bounds import check
 from coterie.testing.client_configs import client_config
-from coterie.testing.errors import WrongUse
+from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.faults import Fault, scope_of
 from coterie.testing.groups import Group
+from coterie.testing.misses import why_not_met
 from coterie.testing.records import Record, topic_records
+from coterie.testing.report import Installed, Moment, Report
 from coterie.testing.requests import Requests
 from coterie.testing.running import RunningBroker
 from coterie.testing.topics import create_topic, delete_topic, produce
@@ -98,6 +101,7 @@ class Broker(RunningBroker):
         Raises:
             WrongUse: it exists already, or a value cannot be used; the text is Kafka's.
         """
+        check(partitions=partitions)
         self.thread.run(create_topic(self.server, name, partitions, config or {}))
         for number, value in enumerate(records):
             self.produce(name, value, partition=number % partitions)
@@ -152,6 +156,7 @@ class Broker(RunningBroker):
         """
         if not values:
             raise WrongUse("there is nothing to produce: give at least one value")
+        check(partition=partition, timestamp_ms=timestamp_ms)
         work = produce(self.server, topic, partition, values, key, headers, timestamp_ms)
         return self.thread.run(work)
 
@@ -161,6 +166,7 @@ class Broker(RunningBroker):
         Raises:
             WrongUse: the topic or partition does not exist.
         """
+        check(partition=partition)
         return self.thread.run(topic_records(self.server, topic, partition))
 
     # --- groups, faults, requests -----------------------------------------------------------------
@@ -182,6 +188,34 @@ class Broker(RunningBroker):
     def requests(self) -> Requests:
         """The newest requests of clients, decoded."""
         return self._interception.requests
+
+    def moment(self) -> Moment:
+        """Return the time of the broker and how many requests it has received."""
+        server, met = self.server, self._interception
+        return self.thread.call(lambda: Moment(server.now_ms(), met.received))
+
+    def report(self) -> Report:
+        """Return what the report of a failed test shows: groups, faults and last requests."""
+        try:
+            return self.thread.run(self._report(with_history=True))
+        except WrongUse:
+            # The history cannot be read: in virtual time it is still being written.
+            return self.thread.run(self._report(with_history=False))
+
+    async def _report(self, *, with_history: bool) -> Report:
+        server, met = self.server, self._interception
+        texts = []
+        for group in sorted(server.coordinator.groups(), key=lambda each: each.group_id):
+            view = self.group(group.group_id)
+            texts.append(await view.described(with_history=with_history))
+        return Report(
+            server.now_ms(),
+            met.received,
+            "\n".join(texts) or "no groups",
+            tuple(Installed(each.number, each.received, str(each)) for each in met.known),
+            tuple(each.shown(server) for each in met.exchanges),
+            tuple(met.left.values()),
+        )
 
     def fault(
         self,
@@ -229,8 +263,19 @@ class Broker(RunningBroker):
             raise WrongUse("this broker never waits for a sync: make it with flush='commit'")
         if isinstance(action, CoordinatorMoves) and self._elsewhere is None:
             self.thread.run(self._listen_elsewhere())
+        fault.explain = lambda times: self._why_not_met(fault, times)
         self.thread.call(lambda: self._interception.install(fault, server.now_ms()))
         return fault
+
+    def _why_not_met(self, fault: Fault, times: int | None) -> str:
+        met = self._interception
+        try:
+            server = self.server
+        except BrokerNotStarted:
+            return f"no request has met {fault}"
+        return self.thread.call(
+            lambda: why_not_met(fault, times, met.requests, met.received, server)
+        )
 
     @property
     def faults(self) -> list[Fault]:

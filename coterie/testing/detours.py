@@ -61,7 +61,7 @@ class Detour:
     def response_ready(self, response: DelayedResponse) -> None:
         """Respond; see `Exchange`."""
         assert response.frame is not None, "a ready response has a frame"
-        self.respond(response.frame)
+        self.respond(bytes(response.frame))
 
     def respond(self, frame: bytes) -> None:
         """Do with the response what the fault does."""

@@ -11,15 +11,28 @@ seed, so the same requests meet the same faults.
 """
 
 import random
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, Self
 
-from coterie.coordinator.machine import ClientContext
 from coterie.protocol.api_keys import ApiKey
 from coterie.server.services import Services
 from coterie.testing.actions import APIS, Action, DiskAction, SlowDisk, check_action
-from coterie.testing.errors import FaultNotHit, WrongUse
+from coterie.testing.bounds import check
+from coterie.testing.errors import FaultNotHit, WrongUse, failed
 from coterie.testing.request_subjects import groups_of, topics_of
 from coterie.testing.requests import api_named
+
+
+class Sender(Protocol):
+    """Who has sent a request: a connection, or a recorded request."""
+
+    @property
+    def client_id(self) -> str:
+        """The client id in the header."""
+
+    @property
+    def connection_id(self) -> int:
+        """The number of the connection."""
 
 
 class Scope(NamedTuple):
@@ -41,8 +54,20 @@ class Scope(NamedTuple):
     topic: str | None = None
     connection_id: int | None = None
 
+    def __str__(self) -> str:
+        """Describe the requests: Heartbeat of client 'one' for group 'billing'."""
+        parts = (
+            ("in version {}", self.version),
+            ("of client '{}'", self.client_id),
+            ("for group '{}'", self.group),
+            ("about topic '{}'", self.topic),
+            ("on connection {}", self.connection_id),
+        )
+        name = "request" if self.api is None else self.api.kafka_name
+        return " ".join([name, *(text.format(value) for text, value in parts if value is not None)])
+
     def covers(
-        self, api: ApiKey, version: int, client: ClientContext, request: Any, broker: Services
+        self, api: ApiKey, version: int, client: Sender, request: Any, broker: Services
     ) -> bool:
         """Return whether a request is in scope."""
         return (
@@ -62,6 +87,10 @@ class Fault:
         action, scope: what goes wrong, and where.
         hits: how many requests have met it; with an action of the disk, how many of its operations.
         until_ms: its last moment by the broker's clock; None without a time limit.
+        number: how many faults were installed, with this one.
+        received: how many requests were received before it was installed.
+        ended: how many were received before it was removed; None until then.
+        explain: returns why it was not met so many times; set by its broker.
     """
 
     def __init__(
@@ -92,15 +121,16 @@ class Fault:
             raise WrongUse(
                 f"{type(action).__name__} is about {known}, not about {scope.api.kafka_name}"
             )
-        if for_seconds is not None and for_seconds <= 0:
-            raise WrongUse(f"for_seconds is above 0, not {for_seconds}")
-        if not 0 < probability <= 1:
-            raise WrongUse(f"a probability is above 0 and at most 1, not {probability}")
-        if skip < 0 or (times is not None and times < 1):
-            raise WrongUse("skip is at least 0, and times at least 1")
+        check(version=scope.version, connection_id=scope.connection_id)
+        check(for_seconds=for_seconds, probability=probability, seed=seed, skip=skip, times=times)
         self.action = action
         self.scope = scope
         self.hits = 0
+        self.number = 0
+        self.received = 0
+        self.ended: int | None = None
+        self.explain: Callable[[int | None], str] = lambda _: f"the fault was not met: {self}"
+        self._received: Callable[[], int] = lambda: 0
         self.until_ms: int | None = None
         self._apis = apis
         self._for_seconds = for_seconds
@@ -113,6 +143,14 @@ class Fault:
     def __repr__(self) -> str:
         return f"Fault({self.action!r}, {self.scope!r}, hits={self.hits})"
 
+    def __str__(self) -> str:
+        hits = f"{self.hits} hit{'s' * (self.hits != 1)}"
+        if isinstance(self.action, DiskAction):
+            about = "the disk" if self.scope.topic is None else f"topic '{self.scope.topic}'"
+        else:
+            about = str(self.scope)
+        return f"{self.action!r} for {about}, {hits}"
+
     def __enter__(self) -> Self:
         return self
 
@@ -121,6 +159,8 @@ class Fault:
 
     def remove(self) -> None:
         """Let requests be handled as usual from now on."""
+        if not self._is_removed:
+            self.ended = self._received()
         self._is_removed = True
 
     @property
@@ -133,13 +173,32 @@ class Fault:
 
         Raises:
             FaultNotHit: they have not.
+            WrongUse: `times` is no such number.
         """
+        check(times=times)
         if self.hits == 0 or times not in (None, self.hits):
-            wanted = "a request" if times is None else f"{times} requests"
-            raise FaultNotHit(f"{wanted} should have met {self!r}")
+            raise failed(FaultNotHit(self.explain(times)))
 
-    def begin(self, now_ms: int) -> None:
-        """Start its time limit, if it has one."""
+    @property
+    def why_passed(self) -> str:
+        """Why requests in its scope may not have met it."""
+        if self._skip:
+            return f": skip lets {self._skip} more pass"
+        if self._probability < 1:
+            return f": the probability is {self._probability:g}"
+        return ": a fault that was installed before met them"
+
+    def begin(self, now_ms: int, number: int, received: Callable[[], int]) -> None:
+        """Begin to meet requests.
+
+        Args:
+            now_ms: when its time limit starts, if it has one.
+            number: its number.
+            received: returns how many requests were received so far.
+        """
+        self.number = number
+        self._received = received
+        self.received = received()
         if self._for_seconds is not None:
             self.until_ms = now_ms + int(self._for_seconds * 1000)
 
@@ -152,7 +211,7 @@ class Fault:
         )
 
     def covers(
-        self, api: ApiKey, version: int, client: ClientContext, request: Any, broker: Services
+        self, api: ApiKey, version: int, client: Sender, request: Any, broker: Services
     ) -> bool:
         """Return whether the action and the scope concern a request."""
         return (self._apis is None or api in self._apis) and self.scope.covers(

@@ -6,11 +6,12 @@ may belong to two moments; a wait checks its whole condition in one.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coterie.coordinator.classic.group import Group as ClassicGroup
 from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.offsets import fetch
+from coterie.near_names import did_you_mean
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import Rebalance
 from coterie.protocol.messages.journal_records import decode_fact
@@ -20,11 +21,12 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponse,
 )
 from coterie.protocol.topic_names import JOURNAL_TOPIC
+from coterie.testing.bounds import check, check_all
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
 from coterie.testing.members import Member, Partition, member_of, picture, rebalance_line
-from coterie.testing.records import opened_log, partition_records
-from coterie.testing.server_thread import Runner
+from coterie.testing.records import no_topic, opened_log, partition_records
+from coterie.testing.runner import Runner
 from coterie.testing.topics import delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
@@ -36,6 +38,22 @@ _PAUSE_S = 0.001
 _REBALANCE_REASON = "the test asked for a rebalance"
 # The key of a fact is its type, the length of the group id, and the group id.
 _FACT_TYPE_BYTES = 2
+
+
+class _Here(NamedTuple):
+    """A broker whose thread this is."""
+
+    server: "Broker"
+
+    @property
+    def thread(self) -> Runner:
+        """Raise an error: nothing waits for the broker in its own thread."""
+        raise WrongUse("the broker's own thread cannot wait for the broker")
+
+
+def pictured(server: "Broker", group_id: str) -> str:
+    """Return the picture of a group, in the broker's thread."""
+    return Group(_Here(server), group_id).pictured()
 
 
 class Running(Protocol):
@@ -107,7 +125,7 @@ class Group:
 
     def stuck(self) -> str:
         """Describe why the group does not get on: who is missing, who waits, and until when."""
-        return self._running.thread.call(self._picture)
+        return self._running.thread.call(self.pictured)
 
     # --- what becomes of it -----------------------------------------------------------------------
 
@@ -115,6 +133,7 @@ class Group:
         self, members: int | None = None, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> Waiting["Group"]:
         """Wait until the group is Stable; with `members`, until it has just so many."""
+        check(members=members)
 
         def holds() -> "Group | None":
             group = self._find()
@@ -152,7 +171,15 @@ class Group:
 
         named = f" of {', '.join(topics)}" if topics else ""
         what = f"every partition{named} is assigned in group '{self.group_id}'"
-        return self._wait(holds, what, timeout_s)
+
+        def with_topics() -> str:
+            known = self._running.server.topics.by_name
+            unknown = [
+                f"\n{no_topic(self._running.server, each)}" for each in topics if each not in known
+            ]
+            return self.pictured() + "".join(unknown)
+
+        return self._wait(holds, what, timeout_s, with_topics)
 
     def wait_committed(
         self,
@@ -167,6 +194,7 @@ class Group:
                 topics that the group has committed, so that nothing is left to read.
             timeout_s: the time limit.
         """
+        check_all("offset", (offsets or {}).values())
 
         def holds() -> "Group | None":
             committed = self._offsets()
@@ -188,6 +216,7 @@ class Group:
         self, since_generation: int, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> Waiting["Group"]:
         """Wait until the group is Stable in a later generation than `since_generation`."""
+        check(since_generation=since_generation)
 
         def holds() -> "Group | None":
             group = self._find()
@@ -245,7 +274,7 @@ class Group:
             response = await ask(self._running.server, request, LeaveGroupResponse)
             error = response.error_code or response.members[0].error_code
             if error:
-                raise WrongUse(f"{found.name} is no member any more\n{self._picture()}")
+                raise WrongUse(f"{found.name} is no member any more\n{self.pictured()}")
 
         return Waiting(self._running.thread, leave())
 
@@ -262,10 +291,15 @@ class Group:
     # --- in the broker's thread -------------------------------------------------------------------
 
     def _wait(
-        self, holds: "Callable[[], Group | None]", what: str, timeout_s: float
+        self,
+        holds: "Callable[[], Group | None]",
+        what: str,
+        timeout_s: float,
+        pictured: Callable[[], str] | None = None,
     ) -> Waiting["Group"]:
+        check(timeout_s=timeout_s)
         thread = self._running.thread
-        return Waiting(thread, until(thread, holds, what, timeout_s, self._picture))
+        return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self.pictured))
 
     def _find(self) -> ClassicGroup | None:
         return self._running.server.coordinator.group(self.group_id)
@@ -332,8 +366,17 @@ class Group:
         ]
         return journal_history(self.group_id, facts).rebalances
 
-    def _picture(self) -> str:
+    async def described(self, *, with_history: bool) -> str:
+        """Return its picture, and below it a line for each rebalance; in the broker's thread."""
+        rebalances = await self._history() if with_history else []
+        return "\n".join([self.pictured(), *(f"  {rebalance_line(each)}" for each in rebalances)])
+
+    def pictured(self) -> str:
+        """Return what `stuck` returns; in the broker's thread."""
         group = self._find()
         if group is None:
-            return f"group '{self.group_id}' does not exist: no client has joined or committed"
+            groups = self._running.server.coordinator.groups()
+            others = did_you_mean(self.group_id, (each.group_id for each in groups), "groups")
+            text = f"group '{self.group_id}' does not exist: no client has joined or committed"
+            return text + others
         return picture(group, self._members(), self._lag(), self._running.server.now_ms())

@@ -4,6 +4,7 @@ The broker has no code for this: without a recording and without faults its own 
 requests cost the same.
 """
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from coterie.server.network.route import Handler
 from coterie.server.network.routes import Overlay
 from coterie.testing.actions import (
     COORDINATOR_APIS,
+    Action,
     AnswerError,
     AnswerGarbage,
     CloseAfter,
@@ -41,12 +43,27 @@ from coterie.testing.edits import (
     throttle,
 )
 from coterie.testing.error_answers import error_answer
+from coterie.testing.exchanges import Exchange
 from coterie.testing.faults import Fault
+from coterie.testing.groups import pictured
+from coterie.testing.report import Left
 from coterie.testing.requests import Request, Requests
 
 # The listener of the other address, at which groups are served while their coordinator has moved.
 ELSEWHERE = "ELSEWHERE"
 _ID_BYTES = 4
+# More than a report shows of a test and of its tear-down.
+_KEPT_EXCHANGES = 200
+_KEPT_FAULTS = 20
+_MEMBERSHIP = (ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP)
+# What becomes of a request that meets an action, where no answer says it.
+_OUTCOMES: dict[type[Action], str] = {
+    NeverAnswer: "never answered",
+    CloseBefore: "connection closed, not handled",
+    CloseAfter: "handled, connection closed",
+    CutAnswer: "handled, answer cut",
+    AnswerGarbage: "garbage",
+}
 
 
 class Interception:
@@ -56,23 +73,34 @@ class Interception:
         requests: the recorded requests.
         faults: the installed faults, in the order in which requests meet them; the first one that
             meets a request decides.
+        exchanges: the newest requests with what became of them.
         elsewhere: the address of the second listener; None before a coordinator has moved.
         now_ms: the broker's clock.
+        received: how many requests were received.
+        left: by group, how it was before members left, until another one joins.
+        known: the newest faults, also those that are over.
     """
 
     def __init__(self) -> None:
         """Start without faults."""
         self.requests = Requests()
+        self.exchanges: deque[Exchange] = deque(maxlen=_KEPT_EXCHANGES)
+        self.received = 0
+        self.left: dict[str, Left] = {}
+        self.known: deque[Fault] = deque(maxlen=_KEPT_FAULTS)
+        self._installed = 0
         self.faults: list[Fault] = []
         self.elsewhere: Address | None = None
         self.now_ms: Callable[[], int] = lambda: 0
         # The latest request of each connection, and the way of its response if a fault changes it.
         # A request that was postponed arrives here again.
-        self._latest: dict[int, tuple[Any, Detour | None]] = {}
+        self._latest: dict[int, tuple[Exchange, Detour | None]] = {}
 
     def install(self, fault: Fault, now_ms: int) -> None:
         """Let requests meet a fault, after those that are installed already."""
-        fault.begin(now_ms)
+        self._installed += 1
+        self.known.append(fault)
+        fault.begin(now_ms, self._installed, lambda: self.received)
         self.faults = [*self.installed(now_ms), fault]
 
     def installed(self, now_ms: int) -> list[Fault]:
@@ -114,36 +142,56 @@ class Interception:
     ) -> Any:
         client = connection.client
         connection_id = client.connection_id
-        if connection_id not in self._latest:
+        latest = self._latest.get(connection_id)
+        if latest is None:
             connection.when_closed(self, partial(self._forget, connection_id))
-        latest, detour = self._latest.get(connection_id, (None, None))
-        if latest is request:
+        elif latest[0].request.message is request:
+            exchange, detour = latest
             if detour is not None:
                 return detour.pass_on(below, broker, request)
-            return below(broker, request, connection)
-        self._latest[connection_id] = request, None
-        self.requests.add(
-            Request(
-                connection.now_ms,
-                api.kafka_name,
-                connection.version,
-                client.client_id,
-                connection_id,
-                request,
-            )
+            return exchange.passed_on(below, broker, request, connection)
+        recorded = Request(
+            connection.now_ms,
+            api.kafka_name,
+            connection.version,
+            client.client_id,
+            connection_id,
+            request,
         )
+        self.requests.add(recorded)
+        exchange = Exchange(self.received, api, recorded)
+        self.received += 1
+        self.exchanges.append(exchange)
+        self._latest[connection_id] = exchange, None
+        if api in _MEMBERSHIP:
+            self._note_membership(api, exchange, broker)
         if not self.faults and self.elsewhere is None:
-            return below(broker, request, connection)
-        return self._with_faults(api, below, broker, request, connection)
+            return exchange.passed_on(below, broker, request, connection)
+        return self._with_faults(api, below, broker, exchange, connection)
+
+    def _note_membership(self, api: ApiKey, exchange: Exchange, broker: Broker) -> None:
+        """Keep how a group was before members left; a test often ends with that."""
+        group_id = exchange.request.group_id
+        if api is ApiKey.JOIN_GROUP:
+            self.left.pop(group_id, None)
+        elif group_id not in self.left and broker.coordinator.group(group_id) is not None:
+            text = pictured(broker, group_id)
+            self.left[group_id] = Left(exchange.request.at_ms, exchange.number, text)
 
     def _forget(self, connection_id: int) -> None:
         """Forget a connection that was closed."""
         self._latest.pop(connection_id, None)
 
     def _with_faults(
-        self, api: ApiKey, below: Handler, broker: Broker, request: Any, connection: Connection
+        self,
+        api: ApiKey,
+        below: Handler,
+        broker: Broker,
+        exchange: Exchange,
+        connection: Connection,
     ) -> Any:
         """Let a request meet the first fault that covers it, if it meets that one."""
+        request = exchange.request.message
         client, now_ms = connection.client, broker.now_ms()
         is_elsewhere = client.listener == ELSEWHERE and api in COORDINATOR_APIS
         for fault in self.faults:
@@ -155,13 +203,16 @@ class Interception:
                 # This is where the coordinator has moved to.
                 is_elsewhere = False
             elif fault.is_met(now_ms):
-                return self._meet(fault, api, below, broker, request, connection)
+                exchange.fault = fault.number
+                return self._meet(fault, api, below, broker, exchange, connection)
         if is_elsewhere:
             # It is not there, or not there any more.
+            exchange.outcome = ErrorCode.NOT_COORDINATOR.name
             return _answer_error(ErrorCode.NOT_COORDINATOR, api, broker, request, connection)
         if self.elsewhere is not None and api is ApiKey.METADATA:
-            return self._take(self._edited([], broker, connection), below, broker, request)
-        return below(broker, request, connection)
+            edited = self._edited([exchange.answered], broker, connection)
+            return self._take(edited, below, broker, exchange)
+        return exchange.passed_on(below, broker, request, connection)
 
     def _meet(
         self,
@@ -169,10 +220,12 @@ class Interception:
         api: ApiKey,
         below: Handler,
         broker: Broker,
-        request: Any,
+        exchange: Exchange,
         connection: Connection,
     ) -> Any:
         """Let a request meet a fault; return a response or None, as a handler does."""
+        request = exchange.request.message
+        exchange.outcome = _OUTCOMES.get(type(fault.action))
         edits: list[Edit] = []
         match fault.action:
             case Delay(seconds):
@@ -189,12 +242,12 @@ class Interception:
                 connection.delay(DelayedResponse(connection))
                 return None
             case NeverAnswer():
-                return self._take(Dropped(connection), below, broker, request)
+                return self._take(Dropped(connection), below, broker, exchange)
             case CloseAfter():
-                return self._take(Cut(connection, broker.loop, 0), below, broker, request)
+                return self._take(Cut(connection, broker.loop, 0), below, broker, exchange)
             case CutAnswer(sent_bytes):
                 cut = Cut(connection, broker.loop, sent_bytes)
-                return self._take(cut, below, broker, request)
+                return self._take(cut, below, broker, exchange)
             case Throttle(milliseconds):
                 edits.append(throttle(milliseconds))
             case CoordinatorMoves() if api is ApiKey.FIND_COORDINATOR:
@@ -204,19 +257,21 @@ class Interception:
                 edits.append(take_leaders_away(fault.scope.topic))
             case _:
                 code = _error_of(fault)
+                exchange.outcome = code.name
                 return _answer_error(code, api, broker, request, connection)
-        return self._take(self._edited(edits, broker, connection), below, broker, request)
+        edits.append(exchange.answered)
+        return self._take(self._edited(edits, broker, connection), below, broker, exchange)
 
     def _edited(self, edits: list[Edit], broker: Broker, connection: Connection) -> Detour:
         """Return the way of a response that is changed; Metadata has both listeners."""
         if self.elsewhere is not None and connection.route.api is ApiKey.METADATA:
-            edits = [*edits, add_node(node_elsewhere(broker, self.elsewhere))]
+            edits = [add_node(node_elsewhere(broker, self.elsewhere)), *edits]
         return Edited(connection, edits)
 
-    def _take(self, detour: Detour, below: Handler, broker: Broker, request: Any) -> Any:
+    def _take(self, detour: Detour, below: Handler, broker: Broker, exchange: Exchange) -> Any:
         """Let a response take another way."""
-        self._latest[detour.client.connection_id] = request, detour
-        return detour.pass_on(below, broker, request)
+        self._latest[detour.client.connection_id] = exchange, detour
+        return detour.pass_on(below, broker, exchange.request.message)
 
 
 def _error_of(fault: Fault) -> ErrorCode:

@@ -82,9 +82,10 @@ def rebalance_line(rebalance: Rebalance) -> str:
     reason = f' ("{trigger.reason}")' if trigger.reason else ""
     took = "not over" if rebalance.duration_ms is None else f"{rebalance.duration_ms} ms"
     generation = "?" if rebalance.to_generation is None else rebalance.to_generation
+    members = f"{rebalance.members} member{'s' * (rebalance.members != 1)}"
     return (
         f"generation {generation}: {trigger.cause}{who}{reason}, {took}, "
-        f"{rebalance.members} members, {rebalance.moved} of {rebalance.partitions} partitions moved"
+        f"{members}, {rebalance.moved} of {rebalance.partitions} partitions moved"
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from coterie.near_names import did_you_mean
 from coterie.protocol.records import Record as LogRecord
 from coterie.protocol.records import decode_records, iterate_batches
 from coterie.server.broker import Broker
@@ -31,11 +32,17 @@ class Record(NamedTuple):
     timestamp_ms: int
 
 
+def no_topic(server: Broker, name: str) -> str:
+    """Return the error about a topic that does not exist."""
+    topics = (each.name for each in server.topics.by_name.values() if not each.is_own)
+    return f"topic '{name}' does not exist{did_you_mean(name, topics, 'topics')}"
+
+
 async def topic_records(server: Broker, topic: str, partition: int | None) -> list[Record]:
     """Return the records of a topic; see `Broker.records`."""
     found = server.topics.find(topic)
     if found is None:
-        raise WrongUse(f"topic '{topic}' does not exist")
+        raise WrongUse(no_topic(server, topic))
     wanted = range(len(found.partitions)) if partition is None else [partition]
     records = []
     for index in wanted:

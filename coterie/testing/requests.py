@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.wire import Message
-from coterie.testing.errors import RequestNotSeen, WrongUse
+from coterie.testing.bounds import check
+from coterie.testing.errors import RequestNotSeen, WrongUse, failed
 
 # A group of three members sends about ten requests a second.
 _KEPT = 2_000
@@ -22,13 +24,10 @@ def api_named(name: str) -> ApiKey:
     Raises:
         WrongUse: there is none; the text lists similar names.
     """
-    import difflib
-
     found = _BY_NAME.get(name.lower())
     if found is None:
-        near = difflib.get_close_matches(name.lower(), _BY_NAME, 3)
-        hint = " or ".join(_BY_NAME[each].kafka_name for each in near) or "JoinGroup, Fetch, ..."
-        raise WrongUse(f"'{name}' is no API of Kafka; did you mean {hint}?")
+        known = (each.kafka_name for each in ApiKey)
+        raise WrongUse(f"'{name}' is no API of Kafka{did_you_mean(name, known, 'APIs')}")
     return found
 
 
@@ -99,8 +98,9 @@ class Requests:
             client_id, group, version: leave out those with others.
 
         Raises:
-            WrongUse: the API does not exist.
+            WrongUse: the API does not exist, or no version has this number.
         """
+        check(version=version)
         name = api_named(api).kafka_name
         return [
             each
@@ -122,5 +122,5 @@ class Requests:
             seen = ", ".join(sorted({each.api for each in self})) or "none"
             who = "" if client_id is None else f" of client '{client_id}'"
             about = "" if group is None else f" for group '{group}'"
-            raise RequestNotSeen(f"no {api}{who}{about} was sent; APIs seen: {seen}")
+            raise failed(RequestNotSeen(f"no {api}{who}{about} was sent; APIs seen: {seen}"))
         return found[-1]

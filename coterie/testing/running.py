@@ -25,15 +25,17 @@ from coterie.server.network.connection import Connection
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.testing.bounds import check, check_all
 from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
-from coterie.testing.errors import BrokerLeak, BrokerNotStarted, WrongUse
+from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.interception import ELSEWHERE, Interception
-from coterie.testing.server_thread import Listener, Runner, ServerThread
+from coterie.testing.runner import Listener, Runner
+from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.versions import initial_levels, release_of
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
-from coterie.testing.waiting import Waiting
+from coterie.testing.waiting import Waiting, take_unawaited
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -84,8 +86,12 @@ class RunningBroker:
                 highest.
 
         Raises:
-            WrongUse: an unknown `flush`, `version` or feature.
+            WrongUse: an unknown `flush`, `version` or feature, or a number out of its bounds.
         """
+        check(port=port)
+        _check_mapping("topics", topics, '{"orders": 3}')
+        _check_mapping("config", config, '{"group.max.size": "2"}')
+        check_all("partitions", (topics or {}).values())
         self.host = host
         self.port = port
         self._values = {**TEST_CONFIG, **(config or {})}
@@ -148,15 +154,14 @@ class RunningBroker:
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time: it is closed after that block")
         self._thread = self._server = None
-        left: list[str] = []
+        left = take_unawaited(thread.unawaited)
         if server is not None:
             stopped = server
             thread.run(self._end(server.stop()))
             left += thread.call(lambda: _connections(stopped))
         left += thread.left() + [f"the open file {path}" for path in self.disk.open_files.values()]
         thread.stop()
-        if left:
-            raise BrokerLeak(f"left after the broker was closed: {'; '.join(left)}")
+        check_nothing_left(left)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -222,12 +227,12 @@ class RunningBroker:
         is for both.
 
         Raises:
-            WrongUse: the number is negative, or the broker is in virtual time.
+            WrongUse: the number is negative or ends after ten years, or the broker is in virtual
+                time.
         """
         if isinstance(self.thread, LoopRunner):
             raise WrongUse("in virtual time write `await clock.advance(seconds)`")
-        if seconds < 0:
-            raise WrongUse("time never goes back")
+        check(seconds=seconds)
         assert isinstance(self.thread, ServerThread), "there are two kinds of runners"
         self.thread.advance(seconds)
 
@@ -258,6 +263,7 @@ class RunningBroker:
         Raises:
             WrongUse: the loop is not asyncio's own, or has a virtual clock already.
         """
+        check(seed=seed)
         thread, address = self.thread, self.address
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
@@ -277,13 +283,15 @@ class RunningBroker:
 
         clock.listeners[VIRTUAL_ADDRESS] = accept
         clock.install()
-        self._thread = LoopRunner(clock)
+        self._thread = LoopRunner(clock, thread.unawaited)
         try:
             await self._open({})
             yield clock
         finally:
             if self._server is not None:
                 await self._end(self._server.stop())
+            for wait in thread.unawaited:
+                wait.cancel()
             # What the clients have left to do in this turn.
             await asyncio.sleep(0)
             clock.uninstall()
@@ -378,6 +386,11 @@ class RunningBroker:
         if self._server is None:
             raise BrokerNotStarted(_NOT_RUNNING)
         return self._server
+
+
+def _check_mapping(name: str, value: object, example: str) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise WrongUse(f"{name} is a dict such as {example}, not {value!r}")
 
 
 def _connections(server: Server) -> list[str]:

@@ -13,13 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coterie.address import Address
 from coterie.server.broker import Broker
 from coterie.server.environment import Environment, system_clock
 from coterie.server.workers import Workers
-from coterie.testing.errors import BrokerLeak, WrongUse
+from coterie.testing.bounds import check
+from coterie.testing.errors import EXPLAINED, BrokerLeak, WrongUse
+from coterie.testing.runner import Listener, Unawaited
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -33,58 +35,6 @@ _PAUSE_S = 0.005
 
 
 _numbers = itertools.count(1)
-
-
-class Listener(NamedTuple):
-    """A further address at which clients are served.
-
-    Attributes:
-        address: the address.
-        close: accepts no client any more.
-    """
-
-    address: Address
-    close: Callable[[], object]
-
-
-class Runner(Protocol):
-    """Where a broker runs: a thread of its own, or the event loop of the test (virtual time)."""
-
-    def environment(self, log: "FilteringBoundLogger") -> Environment:
-        """Return the environment of a broker there."""
-
-    async def serve(self, server: Broker, address: Address) -> Address:
-        """Let a broker serve clients at an address; return the one with its real port.
-
-        Raises:
-            OSError: the address cannot be used.
-        """
-
-    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listener:
-        """Serve clients at a further address, with a new protocol for each; port 0 is a free one.
-
-        Raises:
-            OSError: the address cannot be used.
-        """
-
-    def check_waiter(self) -> None:
-        """Check that the caller can wait for what happens there.
-
-        Raises:
-            WrongUse: it would wait for itself, or in the wrong event loop.
-        """
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T] | asyncio.Task[T]":
-        """Begin a coroutine there."""
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a coroutine."""
-
-    def call(self, function: Callable[[], T]) -> T:
-        """Return what a function returns there."""
-
-    async def until(self, condition: Callable[[], T | None], timeout_s: float) -> T | None:
-        """Wait there until the result of a condition is true; return it, or None at last."""
 
 
 class AheadLoop(asyncio.SelectorEventLoop):
@@ -151,6 +101,7 @@ class ServerThread:
             random_bytes: returns so many random bytes, for the ids of brokers.
         """
         self.loop = AheadLoop()
+        self.unawaited: Unawaited = {}
         self._random_bytes = random_bytes
         # Of the names of all threads of this broker, in debuggers and in errors.
         self._suffix = f"-of-broker-{next(_numbers)}"
@@ -190,6 +141,10 @@ class ServerThread:
         """Run a coroutine in the thread; the future has its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the thread; wait for its result, however long that takes."""
+        return self.submit(work).result()
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the thread; wait for its result and return it."""
         try:
@@ -197,7 +152,7 @@ class ServerThread:
         except WrongUse:
             work.close()
             raise
-        return self.submit(work).result(_CALL_TIMEOUT_S)
+        return self._result(work)
 
     def call(self, function: Callable[[], T]) -> T:
         """Return what a function returns in the thread.
@@ -210,12 +165,23 @@ class ServerThread:
         async def work() -> T:
             return function()
 
-        return self.submit(work()).result(_CALL_TIMEOUT_S)
+        return self._result(work())
+
+    def _result(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self.submit(work).result(_CALL_TIMEOUT_S)
+        except EXPLAINED as error:
+            raise error.with_traceback(None) from error.__cause__
 
     def advance(self, seconds: float) -> None:
-        """Put the clock of the loop forward; what is due by then is done in its order."""
+        """Put the clock of the loop forward; what is due by then is done in its order.
+
+        Raises:
+            WrongUse: it would be too far ahead.
+        """
 
         def put_forward() -> None:
+            check(seconds=self.loop.ahead_s + seconds)
             self.loop.ahead_s += seconds
 
         self.call(put_forward)

@@ -26,7 +26,7 @@ from coterie.server.broker import Broker
 from coterie.server.logs.topic_rules import TopicRefused, check_new_topic
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
-from coterie.testing.records import opened_log
+from coterie.testing.records import no_topic, opened_log
 
 _TIMEOUT_MS = 30_000
 _PAUSE_S = 0.001
@@ -100,7 +100,7 @@ async def produce(
     """
     found = server.topics.find(topic)
     if found is None:
-        raise WrongUse(f"topic '{topic}' does not exist; create it with topic('{topic}')")
+        raise WrongUse(f"{no_topic(server, topic)}\ncreate it with topic('{topic}')")
     one = found.partition(partition)
     if one is not None:
         # A request for an open log is answered at once.

@@ -21,11 +21,12 @@ from coterie.address import Address
 from coterie.server.broker import Broker
 from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
+from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
 from coterie.testing.memory_connections import Accept, Frame, connect
-from coterie.testing.server_thread import Listener
+from coterie.testing.runner import Listener, Unawaited
 from coterie.virtual.environment import SeededEnvironment
-from coterie.virtual.selector import JumpingSelector
+from coterie.virtual.selector import JumpingSelector, microseconds_behind
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -56,6 +57,7 @@ class VirtualClock:
 
     Attributes:
         loop, seed: the event loop, and the seed of the block.
+        thread: the identifier of the thread of the loop.
         trace: every chunk of bytes on the connections to the broker, with its time.
         listeners: by address, what lets the broker serve a transport in memory.
     """
@@ -78,7 +80,7 @@ class VirtualClock:
         self.listeners: dict[Address, Accept] = {}
         self.seed = seed
         self._elapsed_us = 0
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
         self._conditions: list[Condition] = []
         self._real = {name: getattr(time, name) for name in _CLOCKS}
         self._random_state = random.getstate()
@@ -100,15 +102,17 @@ class VirtualClock:
         return self._elapsed_us / _MICROSECONDS
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass; everything that is due meanwhile happens in its order."""
+        """Let time pass; everything that is due meanwhile happens in its order.
+
+        Raises:
+            WrongUse: the number is negative or longer than ten years.
+        """
+        check(seconds=seconds)
         await asyncio.sleep(seconds)
 
     def jump(self, seconds: float) -> None:
-        """Move behind the next timer.
-
-        Real time has always gone on when a timer fires, and clients compare the two with `>`.
-        """
-        self._elapsed_us += int(seconds * _MICROSECONDS) + 1
+        """Move just behind the next timer; see `JumpingClock`."""
+        self._elapsed_us += microseconds_behind(seconds)
 
     # --- conditions -------------------------------------------------------------------------------
 
@@ -183,7 +187,7 @@ class VirtualClock:
         """Return a clock that is virtual in the thread of the block only."""
 
         def read() -> float:
-            return virtual() if threading.get_ident() == self._thread else real()
+            return virtual() if threading.get_ident() == self.thread else real()
 
         return read
 
@@ -191,9 +195,10 @@ class VirtualClock:
 class LoopRunner:
     """Runs the work of a broker that lives in the running event loop; see `ServerThread`."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: VirtualClock, unawaited: Unawaited) -> None:
         """Run in the loop of a clock."""
         self.clock = clock
+        self.unawaited = unawaited
 
     def environment(self, log: "FilteringBoundLogger") -> Environment:
         """Return the environment of the seed; see `Runner`."""
@@ -222,13 +227,18 @@ class LoopRunner:
         listeners[address] = accept
         return Listener(address, lambda: listeners.pop(address, None))
 
+    @property
+    def _is_idle_here(self) -> bool:
+        """Whether the loop is that of this thread and does not run: a plain fixture is set up."""
+        return threading.get_ident() == self.clock.thread and not self.clock.loop.is_running()
+
     def check_waiter(self) -> None:
-        """Check that this is the event loop in virtual time; see `Runner`."""
+        """Check that this is the event loop in virtual time, or its thread; see `Runner`."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
             running = None
-        if running is not self.clock.loop:
+        if running is not self.clock.loop and not (running is None and self._is_idle_here):
             raise WrongUse(
                 "the broker is in virtual time, in the event loop of the test: wait for it there,"
                 " with `await ...`, and not in another thread or event loop"
@@ -238,12 +248,18 @@ class LoopRunner:
         """Begin a coroutine."""
         return self.clock.loop.create_task(work)
 
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the loop, which is idle, until a coroutine has ended; see `Runner`."""
+        return self.clock.loop.run_until_complete(work)
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a coroutine that has to wait for nothing.
+        """Return the result of a coroutine; inside of the loop it has to wait for nothing.
 
         Raises:
             WrongUse: it has to.
         """
+        if self._is_idle_here:
+            return self.wait(work)
         try:
             work.send(None)
         except StopIteration as end:

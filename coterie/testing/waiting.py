@@ -8,32 +8,18 @@ Inside of one it returns at once, because the loop must not be blocked, and the 
 """
 
 import asyncio
-import warnings
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from coterie.testing.errors import WaitTimedOut, WrongUse
-from coterie.testing.server_thread import Runner
+from coterie.testing.callers import place_of_call
+from coterie.testing.errors import EXPLAINED, WaitTimedOut, WrongUse, failed
+from coterie.testing.runner import Runner, Submits, Unawaited
 
 T = TypeVar("T")
 
 # Members of a real client join within a second; a busy machine needs a multiple of that.
 DEFAULT_TIMEOUT_S = 15.0
-
-
-class Submits(Protocol):
-    """Where the work of a wait is done."""
-
-    def check_waiter(self) -> None:
-        """Check that what runs there can be waited for here.
-
-        Raises:
-            WrongUse: it cannot.
-        """
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T] | asyncio.Task[T]":
-        """Begin a coroutine there."""
 
 
 class Waiting(Generic[T]):
@@ -45,21 +31,21 @@ class Waiting(Generic[T]):
         Raises:
             WrongUse: the broker cannot be waited for here.
         """
-        self._awaited = True
+        self._future: Future[T] | asyncio.Task[T] | None = None
+        self._unawaited = runner.unawaited
         try:
             runner.check_waiter()
         except WrongUse:
             work.close()
             raise
-        self._future: Future[T] | asyncio.Task[T]
+        if _runs_event_loop():
+            self._future = runner.submit(work)
+            self._unawaited[self._future] = place_of_call()
+            return
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            self._future = runner.submit(work)
-            self._future.result()
-        else:
-            self._awaited = False
-            self._future = runner.submit(work)
+            self._result = runner.wait(work)
+        except EXPLAINED as error:
+            raise failed(error.with_traceback(None)) from error.__cause__
 
     @property
     def result(self) -> T:
@@ -68,24 +54,47 @@ class Waiting(Generic[T]):
         Raises:
             WrongUse: the wait was not awaited.
         """
-        if not self._awaited and not self._future.done():
+        if self._future is None:
+            return self._result
+        if not self._future.done():
             raise WrongUse("this wait is not over: inside an event loop write `await ...`")
+        self._unawaited.pop(self._future, None)
         return self._future.result()
 
     def __await__(self) -> Generator[Any, None, T]:
         """Wait without blocking the event loop."""
-        self._awaited = True
         future = self._future
-        return (
-            future if isinstance(future, asyncio.Future) else asyncio.wrap_future(future)
-        ).__await__()
+        if future is None:
+            return self._result
+        self._unawaited.pop(future, None)
+        awaited = future if isinstance(future, asyncio.Future) else asyncio.wrap_future(future)
+        try:
+            return (yield from awaited.__await__())
+        except EXPLAINED as error:
+            raise failed(error.with_traceback(None)) from error.__cause__
 
     def __del__(self) -> None:
-        """Warn about a wait that nothing has waited for."""
-        if not self._awaited:
+        """Give up a wait that nothing has waited for; its broker reports it when it is closed."""
+        if self._future is not None and self._future in self._unawaited:
             self._future.cancel()
-            text = "a wait inside an event loop was never awaited: write `await ...`"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def take_unawaited(unawaited: Unawaited) -> list[str]:
+    """Give up the waits that nothing has awaited; return a description of each."""
+    left = []
+    while unawaited:
+        future, place = unawaited.popitem()
+        future.cancel()
+        left.append(f"the wait {place}, which was never awaited: write `await ...`")
+    return left[::-1]
+
+
+def _runs_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def until(

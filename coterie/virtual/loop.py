@@ -4,7 +4,7 @@ import asyncio
 import selectors
 from typing import Any
 
-from coterie.virtual.selector import JumpingSelector
+from coterie.virtual.selector import JumpingSelector, microseconds_behind
 
 _MICROSECONDS = 1_000_000
 
@@ -24,7 +24,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def jump(self, seconds: float) -> None:
         """Move just behind the next timer; see `JumpingClock`."""
-        self._elapsed_us += int(seconds * _MICROSECONDS) + 1
+        self._elapsed_us += microseconds_behind(seconds)
 
     def check_conditions(self) -> bool:
         """Return False: there are no conditions; see `JumpingClock`."""

@@ -6,6 +6,17 @@ from typing import Any, Protocol
 # After so many turns without a jump time goes on all the same, by a microsecond a turn. A client
 # that waits for a time in a loop without a pause would wait forever.
 _TURNS_OF_A_MOMENT = 10_000
+_MICROSECONDS = 1_000_000
+
+
+def microseconds_behind(seconds: float) -> int:
+    """Return how far a clock that counts microseconds moves to be behind a timer.
+
+    Real time has always gone on when a timer fires, and clients compare the two with `>`: aiokafka
+    commits only if it is later than its deadline. A time as a fraction may be a little less than
+    the whole number of microseconds that it stands for, so it is rounded and not cut off.
+    """
+    return round(seconds * _MICROSECONDS) + 1
 
 
 class JumpingClock(Protocol):

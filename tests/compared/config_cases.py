@@ -19,8 +19,6 @@ KNOWN = [
         r"/(inter\.broker\.listener\.name|share\.coordinator\.state\.topic[a-z.]+)/",
         r"/(num\.partitions|group\.initial\.rebalance\.delay\.ms|auto\.create\.topics\.enable)/",
         r"/(max\.connections|max\.connections\.per\.ip|log\.cleaner\.dedupe\.buffer\.size)/",
-        # A cluster of 4.3 keeps this as a default of the cluster.
-        r"min\.insync\.replicas",
     )
 ]
 
@@ -99,6 +97,7 @@ _TOPIC_VALUES: dict[str, tuple[str, ...]] = {
     "retention.bytes": ("-5", "-1", "0", "x"),
     "retention.ms": ("-2", "-1", "0", "5"),
     "segment.bytes": ("1048575", "1048576", "2147483647"),
+    "internal.segment.bytes": ("-1", "0", "500", "2147483648", "x"),
     "segment.index.bytes": ("3", "4"),
     "segment.jitter.ms": ("-1", "0"),
     "segment.ms": ("0", "1"),
@@ -255,6 +254,7 @@ def _brokers() -> Iterator[Case]:
         for setting, values in {
             "log.retention.ms": ("abc", "5", "-1", "-2", ""),
             "log.cleaner.threads": ("2",),
+            "min.insync.replicas": ("0", "2"),
             "message.max.bytes": ("7", "-1"),
             "num.partitions": ("3",),
             "max.connections": ("5", "-1"),
@@ -313,9 +313,36 @@ def _brokers() -> Iterator[Case]:
     yield Replace([(BROKER, "1", [])])
     yield Describe([(BROKER, "1", ["log.retention.ms"]), (TOPIC, "t", ["retention.ms"])])
     yield Alter([(BROKER, "", [("log.retention.ms", DELETE, None)])])
+    yield from _kept_for_the_cluster()
     yield Alter([(BROKER, "1", []), (BROKER, "1", [])])
     yield Alter([(3, "1", []), (BROKER, "1", [])])
     yield Replace([(3, "1", []), (8, "1", [])])
+
+
+def _kept_for_the_cluster() -> Iterator[Case]:
+    kept, other = "min.insync.replicas", "log.retention.ms"
+    alterations: list[Changes] = [
+        [(kept, SET, "2"), (other, SET, "5")],
+        [(kept, SET, "2"), (other, SET, "x")],
+        [(kept, SET, "2"), (other, APPEND, "5")],
+        [(kept, DELETE, None), ("node.id", SET, "5")],
+        [(kept, APPEND, "2")],
+    ]
+    for changes in alterations:
+        yield Alter([(BROKER, "1", changes)])
+        yield Alter([(BROKER, "", changes)])
+    replacements: list[list[tuple[str, str | None]]] = [
+        [],
+        [(other, "5")],
+        [(kept, "3")],
+        [(kept, "1"), (other, "5")],
+    ]
+    for name in ("1", ""):
+        for values in replacements:
+            yield Replace([(BROKER, name, values)])
+            yield Describe([(BROKER, "1", [kept]), (BROKER, "", None)])
+            yield Describe([(TOPIC, "t", [kept])])
+    yield Alter([(BROKER, "", [(kept, SET, "1"), (other, DELETE, None)])])
 
 
 def _loggers() -> Iterator[Case]:

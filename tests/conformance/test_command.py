@@ -131,6 +131,29 @@ def test_wrong_use_ends_with_2(arguments: list[str], text: str) -> None:
     assert text in result.stderr
 
 
+@pytest.mark.parametrize("option", ["--junit", "--html"])
+def test_file_that_cannot_be_written_is_named_before_the_run(option: str, tmp_path: Path) -> None:
+    missing = tmp_path / "no" / "such"
+    result = check("127.0.0.1:1", option, str(missing / "file"))
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}': the folder {missing} does not exist" in result.stderr
+    assert f"create it: mkdir -p {missing}." in result.stderr
+    result = check("127.0.0.1:1", option, str(tmp_path))
+    assert result.exit_code == 2
+    assert "is a directory" in result.stderr
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    result = check("127.0.0.1:1", option, str(tmp_path / "file" / "below"))
+    assert "cannot be written: Not a directory." in result.stderr
+
+
+def test_trying_a_file_changes_nothing(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("before", encoding="utf-8")
+    check("127.0.0.1:1", "--junit", str(old), "--html", str(new))
+    assert old.read_text(encoding="utf-8") == "before"
+    assert not new.exists()
+
+
 def test_two_results_are_compared(tmp_path: Path) -> None:
     files = []
     for name, status in (("a", "pass"), ("b", "fails")):

@@ -36,6 +36,9 @@ def copy_with_confluent(bootstrap: str, partition: int) -> None:
             "bootstrap.servers": bootstrap,
             "transactional.id": transactional_id(partition),
             "transaction.timeout.ms": _TIMEOUT_MS,
+            # Otherwise send_offsets_to_transaction may hang after the broker has restarted
+            # (librdkafka's issue 5511, docs/testing.md).
+            "metadata.recovery.strategy": "none",
             "reconnect.backoff.max.ms": 200,
             "log_level": 0,
         }

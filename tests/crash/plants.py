@@ -6,6 +6,20 @@ from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, lengt
 from tests.crash.producers import LATER, STALE
 from tests.planting import Plant, planted
 
+# The guards against a replay into a segment that was rewritten stand behind each other.
+REPLAY_UNASKED = Plant(
+    "a replay does not ask whether a segment is the one that an entry names",
+    "coterie.storage.write_ahead_recovery:_ReplayedSegment.write",
+    "if at is not None and (self._stands_batch(at) or not self._holds_what_precedes(entry)):",
+    "if False:",
+)
+SWAP_UNASKED = Plant(
+    "a swap does not ask whether a write-ahead file holds records of a segment",
+    "coterie.storage.log:Log.begin_swap",
+    "if self.config.flush:",
+    "if False:",
+)
+
 PLANTS = (
     Plant(
         "an append is acknowledged without a sync",
@@ -72,7 +86,7 @@ PLANTS = (
     ),
     Plant(
         "old segments are removed while the cleaned one still counts as unfinished",
-        "coterie.storage.cleaner:Cleaning._swap",
+        "coterie.storage.log:Log.begin_swap",
         "cleaned.rename(SWAP_SUFFIX)",
         "pass",
         ("window:aar:commit",),
@@ -258,6 +272,7 @@ PLANTS = (
         "self._filesystem.remove(self._path)",
         "pass",
         ("death:many_and_moved:commit",),
+        also=(REPLAY_UNASKED,),
     ),
     Plant(
         "the cleaner replaces segments of which a write-ahead file holds records",
@@ -265,6 +280,7 @@ PLANTS = (
         "if log.config.flush:",
         "if False:",
         ("death:many_and_moved:commit",),
+        also=(SWAP_UNASKED, REPLAY_UNASKED),
     ),
     Plant(
         "a frame follows one that could not be written",

@@ -5,13 +5,16 @@ import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from coterie.cli.lab.run import command
 from coterie.lab.claims import CLAIMS
 from coterie.lab.grid import plan_of
 from coterie.lab.machines import MACHINES, machine_named
 from coterie.lab.parameters import Parameters, with_settings
 from coterie.lab.report.page import render
 from coterie.lab.scenario import load_scenario, scenario_names
+from coterie.lab.script import KEYS, STEPS
 from coterie.lab.store import Store
 from tests.lab.test_sweep import lab, stored
 from tests.pipeline.report.browser import Browser
@@ -97,7 +100,8 @@ def test_command_of_a_claim_is_possible(claim: object) -> None:
     words = shlex.split(claim.command)  # type: ignore[attr-defined]
     assert words[:3] == ["coterie", "lab", "run"]
     load_scenario(words[3])
-    for option, value in zip(words[4::2], words[5::2], strict=True):
+    rest = [each for each in words[4:] if each != "--verbose"]
+    for option, value in zip(rest[::2], rest[1::2], strict=True):
         if option == "--machine":
             machine_named(value)
         elif option == "--set":
@@ -111,9 +115,48 @@ def test_scenarios_name_claims_that_exist() -> None:
     assert named <= {claim.number for claim in CLAIMS}
 
 
+def test_every_claim_has_a_command() -> None:
+    assert [claim.number for claim in CLAIMS if not claim.command] == []
+
+
+PICTURES = {
+    "eager": ("slow-joiner", "--machine", "eager-3", "--machine", "cooperative"),
+    "connect": (
+        "bounce-one", "--members", "4", "--partitions", "8", "--machine", "connect-eager",
+        "--machine", "connect", "--set", "connect_delay_ms=10000",
+    ),
+    "rocketmq": (
+        "rolling-deploy", "--members", "4", "--partitions", "8", "--machine", "eager-3",
+        "--machine", "rocketmq-4", "--machine", "rocketmq-5",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_of_the_story_are_what_the_lab_draws(
+    name: str, tmp_path: Path, rewrite: bool
+) -> None:
+    """`--rewrite` draws them anew."""
+    drawn, kept = tmp_path / "drawn.svg", ROOT / "docs" / "images" / f"{name}.svg"
+    result = CliRunner().invoke(command, [*PICTURES[name], "--svg", str(drawn)])
+    assert result.exit_code == 0
+    if rewrite:
+        kept.write_text(drawn.read_text())
+    assert kept.read_text() == drawn.read_text()
+
+
 def test_story_has_every_claim_and_machine() -> None:
     story = (ROOT / "docs" / "rebalancing.md").read_text()
+    assert all(f"](images/{name}.svg)" in story for name in PICTURES)
+    assert story.index("## What is best?") < story.index("## 2012")
+    for name, step in STEPS.items():
+        needs, takes = (", ".join(f"`{key}`" for key in keys) for keys in (step.needs, step.takes))
+        lines = [line for line in story.splitlines() if line.startswith(f"| `{name}` |")]
+        assert any(line.endswith(f" | {needs} | {takes} |") for line in lines)
+        for key in (*step.needs, *step.takes):
+            assert f"| `{key}` | {KEYS[key]} |" in story
     for claim in CLAIMS:
+        assert claim.command in story
         assert f"| {claim.number} | {claim.claim} | {claim.verdict} |" in story
     for machine in MACHINES:
         assert f"`{machine}`" in story

@@ -13,7 +13,7 @@ from coterie.lab.kernel import SECOND
 from coterie.lab.machines import MACHINES, WITH_RECORDS, machine_named
 from coterie.lab.machines.classic_host import HostedGroup
 from coterie.lab.recorded import recorded_of
-from coterie.lab.run import Run, RunOptions
+from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import load_scenario
 from coterie.pipeline.report.content import group_content
 from coterie.pipeline.report.history import Story
@@ -157,6 +157,36 @@ def test_times_in_which_nothing_happens_are_shortened() -> None:
     found = recorded_of("g", story(session("a", 1, None), session("b", 90_000, 90_001)))
     assert found.scenario.recording is not None
     assert [each.at_us // SECOND for each in found.scenario.recording.events] == [180, 181]
+
+
+def rebalance(join_ms: int, generations: int = 1, **fields: Any) -> dict[str, Any]:
+    """Return a row of `rebalances` with the time that its join phases took."""
+    return {
+        "completed_ts": 9_000, "unowned_partition_ms": 0, "moved": 0, "started_ts": 8_000,
+        "join_ms": join_ms, "generations": generations, "initial_delay_ms": 0, "members": 3,
+        **fields,
+    }  # fmt: skip
+
+
+def test_members_have_the_recorded_session_and_heartbeat_interval() -> None:
+    """The interval is the longest answer to a rebalance in which nobody had died."""
+    told = story(session("a", 1, 20), session("b", 1, None))
+    told.group.tables["rebalances"][:] = [
+        rebalance(2_900, initial_delay_ms=3_000), rebalance(1_200), rebalance(3_000, 2),
+        rebalance(2_000, members=1), rebalance(9_000),
+    ]  # fmt: skip
+    found = recorded_of("g", told)
+    assert found.heartbeat_ms == 1_500
+    assert found.scenario.settings == {"session_ms": 10_000, "heartbeat_ms": 1_500}
+
+
+def test_time_after_everybody_has_gone_is_not_counted() -> None:
+    found = recorded_of("g", story(session("a", 1, 20), session("b", 1, 40)))
+    for machine in ("eager-3", "cooperative", "zookeeper", "rocketmq-5"):
+        outcome = run(machine, found.scenario, 1)
+        # From the first one's end to the second one's, and until that has said goodbye.
+        assert 20 <= outcome.window_s < 22
+        assert (outcome.metrics["unowned"] or 0.0) < 4 * 15
 
 
 def test_history_in_which_nothing_happened() -> None:

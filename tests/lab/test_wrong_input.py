@@ -49,7 +49,11 @@ def test_one_sentence(arguments: tuple[str, ...], text: str) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ("[[script]]\ndo = 'join'", "step 1 ('join') needs 'at_s'"),
+        ("[[script]]\ndo = 'join'", "step 1 ('join') needs 'at_s', when, in seconds after"),
+        (
+            "[[script]]\nat_s = 0\ndo = 'join'\ncounts = 2",
+            "(did you mean 'count'?). Its keys: at_s, do; optional: jitter_s, count, every_s.",
+        ),
         ("[[script]]\nat_s = 0\ndo = 'joni'", "did you mean 'join'?"),
         ("[[script]]\nat_s = 0\ndo = 'pause'", "needs 's'"),
         ("[[script]]\nat_s = 0\ndo = 'join'\ncuont = 2", "did you mean 'count'?"),

@@ -1,8 +1,13 @@
 """`__consumer_offsets` can be read like any other topic."""
 
+import asyncio
 from collections.abc import Callable
+from typing import Any
 
+import aiokafka
+import confluent_kafka
 import kafka
+import pytest
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live import libraries
@@ -100,5 +105,52 @@ def test_new_broker_shows_no_topics_before_a_group_is_used(
         finally:
             consumer.close()
         assert sorted(admin.list_topics()) == [OFFSETS_TOPIC, "orders"]
+    finally:
+        admin.close()
+
+
+def _committed_aiokafka(bootstrap: str) -> Any:
+    async def ask() -> Any:
+        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id="billing")
+        await consumer.start()
+        try:
+            return await consumer.committed(aiokafka.TopicPartition("orders", 0))
+        finally:
+            await consumer.stop()
+
+    return asyncio.run(ask())
+
+
+def _committed_confluent(bootstrap: str) -> Any:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "billing"})
+    try:
+        partition = confluent_kafka.TopicPartition("orders", 0)
+        (found,) = consumer.committed([partition], timeout=20)
+        return None if found.offset == confluent_kafka.OFFSET_INVALID else found.offset
+    finally:
+        consumer.close()
+
+
+def _committed_kafka_python(bootstrap: str) -> Any:
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, group_id="billing")
+    try:
+        return consumer.committed(kafka.TopicPartition("orders", 0))
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize(
+    "ask", [_committed_aiokafka, _committed_confluent, _committed_kafka_python]
+)
+def test_clients_are_never_refused_before_the_group_log_exists(
+    start_broker: Callable[..., BrokerProcess], ask: Callable[[str], Any]
+) -> None:
+    """They look for the coordinator before they fetch. [offsets/fetch-before-the-topic]"""
+    server = start_broker()
+    admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap)
+    try:
+        admin.create_topics([kafka.admin.NewTopic("orders", 1, 1)])
+        assert ask(server.bootstrap) is None
+        assert OFFSETS_TOPIC in admin.list_topics()
     finally:
         admin.close()

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.protocol.frames import decode_response
+from coterie.protocol.spliced import stepping_framer
 from coterie.protocol.wire import Message
+from coterie.server.network.sliced_response import run_now
 from tests.codecs import slow
 from tests.codecs.catalogue import MESSAGES, RESPONSES, pair_id, versions_of
 from tests.codecs.instances import messages, project
@@ -52,5 +54,26 @@ def test_a_framed_response_has_length_header_and_body(cls: type[Message]) -> Non
             assert int.from_bytes(frame[:4], "big") == len(frame) - 4
             assert frame.endswith(message.encode(version))
             assert decode_response(cls, frame[4:], version) == (correlation_id, message)
+
+    check()
+
+
+@pytest.mark.parametrize("cls", RESPONSES, ids=pair_id)
+def test_frame_that_is_encoded_in_steps_is_the_same(
+    cls: type[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that small messages have several steps.
+    monkeypatch.setattr("coterie.protocol.compile_encode._PIECES_TOGETHER", 1)
+    monkeypatch.setattr("coterie.protocol.compile_encode._PIECES_WITH_RECORDS", 0)
+    monkeypatch.setattr("coterie.protocol.spliced._COPIED_BYTES", 50)
+    monkeypatch.setattr(cls, "functions_", {})
+
+    @_SETTINGS
+    @given(messages(cls), st.integers(-(2**31), 2**31 - 1))
+    def check(full: Message, correlation_id: int) -> None:
+        for version in versions_of(cls):
+            message = project(full, version)
+            steps = stepping_framer(cls, version)(message, correlation_id)
+            assert run_now(steps) == cls.framer(version)(message, correlation_id), f"v{version}"
 
     check()

@@ -341,8 +341,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "offsets of a deleted topic stay in some groups",
         "coterie.coordinator.shard:Shard.delete_topic_offsets",
-        "for group_id in {**self.logged.offsets, **self.logged.pending.by_group}:",
-        "for group_id in list(self.logged.offsets)[1:]:",
+        "for group_id in groups:",
+        "for group_id in list(groups)[1:]:",
     ),
     # -- the log -----------------------------------------------------------------------------------
     Plant(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.live.broker_process import FAST_GROUPS, KAFKA_MIN_SESSION_MS, BrokerProcess
 from tests.story.compare import contradictions
+from tests.story.judged import untold, verdicts
 from tests.story.record import Record
 from tests.story.scenario import SCENARIOS, Scenario
 from tests.story.shown import Shown, seen_in_logs, seen_in_tables
@@ -80,9 +81,20 @@ def _story(
             else seen_in_tables(bootstrap, source, place, groups)
         )
         found = contradictions(workload.record, shown, session_ms)
+        judged = verdicts(workload.record, shown.findings)
+        found += [str(each) for each in judged if each.is_right is False]
+        if not quick:
+            exits = {
+                row["member_id"]: row["exit_kind"]
+                for story in shown.stories.values()
+                for row in story.group.tables["member_sessions"]
+            }
+            found += untold(workload.record, shown.findings, exits)
     finally:
         workload.close()
     _print(name, workload.record, shown, found, ran_s)
+    for each in judged:
+        print(f"  {each}")
     return found
 
 

@@ -120,6 +120,37 @@ SCENARIOS = (
              assignor="roundrobin"),
     Scenario("handover", (start("old", CONFLUENT), SETTLE, start("new", CONFLUENT), SETTLE,
                           leave("old"), SETTLE)),
+    # Several things at once, without a pause between them.
+    Scenario(
+        "overlapping",
+        (
+            start("keeps", AIOKAFKA), start("victim", CONFLUENT), start("other", CONFLUENT), SETTLE,
+            kill("victim"), *_again("restless", CONFLUENT, 3), leave("other"), SETTLE,
+        ),
+    ),
+    Scenario(
+        "deployed_beside_a_kill",
+        (
+            start("a", CONFLUENT), start("b", CONFLUENT), start("c", AIOKAFKA), SETTLE,
+            kill("c"), leave("a"), start("a", CONFLUENT), leave("b"), start("b", CONFLUENT), SETTLE,
+        ),
+    ),
+    Scenario(
+        "static_beside_a_kill",
+        (
+            start("first", CONFLUENT, "desk-1"), start("second", CONFLUENT, "desk-2"),
+            start("mortal", CONFLUENT), SETTLE,
+            kill("mortal"), leave("second"), start("second", CONFLUENT, "desk-2"), SETTLE,
+        ),
+    ),
+    Scenario(
+        "shared_beside_a_kill",
+        (
+            start("cs-1", KAFKA_PYTHON), start("cs-2", CONFLUENT), SETTLE,
+            kill("cs-2"), start("cs-3", KAFKA_PYTHON), SETTLE,
+        ),
+        assignor="cooperative-sticky",
+    ),
     Scenario("crashed", (start("p", AIOKAFKA), start("q", KAFKA_PYTHON), SETTLE, kill("p"),
                          kill("q"), SETTLE)),
 )  # fmt: skip

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyarrow.dataset import dataset
+
 from coterie.pipeline.report.content import Row, content_of
 from coterie.pipeline.report.data import page_data
 from coterie.pipeline.report.history import Story
 from coterie.pipeline.show import read_story
+from coterie.pipeline.store import Store
 
 _LIMIT_S = 600.0
 
@@ -26,6 +29,7 @@ class Shown(NamedTuple):
         offsets: the rows of `groups describe --offsets`.
         states: the rows of `groups describe --state`.
         told: the lines of `pipeline show`, by group.
+        findings: the rows of `anomalies`, if there are tables.
     """
 
     stories: Mapping[str, Story]
@@ -34,6 +38,7 @@ class Shown(NamedTuple):
     offsets: list[Row]
     states: list[Row]
     told: Mapping[str, str]
+    findings: list[Row]
 
     def page_group(self, group: str) -> dict[str, Any]:
         """Return a group of the page."""
@@ -71,7 +76,10 @@ def seen_in_tables(bootstrap: str, source: str, directory: Path, groups: Iterabl
     found = re.search(r'id="data">(.*?)</script>', html.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
     stories = {group: _story(output, group) for group in groups}
-    return _with_terminal(bootstrap, output, stories, json.loads(found[1]))
+    shown = _with_terminal(bootstrap, output, stories, json.loads(found[1]))
+    rows = dataset(Store.reading(output).files("anomalies")).to_table().to_pylist()
+    known = [row for row in rows if row["group_id"] is None or row["group_id"] in stories]
+    return shown._replace(findings=known)
 
 
 def _story(path: str, group: str) -> Story:
@@ -91,5 +99,11 @@ def _with_terminal(
 
     told = {group: coterie("pipeline", "show", path, group) for group in list(stories)[:3]}
     return Shown(
-        stories, page, described("--members"), described("--offsets"), described("--state"), told
+        stories,
+        page,
+        described("--members"),
+        described("--offsets"),
+        described("--state"),
+        told,
+        [],
     )

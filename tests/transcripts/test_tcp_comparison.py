@@ -104,6 +104,8 @@ def test_value_of_a_response_can_be_used_in_later_requests() -> None:
 
 def test_member_ids_are_named_in_order_of_appearance() -> None:
     names = TcpNames("run7-")
+    for owner in ("i", "c1", "i-1"):
+        names.uses(owner)
     first = "c1-aaaaaaaa-0000-4000-8000-000000000001"
     second = "c1-aaaaaaaa-0000-4000-8000-000000000002"
     static = "i-1-aaaaaaaa-0000-4000-8000-000000000003"
@@ -135,3 +137,29 @@ def test_group_gets_a_name_that_the_broker_coordinates() -> None:
     names = TcpNames("run7-", is_here=lambda group: group.endswith(".2"))
     assert names.group("orders") == "run7-orders.2"
     assert names.group_text("run7-orders.2") == "orders"
+
+
+@pytest.mark.parametrize("member_id", ["c1-82f51b5a31a46db3", "82f51b5a31a46db3", "7", "a b", "ü"])
+def test_member_id_of_any_form_gets_the_name_of_its_client(member_id: str) -> None:
+    names = TcpNames("run7-")
+    names.uses("c1")
+    names.give(member_id, "c1")
+    assert names.member_text(member_id) == "c1-1"
+    assert names.member("c1-1") == member_id
+    assert names.member_ids == [member_id]
+
+
+def test_text_that_was_sent_as_a_member_id_is_not_renamed() -> None:
+    names = TcpNames("run7-")
+    names.uses("c1")
+    assert names.member("c1-made-up") == "c1-made-up"
+    names.give("c1-made-up", "c1")
+    assert names.member_text("c1-made-up") == "c1-made-up"
+
+
+def test_member_id_that_nobody_was_given_is_shown_as_it_is() -> None:
+    names = TcpNames("run7-")
+    assert names.member_text("opaque") == "opaque"
+    assert names.nameless == {"opaque"}
+    names.give("opaque", "c1")
+    assert (names.member_text("opaque"), names.nameless) == ("c1-1", set())

@@ -83,7 +83,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "pending offsets of a deleted topic stay",
             "coterie.coordinator.expiry:delete_topic_offsets",
-            "if key.topic == topic:",
+            "if name == topic:",
             "if False:",
         ),
         "offsets/transaction_whose_offsets_are_deleted",

@@ -4,6 +4,7 @@ import click
 
 from coterie.cli.dump.apis import api_name, api_named, complete_api
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import SHORT_NATURAL
 from coterie.protocol.api_keys import declared_versions
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.compile import source_of
@@ -11,7 +12,7 @@ from coterie.protocol.compile import source_of
 
 @click.command("codec")
 @click.argument("api", metavar="API", shell_complete=complete_api)
-@click.argument("version", type=int, required=False)
+@click.argument("version", type=SHORT_NATURAL, required=False)
 @click.option("--response", is_flag=True, help="Print the codec of the response.")
 @click.option(
     "--direction",

@@ -17,12 +17,12 @@ from coterie.cli.dump.log_files import (
     PartitionFiles,
     find_partitions,
     partition_option,
-    topic_names,
 )
 from coterie.cli.dump.log_rows import batch_row, damage_row, record_rows
 from coterie.cli.dump.log_text import batch_line, damage_line, record_lines
 from coterie.cli.dump.log_walk import Batch, Damage, RemovedSegment, walk_partition
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import COUNT, LONG_NATURAL
 from coterie.cli.output import (
     Line,
     Row,
@@ -33,6 +33,7 @@ from coterie.cli.output import (
     note,
     styled,
 )
+from coterie.pipeline.segments import topic_names
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
@@ -60,14 +61,14 @@ class _Selection(NamedTuple):
 @partition_option
 @click.option(
     "--from-offset",
-    type=click.IntRange(0),
+    type=LONG_NATURAL,
     metavar="N",
     default=0,
     help="First offset to show.  [default: the first in the log]",
 )
 @click.option(
     "--to-offset",
-    type=click.IntRange(0),
+    type=LONG_NATURAL,
     metavar="N",
     help="Last offset to show.  [default: the last in the log]",
 )
@@ -88,7 +89,7 @@ class _Selection(NamedTuple):
     " those of __transaction_state, text as UTF-8 or else hexadecimal, raw not at all, auto by the"
     " name of the topic.",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N entries.")
+@click.option("--limit", type=COUNT, metavar="N", help="Show at most N entries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(
     *,

@@ -15,14 +15,9 @@ from click.shell_completion import CompletionItem
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import printable
-from coterie.protocol.fields import uuid_text
 from coterie.protocol.topic_names import METADATA_TOPIC
-from coterie.storage.errors import CorruptLog
-from coterie.storage.partition_directories import METADATA_FILE, parse_metadata, partition_of
+from coterie.storage.partition_directories import partition_of
 from coterie.storage.segment_files import log_base_offsets, segment_stem
-
-# A valid partition.metadata is two short lines.
-_MAX_METADATA_BYTES = 1024
 
 
 class SegmentFile(NamedTuple):
@@ -123,20 +118,6 @@ partition_option = click.option(
     shell_complete=complete_partitions,
     help="Show only this partition of a data directory; * and ? are wildcards; repeatable.",
 )
-
-
-def topic_names(data_directory: str) -> dict[str, str]:
-    """Return the names of topics by topic id, as the partitions of a data directory record them."""
-    names = {}
-    for partition in _partition_directories(data_directory):
-        try:
-            path = os.path.join(partition.directory, METADATA_FILE)
-            with open(path, encoding="utf-8") as file:
-                topic_id = parse_metadata(path, file.read(_MAX_METADATA_BYTES))
-        except (OSError, UnicodeDecodeError, CorruptLog):
-            continue
-        names[uuid_text(topic_id)] = partition.topic
-    return names
 
 
 def _at(path: str, *, with_metadata: bool) -> Iterator[PartitionFiles]:

@@ -25,6 +25,7 @@ from coterie.cli.assignment_preview import (
 )
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups
+from coterie.cli.numbers import WholeNumber
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
     Column,
@@ -74,7 +75,7 @@ _FITTED_COLUMNS = [
 @click.option(
     "--add",
     "added",
-    type=click.IntRange(0, MAX_ADDED_MEMBERS),
+    type=WholeNumber(0, MAX_ADDED_MEMBERS),
     default=0,
     metavar="COUNT",
     help="Assume this many more members, subscribed to all topics of the group, or to --topics.",

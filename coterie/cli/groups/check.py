@@ -8,14 +8,16 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.durations import short_duration_ms
 from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
+from coterie.cli.numbers import Number
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, folded, note, print_json, print_line, printable
-from coterie.cli.timeline import count_text
 from coterie.client.cluster import Cluster
 from coterie.client.groups import list_groups
 from coterie.client.health.checks import CHECKS, NEED_JOURNAL, NEED_TWO_LOOKS, Found, findings
 from coterie.client.health.finding import Severity
 from coterie.client.health.observation import Look, look_at, observe
+from coterie.client.names import counted
+from coterie.pipeline.findings.of_journal import journal_findings
 
 # The types of groups whose members own partitions and commit offsets.
 _CHECKED_TYPES = ("classic", "consumer")
@@ -43,7 +45,7 @@ class _Checked(NamedTuple):
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(0, MAX_INTERVAL_S),
+    type=Number(0, MAX_INTERVAL_S),
     default=DEFAULT_INTERVAL_S,
     show_default=True,
     metavar="SECONDS",
@@ -100,7 +102,7 @@ def command(
     if checked.found:
         raise CommandFailed(_summary(checked.found, len(group_ids)))
     if not as_json:
-        note(f"Nothing found in {count_text(len(group_ids), 'group')}.")
+        note(f"Nothing found in {counted(len(group_ids), 'group')}.")
 
 
 def _check(
@@ -130,7 +132,9 @@ def _check(
     with_journal = True
     # A group that was deleted between the looks has nothing to check.
     for group_id in last.groups:
-        seen = observe(cluster, group_id, before[0] if before else None, last, period_ms)
+        seen = observe(
+            cluster, group_id, before[0] if before else None, last, period_ms, journal_findings
+        )
         with_journal = with_journal and seen.facts is not None
         found += findings(seen, ignored)
     return _Checked(found, with_journal)
@@ -175,8 +179,6 @@ def _note_not_checked(checked: _Checked, interval_s: float, ignored: tuple[str, 
 
 def _summary(found: list[Found], group_count: int) -> str:
     severities = [each.finding.severity for each in found]
-    counts = [
-        count_text(severities.count(each), str(each)) for each in Severity if each in severities
-    ]
+    counts = [counted(severities.count(each), str(each)) for each in Severity if each in severities]
     groups = len({each.group_id for each in found})
-    return f"{' and '.join(counts)} in {groups} of {count_text(group_count, 'group')}."
+    return f"{' and '.join(counts)} in {groups} of {counted(group_count, 'group')}."

@@ -12,6 +12,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.durations import short_duration_ms
 from coterie.cli.errors import no_such_groups
 from coterie.cli.groups.journal_events import JournalEvents
+from coterie.cli.numbers import NATURAL
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.timeline import Timeline
@@ -48,7 +49,7 @@ _FOLLOW_WAIT_MS = 1_000
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=NATURAL,
     metavar="N",
     help="Show only the last N rebalances and what came after.",
 )

@@ -12,7 +12,6 @@ from coterie.cli.timeline import (
     TopicPartition,
     cause_text,
     client_text,
-    count_text,
     duration_text,
     joined_text,
     member_name,
@@ -20,6 +19,7 @@ from coterie.cli.timeline import (
     quoted_reason,
     work_text,
 )
+from coterie.client.names import counted
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages import journal_records as facts
 from coterie.protocol.messages.connect_protocol import PROTOCOL_TYPE as CONNECT
@@ -68,7 +68,7 @@ class JournalEvents:
         details = joined_text(
             f"{duration_text(fact.join_ms + fact.sync_ms)} (join {duration_text(fact.join_ms)}, "
             f"sync {duration_text(fact.sync_ms)})",
-            count_text(len(fact.members), "member"),
+            counted(len(fact.members), "member"),
             printable(fact.protocol_name),
         )
         return Event(
@@ -100,7 +100,7 @@ class JournalEvents:
         self._owned = set(owners)
         self._last_owners |= owners
         return "; " + joined_text(
-            count_text(len(owners), "task" if protocol_type == CONNECT else "partition"),
+            counted(len(owners), "task" if protocol_type == CONNECT else "partition"),
             f"{moved} moved" if moved else None,
             f"{unowned} without an owner" if unowned else None,
         )
@@ -185,7 +185,7 @@ def _member_joined(fact: facts.MemberJoined) -> Event:
     name = member_name(fact.member_id, fact.group_instance_id)
     details = joined_text(
         client_text(fact.client_id, fact.client_host),
-        count_text(fact.member_count, "member"),
+        counted(fact.member_count, "member"),
         quoted_reason(fact.reason),
     )
     return Event(fact.at_ms, "+", "green", f"{name} joined", details)
@@ -202,7 +202,7 @@ def _member_removed(fact: facts.MemberRemoved) -> Event:
         last_heard,
         client_text(fact.client_id, fact.client_host),
         "was the leader" if fact.was_leader else None,
-        f"{count_text(fact.member_count, 'member')} remaining",
+        f"{counted(fact.member_count, 'member')} remaining",
         quoted_reason(fact.reason),
         _requester(fact.requester_client_id, fact.requester_host),
     )
@@ -240,7 +240,7 @@ def _pending_member_expired(fact: facts.PendingMemberExpired) -> Event:
 
 def _join_phase_extended(fact: facts.JoinPhaseExtended) -> Event:
     details = (
-        f"none of {count_text(fact.member_count, 'static member')} has rejoined,"
+        f"none of {counted(fact.member_count, 'static member')} has rejoined,"
         f" waiting {duration_text(fact.wait_ms)} more"
     )
     return Event(fact.at_ms, "·", "yellow", "join phase extended", details)
@@ -249,7 +249,7 @@ def _join_phase_extended(fact: facts.JoinPhaseExtended) -> Event:
 def _join_completed(fact: facts.JoinCompleted) -> Event:
     details = joined_text(
         f"{fact.ended_by} after {duration_text(fact.join_ms)}",
-        count_text(fact.member_count, "member"),
+        counted(fact.member_count, "member"),
         printable(fact.protocol_name),
         f"leader {member_name(fact.leader)}",
     )
@@ -263,7 +263,7 @@ def _group_emptied(fact: facts.GroupEmptied) -> Event:
 
 def _group_deleted(fact: facts.GroupDeleted) -> Event:
     details = joined_text(
-        f"with {count_text(fact.offset_count, 'offset')}",
+        f"with {counted(fact.offset_count, 'offset')}",
         _requester(fact.requester_client_id, fact.requester_host),
     )
     return Event(fact.at_ms, "✗", "red", "group deleted", details)
@@ -277,7 +277,7 @@ def _group_expired(fact: facts.GroupExpired) -> Event:
 def _offsets_expired(fact: facts.OffsetsExpired) -> Event:
     partitions = [(each.topic, part.partition) for each in fact.topics for part in each.partitions]
     details = joined_text(
-        count_text(fact.offset_count, "offset"),
+        counted(fact.offset_count, "offset"),
         partition_ranges(sorted(partitions)) if partitions else None,
     )
     return Event(fact.at_ms, "✗", "yellow", "offsets expired", details)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import click
 
+from coterie.cli.numbers import Number
 from coterie.cli.output import is_for_people
 
 L = TypeVar("L")
@@ -48,7 +49,7 @@ def looks_at(
 interval_option = click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(0, MAX_INTERVAL_S, min_open=True),
+    type=Number(0, MAX_INTERVAL_S, min_open=True),
     metavar="SECONDS",
     help="Show records each second, from two looks at the offsets this far apart.",
 )

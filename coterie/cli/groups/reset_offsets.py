@@ -10,6 +10,7 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, live_members_text
+from coterie.cli.numbers import LONG, LONG_NATURAL
 from coterie.cli.options import complete_groups, group_option, json_option, topic_option
 from coterie.cli.output import (
     NOTHING,
@@ -85,9 +86,9 @@ class _Target(NamedTuple):
 @click.option("--to-earliest", is_flag=True, help="Reset to the first available record.")
 @click.option("--to-latest", is_flag=True, help="Reset to the end of the log.")
 @click.option("--to-current", is_flag=True, help="Keep the committed offsets (for --export).")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Reset to offset N.")
+@click.option("--to-offset", type=LONG_NATURAL, metavar="N", help="Reset to offset N.")
 @click.option(
-    "--shift-by", type=int, metavar="N", help="Move by N records; backwards if N is negative."
+    "--shift-by", type=LONG, metavar="N", help="Move by N records; backwards if N is negative."
 )
 @click.option(
     "--to-datetime",

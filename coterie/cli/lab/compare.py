@@ -6,6 +6,7 @@ import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow
+from coterie.cli.numbers import FACTOR
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, print_json, print_table
 
@@ -30,7 +31,7 @@ _COLUMNS = [
 @click.option("--baseline", metavar="MACHINE", help="Compare the machines of DIR with this one.")
 @click.option("--metric", default="unowned", show_default=True, help="What to compare.")
 @click.option(
-    "--fail-over", type=float, metavar="RATIO", help="Exit with 1 if a median ratio is above it."
+    "--fail-over", type=FACTOR, metavar="RATIO", help="Exit with 1 if a median ratio is above it."
 )
 @json_option
 def command(

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from coterie.cli.errors import CommandFailed
+from coterie.cli.errors import INTERRUPTED, CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
+from coterie.cli.numbers import COUNT, LONG
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table
 
-_INTERRUPTED = 130
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -31,13 +31,13 @@ _CLEAR_LINE = "\r\x1b[K"
 @click.option(
     "--zookeeper", default="", metavar="H:P", help="A ZooKeeper that runs, for clients of that era."
 )
-@click.option("--members", type=int, help="Members at the beginning.")
-@click.option("--partitions", type=int, help="Partitions.")
+@click.option("--members", type=COUNT, help="Members at the beginning.")
+@click.option("--partitions", type=COUNT, help="Partitions.")
 @click.option(
-    "--seed", type=int, default=None, help="Seed of the script; by default the next unused one."
+    "--seed", type=LONG, default=None, help="Seed of the script; by default the next unused one."
 )
 @click.option(
-    "--form", "form_s", type=click.IntRange(1), metavar="SECONDS",
+    "--form", "form_s", type=COUNT, metavar="SECONDS",
     help="How long the group forms before the script; by default as the scenario says.",
 )  # fmt: skip
 @click.option(
@@ -98,7 +98,7 @@ def command(
             raise CommandFailed(str(error)) from None
         except KeyboardInterrupt:
             note("\nInterrupted: all processes have ended, and nothing is stored.")
-            sys.exit(_INTERRUPTED)
+            sys.exit(INTERRUPTED)
         finally:
             if sys.stderr.isatty():
                 sys.stderr.write(_CLEAR_LINE)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coterie.cli.dump.log_files import topic_names
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
+from coterie.cli.numbers import COUNT, LONG
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
@@ -26,9 +26,9 @@ _A_DAY_MS = 86_400_000
 @click.command("run")
 @click.argument("scenario", required=False)
 @click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine; repeatable.")
-@click.option("--members", type=int, help="Members at the beginning.")
-@click.option("--partitions", type=int, help="Partitions.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all chance.")
+@click.option("--members", type=COUNT, help="Members at the beginning.")
+@click.option("--partitions", type=COUNT, help="Partitions.")
+@click.option("--seed", type=LONG, default=0, show_default=True, help="Seed of all chance.")
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Change a setting; repeatable."
 )
@@ -46,6 +46,11 @@ _A_DAY_MS = 86_400_000
     metavar="FILE",
     type=click.Path(dir_okay=False),
     help="Write what happened, line by line; needs one --machine.",
+)
+@click.option(
+    "--verbose",
+    is_flag=True,
+    help="With --trace: also each request of a member and its answer, or each node of ZooKeeper.",
 )
 @click.option(
     "--records",
@@ -73,6 +78,7 @@ def command(
     pairs: tuple[str, ...],
     history: tuple[str, str] | None,
     trace: str | None,
+    verbose: bool,
     records: str | None,
     svg: str | None,
     as_json: bool,
@@ -91,6 +97,8 @@ def command(
         raise click.UsageError("give either a SCENARIO or --script-from")
     if history is not None and (members, partitions) != (None, None):
         raise click.UsageError("--script-from has the sizes of the recorded group")
+    if verbose and trace is None:
+        raise click.UsageError("--verbose says what --trace FILE has")
     recorded = None if history is None else _recorded(*history)
     with lab_errors():
         if recorded is not None:
@@ -102,7 +110,7 @@ def command(
             if value is not None and len(names) != 1:
                 raise click.UsageError(f"{option} needs exactly one --machine")
         kept = None if records is None else _kept_records(names[0])
-        options = RunOptions(settings_of(pairs), trace is not None, records=kept)
+        options = RunOptions(settings_of(pairs), trace is not None, verbose, records=kept)
         runs = [Run(name, chosen, seed, options) for name in names]
         outcomes = [each.finish() for each in runs]
         if kept is not None and records is not None:
@@ -138,6 +146,7 @@ def _recorded(path: str, group_id: str) -> "Recorded":
         )
     with lab_errors(), pipeline_errors():
         from coterie.lab.recorded import read_recorded
+        from coterie.pipeline.segments import topic_names
 
         return read_recorded(path, group_id, topic_names(path))
 
@@ -155,6 +164,9 @@ def _note_recorded(recorded: "Recorded") -> None:
     if recorded.session_ms:
         times = ", ".join(f"{each:,} ms" for each in recorded.session_ms)
         note(f"Recorded session timeouts: {times}; --set session_ms=... sets that of all members.")
+        shown = recorded.scenario.settings["heartbeat_ms"]
+        source = "as answers to rebalances show it" if recorded.heartbeat_ms else "not recorded"
+        note(f"Heartbeat interval: {shown:,} ms, {source}; --set heartbeat_ms=... sets another.")
     if recorded.left_out:
         note(f"{recorded.left_out:,} earlier starts and stops are left out.")
     note("Assumptions:")

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coterie.cli.errors import CommandFailed
+from coterie.cli.errors import INTERRUPTED, CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow
+from coterie.cli.numbers import WholeNumber
 from coterie.cli.output import note
 from coterie.cli.pipeline.session import key_values, pipeline_errors, spark_session
 
 if TYPE_CHECKING:
     from coterie.lab.store import Store
     from coterie.lab.sweep import Plan
-
-_INTERRUPTED = 130
 
 
 @click.command("sweep")
@@ -34,7 +33,7 @@ _INTERRUPTED = 130
 )
 @click.option("--output", required=True, metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
-    "--processes", type=click.IntRange(1, 256), help="Runs at once. [default: the processors]"
+    "--processes", type=WholeNumber(1, 256), help="Runs at once. [default: the processors]"
 )
 @click.option(
     "--master",
@@ -99,7 +98,7 @@ def command(
                 violations = _on_spark(plan, store, master, conf, progress)
         except KeyboardInterrupt:
             note(f"\nInterrupted; {len(store.keys()):,} runs are stored. The same command goes on.")
-            sys.exit(_INTERRUPTED)
+            sys.exit(INTERRUPTED)
         rows = store.runs()
         store.write_summary(summary_rows(rows))
     if shown:

@@ -3,6 +3,7 @@
 import click
 
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import LONG_NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table
 from coterie.cli.pipeline.session import (
@@ -27,7 +28,7 @@ _COLUMNS = [
 @click.option(
     "--delete-retention-ms",
     metavar="MS",
-    type=click.IntRange(min=0),
+    type=LONG_NATURAL,
     help="How long the brokers keep tombstones (delete.retention.ms).  [default: one day]",
 )
 @json_option

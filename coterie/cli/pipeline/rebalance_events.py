@@ -21,13 +21,13 @@ from coterie.cli.timeline import (
     TopicPartition,
     cause_text,
     client_text,
-    count_text,
     duration_text,
     joined_text,
     partition_ranges,
     quoted_reason,
     work_text,
 )
+from coterie.client.names import counted
 from coterie.pipeline.timeline.departures import RECORDED
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS
 from coterie.protocol.messages import connect_protocol
@@ -39,12 +39,18 @@ _EVIDENCE = {
 }
 
 
+# The evidence of what the coordinator recorded.
+_JOURNAL = "journal"
+# Causes by a member that was in the group and remains in it. If it has one member, it is that one.
+_BY_PRESENT_MEMBERS = ("leader rejoin", "rejoin with changed subscription")
+
+
 def rebalance_events(story: RebalanceStory) -> Iterator[Event]:
     """Return the events of a rebalance and of its generations."""
     row = story.row
     began = row["started_ts"] is not None
     remarks = (_duration(row), _cost(row), _changed_members(story), *_departures(story))
-    yield Event(
+    event = Event(
         story.at_ms,
         "▷" if began else "■",
         "yellow",
@@ -52,8 +58,18 @@ def rebalance_events(story: RebalanceStory) -> Iterator[Event]:
         _cause(story),
         remarks=[text for text in remarks if text],
     )
-    ownership = story.before
-    for step in story.steps:
+    ownership, steps = story.before, story.steps
+    if not began and [step.at_ms for step in steps] == [story.at_ms]:
+        # Only the end is recorded: the rebalance and its generation are one event.
+        result = _generation_event(steps[0], ownership, story)
+        event = event._replace(
+            remarks=[*event.remarks, *([result.details] if result.details else [])],
+            members=result.members,
+            hidden_members=result.hidden_members,
+        )
+        steps = []
+    yield event
+    for step in steps:
         yield _generation_event(step, ownership, story)
         ownership = step.ownership
     for session in story.restarts:
@@ -62,10 +78,17 @@ def rebalance_events(story: RebalanceStory) -> Iterator[Event]:
 
 def _numbers(row: Row) -> str:
     before, after = row["from_generation"], row["to_generation"]
-    if before is None and after == 1:
-        return "first generation"
-    numbers = ("?" if number is None else number for number in (before, after))
-    return "generation {} → {}".format(*numbers)
+    if after is None:
+        return "a rebalance" if before is None else f"after generation {before}"
+    if before is None:
+        return "first generation" if after == 1 else f"generation {after}"
+    return f"generation {before} → {after}"
+
+
+def _is_first_known(row: Row) -> bool:
+    """Return whether nothing of the time before a rebalance is recorded."""
+    first = row["from_generation"] is None and row["started_ts"] is None
+    return bool(first and (row["to_generation"] or 0) > 1)
 
 
 def _restart_event(session: Row, name: str) -> Event:
@@ -90,8 +113,13 @@ def _departures(story: RebalanceStory) -> Iterator[str]:
 
 def _cause(story: RebalanceStory) -> str:
     row = story.row
+    if _is_first_known(row):
+        return "the first that is recorded"
     key, client_id = row["trigger_member_key"], row["trigger_client_id"]
     cause = row["trigger"] or "unknown cause"
+    members = list(story.steps[-1].ownership.by_member) if story.steps else []
+    if key is None and cause in _BY_PRESENT_MEMBERS and len(members) == 1:
+        (key,) = members
     if cause == CHANGED_MEMBERS and client_id:
         # All members that joined or left are of this client.
         cause = "client returned"
@@ -107,10 +135,12 @@ def _cause(story: RebalanceStory) -> str:
 
 
 def _duration(row: Row) -> str:
+    took: str | None
     if row["completed_ts"] is None:
         took = "its end is not recorded"
     elif row["duration_ms"] is None:
-        took = "its beginning is not recorded"
+        # A group's log never has beginnings; in a journal it is an exception.
+        took = "its beginning is not recorded" if row["evidence"] == _JOURNAL else None
     else:
         phases = joined_text(
             *(
@@ -124,9 +154,19 @@ def _duration(row: Row) -> str:
     return joined_text(
         took,
         f"{duration_text(delay_ms)} of it waiting for more members" if delay_ms else None,
-        count_text(row["generations"], "generation") if row["generations"] > 1 else None,
-        f"{skipped} never completed" if skipped else None,
+        counted(row["generations"], "generation") if row["generations"] > 1 else None,
+        _skipped_text(row) if skipped else None,
         _EVIDENCE.get(row["evidence"], printable(str(row["evidence"]))),
+    )
+
+
+def _skipped_text(row: Row) -> str:
+    """Return what is known of the generations whose numbers are left out."""
+    skipped: int = row["skipped_generations"]
+    if row["evidence"] == _JOURNAL:
+        return f"{counted(skipped, 'generation')} never completed"
+    return (
+        f"{counted(skipped, 'generation', 'is', 'are')} not in the log: not completed, or compacted"
     )
 
 
@@ -136,17 +176,21 @@ def _cost(row: Row) -> str:
     unit = "task" if row["protocol"] in connect_protocol.PROTOCOLS else "partition"
     if row["from_generation"] is None and row["to_generation"] == 1:
         # Nothing was interrupted [pipeline/unowned-time].
-        return f"{count_text(row['partitions'], unit)} assigned for the first time"
+        return f"{counted(row['partitions'], unit)} assigned for the first time"
+    if _is_first_known(row):
+        return f"{counted(row['partitions'], unit)} assigned"
     unowned_ms = row["unowned_partition_ms"]
     unowned = "not known" if unowned_ms is None else f"{duration_text(unowned_ms)} in total"
-    moved = f"{row['moved']} of {count_text(row['partitions'], unit)} moved"
+    moved = f"{row['moved']:,} of {counted(row['partitions'], unit)} moved"
     if row["moved"] and row["moved_min"] is not None:
-        moved += f", {row['moved_min']} of them necessarily"
+        moved += f", {row['moved_min']:,} of them necessarily"
     return f"{unit}s without an owner: {unowned}; {moved}"
 
 
 def _changed_members(story: RebalanceStory) -> str:
     row = story.row
+    if _is_first_known(row):
+        return ""
     # Restarts without a rebalance have lines of their own.
     replaced = list(row["replaced"] or ())
     for session in story.restarts:
@@ -201,6 +245,8 @@ def _acquired(
         owners_before: the owners in the generation before.
         story: the rebalance.
     """
+    if _is_first_known(story.row):
+        return []
     known = {(move["topic"], move["partition"]): move for move in story.moves}
     by_owner: dict[str | None, list[TopicPartition]] = {}
     gaps: dict[str | None, list[int]] = {}

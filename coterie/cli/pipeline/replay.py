@@ -15,6 +15,7 @@ from coterie.cli.pipeline.session import (
     pipeline_errors,
     started_engine,
 )
+from coterie.client.names import counted
 
 if TYPE_CHECKING:
     from coterie.pipeline.what_if import Rooms
@@ -29,14 +30,14 @@ def _count_text(value: Any) -> str:
 
 _COLUMNS = [
     Column("GROUP", "group", 20),
-    Column("WAS", "was", 12),
+    Column("ASSIGNOR", "was", 12),
     Column("REBALANCES", "rebalances", 10, _count_text),
-    Column("MOVED WAS", "recorded_moved", 9, _count_text),
-    Column("THEN", "moved", 8, _count_text),
-    Column("NEEDLESS WAS", "recorded_needless", 12, _count_text),
-    Column("THEN", "needless", 8, _count_text),
-    Column("UNOWNED-MS WAS", "recorded_unowned_ms", 14, _count_text),
-    Column("THEN", "unowned_ms", 12, _count_text),
+    Column("MOVED", "recorded_moved", 6, _count_text),
+    Column("REPLAYED", "moved", 8, _count_text),
+    Column("NEEDLESS", "recorded_needless", 8, _count_text),
+    Column("REPLAYED", "needless", 8, _count_text),
+    Column("UNOWNED-MS", "recorded_unowned_ms", 10, _count_text),
+    Column("REPLAYED", "unowned_ms", 10, _count_text),
 ]
 _SUMMED = (
     "rebalances",
@@ -95,8 +96,9 @@ def command(
     """Replay the recorded history of groups with another assignor.
 
     The same members come and go at the same times, but the assignments are made by the other
-    assignor. WAS is what happened, THEN what would have happened: the partitions that moved, the
-    needless moves among them, and the time that partitions had no owner, summed over partitions.
+    assignor. The columns show what happened, and beside it, REPLAYED, what would have happened: the
+    partitions that moved, the needless moves among them, and the time that partitions had no owner,
+    summed over partitions.
     """
     if assignor in _WITH_ROOMS and rooms is None:
         raise click.UsageError(f"--assignor {assignor} needs --rooms FILE.")
@@ -151,16 +153,17 @@ def _total(rows: list[Row]) -> Row:
 
 def _print(rows: list[Row], total: Row, assumptions: tuple[str, ...]) -> None:
     shown = [{**row, "was": ", ".join(row["recorded_protocols"])} for row in rows]
-    print_table(_COLUMNS, [*shown, {**total, "group": f"all {len(rows)} groups"}])
+    print_table(_COLUMNS, [*shown, {**total, "group": counted(len(rows), "group")}])
     for row in rows:
         if row["problem"] is not None:
             note(f"Group '{printable(row['group'])}' was not replayed: {row['problem']}.")
     if total["left_out"]:
-        note(f"{total['left_out']} rebalances with unknown subscriptions are left out.")
+        left_out = counted(total["left_out"], "rebalance", "is", "are")
+        note(f"{left_out} left out: the subscriptions are not known.")
     if total["timed"] != total["rebalances"]:
         note(
-            f"The times without an owner are those of the {total['timed'] or 0} rebalances that are"
-            " in the journal."
+            "The times without an owner are those of"
+            f" {counted(total['timed'] or 0, 'rebalance', 'that is', 'that are')} in the journal."
         )
     note("Assumptions:")
     for line in assumptions:

@@ -10,11 +10,13 @@ import click
 
 from coterie.address import Address
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import COUNT, PAUSE_S
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.pipeline.progress import step_progress
 from coterie.cli.pipeline.session import (
     LOCAL,
+    SPARK,
     EngineOptions,
     engine_options,
     key_values,
@@ -83,7 +85,7 @@ _COLUMNS = [
     "--offsets-retention-minutes",
     "retention_minutes",
     metavar="MINUTES",
-    type=click.IntRange(min=1),
+    type=COUNT,
     help="The brokers' offsets.retention.minutes, to report groups that lose their offsets soon."
     "  [default: Kafka's 10080]",
 )
@@ -91,7 +93,7 @@ _COLUMNS = [
 @click.option(
     "--build-every",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PAUSE_S,
     default=_DEFAULT_BUILD_EVERY_S,
     show_default=True,
     help="With --follow: how often the silver and gold tables are brought up to date.",
@@ -295,10 +297,16 @@ def _run_once(options: _Options, retention_minutes: int | None, *, rebuild: bool
             copied = copy_clusters(sources, options.output, progress.show_copying, crc=options.crc)
             inputs = [each for each in inputs if each not in sources]
         copied_s = time.monotonic()
+        little = is_little(options.output, inputs)
+        if little and options.connector is None and options.engine.engine == SPARK:
+            note(
+                "Starting Spark takes longer than the work on so little data;"
+                " --engine local does it in this process."
+            )
         with started_engine(
             "coterie pipeline run",
             options.engine,
-            little=is_little(options.output, inputs),
+            little=little,
             needs_spark=options.connector is not None,
         ) as engine:
             started_s = time.monotonic() - copied_s + imported_s - options.began_s

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -164,6 +164,7 @@ def spark_session(
     Raises:
         CommandFailed: Spark has failed.
     """
+    from coterie.pipeline.jvm import JvmEnded, ending_jvm
     from coterie.pipeline.session import start_session
 
     scratch = tempfile.mkdtemp(prefix="coterie-spark-")
@@ -172,14 +173,22 @@ def spark_session(
         from pyspark.errors import PySparkException
 
         try:
-            spark = start_session(
-                name, master=master, settings=settings, scratch=scratch, little=little
-            )
-            try:
-                yield spark
-            finally:
+            with ending_jvm():
+                spark = start_session(
+                    name, master=master, settings=settings, scratch=scratch, little=little
+                )
+                try:
+                    yield spark
+                except Exception:
+                    with suppress(PySparkException, Py4JError):
+                        spark.stop()
+                    raise
+                # An interrupted call has left the connection in the middle of an answer, so the
+                # session is not stopped then. Its JVM is ended.
                 spark.stop()
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, JvmEnded) as error:
+            if (interruption := _interruption_of(error)) is not None:
+                raise interruption from None
             lines = [line for line in str(error).splitlines() if line.strip()]
             raise CommandFailed(
                 f"Spark failed: {' '.join(lines[:_SPARK_ERROR_LINES])}",
@@ -187,6 +196,13 @@ def spark_session(
             ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _interruption_of(error: BaseException | None) -> BaseException | None:
+    """Return what interrupted a call to the JVM, if PySpark's own clean-up failed after that."""
+    while error is not None and isinstance(error, Exception):
+        error = error.__context__
+    return error
 
 
 @contextmanager

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coterie.cli.dump.log_files import topic_names
 from coterie.cli.errors import CommandFailed
+from coterie.cli.numbers import NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
-from coterie.cli.timeline import Timeline, TopicPartition, count_text
+from coterie.cli.timeline import Timeline, TopicPartition
+from coterie.client.names import counted
 
 if TYPE_CHECKING:
     from coterie.pipeline.show import Commits
@@ -25,9 +26,7 @@ _NAMED_GROUPS = 10
 @click.command("show")
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.argument("group_id", metavar="GROUP", shell_complete=complete_stored_groups)
-@click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", help="Show only the last N rebalances."
-)
+@click.option("--limit", type=NATURAL, metavar="N", help="Show only the last N rebalances.")
 @json_option
 def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) -> None:
     """Show the rebalances of a group: when, why and by which member each began, how long its phases
@@ -37,6 +36,7 @@ def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) 
     is read directly, whether its broker runs or not, and without Spark.
     """
     with pipeline_errors():
+        from coterie.pipeline.segments import topic_names
         from coterie.pipeline.show import known_groups, read_commits, read_story
 
         story = read_story(directory, group_id, topic_names(directory))
@@ -71,8 +71,8 @@ def _print_commits(commits: "Commits", *, as_json: bool) -> None:
         for at_ms in (commits.first_ms, commits.last_ms)
     )
     text = (
-        f"{count_text(commits.commits, 'commit')}, no group management:"
-        f" {count_text(commits.partitions, 'partition')}, from {first} to {last} UTC"
+        f"{counted(commits.commits, 'commit')}, no group management:"
+        f" {counted(commits.partitions, 'partition')}, from {first} to {last} UTC"
     )
     print_line([(text, "")])
 

@@ -29,9 +29,10 @@ CHECKS: dict[str, Check] = {
     "unsubscribed-offsets": offsets.unsubscribed_offsets,
     "missing-static-members": history.missing_static_members,
     "fenced-members": history.fenced_members,
-    "poll-timeouts": history.poll_timeouts,
-    "expired-sessions": history.expired_sessions,
-    "frequent-rebalances": history.frequent_rebalances,
+    "rebalance-storm": history.rebalance_storm,
+    "max-poll-exceeded": history.max_poll_exceeded,
+    "expired-member": history.expired_member,
+    "flapping-member": history.flapping_member,
     "unequal-assignors": history.unequal_assignors,
 }
 
@@ -40,9 +41,10 @@ NEED_TWO_LOOKS = ("not-committing", "lag-grows")
 NEED_JOURNAL = (
     "missing-static-members",
     "fenced-members",
-    "poll-timeouts",
-    "expired-sessions",
-    "frequent-rebalances",
+    "rebalance-storm",
+    "max-poll-exceeded",
+    "expired-member",
+    "flapping-member",
     "unequal-assignors",
 )
 

@@ -46,12 +46,6 @@ def warning(subject: str, cause: str, remedy: str) -> Finding:
     return Finding(Severity.WARNING, subject, cause, remedy)
 
 
-def count_text(number: int, noun: str, one: str = "", many: str = "") -> str:
-    """Return a number with its noun and verb: 1 member is, 2 members are."""
-    noun, verb = (noun, one) if number == 1 else (f"{noun}s", many)
-    return f"{number:,} {noun} {verb}".rstrip()
-
-
 def names_text(names: Iterable[str]) -> str:
     """Return the first names of some, and how many there are besides."""
     known = list(dict.fromkeys(names))

@@ -1,88 +1,97 @@
 """Checks of what happened to a group recently, according to the journal of a Coterie broker.
 
 Each takes an observation and returns its findings; without a journal there are none
-[client/checks-of-history].
+[client/checks-of-history]. Storms and what single members did are judged by the rules of the
+pipeline's findings, so that this and its page have one answer [pipeline/one-rule-set].
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from coterie.client.health.finding import Finding, count_text, error, names_text, warning
+from coterie.client.health.finding import Finding, error, names_text, warning
 from coterie.client.health.observation import Observation
-from coterie.client.names import short_member
+from coterie.client.names import counted, printable, short_member
 from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
     MemberRemoved,
-    RebalanceBegan,
     StaticMemberReplaced,
 )
 
-# Rebalances in an hour that need no explanation: a deployment of five members, one by one.
-_USUAL_REBALANCES_PER_HOUR = 10
-_MS_PER_HOUR = 3_600_000
-# The reason that Java's consumer gives when max.poll.interval.ms is over (KIP-800).
-_POLL_TIMEOUT = "poll timeout"
 _SESSION_EXPIRY = "session expiry"
 
 
-def frequent_rebalances(seen: Observation) -> Iterator[Finding]:
-    """The group rebalanced more often than a deployment explains."""
-    began = [fact for fact in seen.facts or () if isinstance(fact, RebalanceBegan)]
-    hours = (seen.now_ms - seen.since_ms) / _MS_PER_HOUR
-    if len(began) <= _USUAL_REBALANCES_PER_HOUR * max(hours, 1):
-        return
-    causes = Counter((fact.cause, _who(fact)) for fact in began).most_common(3)
-    parts = [
-        f"{count} times {cause}{f' of {who}' if who else ''}" for (cause, who), count in causes
-    ]
-    yield warning(
-        "",
-        f"{count_text(len(began), 'rebalance')} in {_period(seen)}; most often:"
-        f" {', '.join(parts)}.",
+def rebalance_storm(seen: Observation) -> Iterator[Finding]:
+    """The group rebalances more often than a deployment explains."""
+    yield from _judged(
+        seen,
+        "rebalance_storm",
         "`coterie groups history` shows each of them with its cause.",
+        error,
     )
 
 
-def poll_timeouts(seen: Observation) -> Iterator[Finding]:
-    """Members left because they did not call poll in time."""
-    left = [
-        short_member(fact.group_instance_id or fact.member_id, fact.member_id, fact.client_id)
-        for fact in seen.facts or ()
-        if isinstance(fact, MemberRemoved) and _POLL_TIMEOUT in (fact.reason or "")
-    ]
-    if left:
-        yield error(
-            names_text(left),
-            f"{count_text(len(left), 'time')} in {_period(seen)} a member left because it had not"
-            " called poll within max.poll.interval.ms: the processing of a batch takes too long."
-            " Its records are read again by another member.",
-            "Reduce max.poll.records, raise max.poll.interval.ms, or process in another thread.",
-        )
+def flapping_member(seen: Observation) -> Iterator[Finding]:
+    """A client comes and goes again and again."""
+    yield from _judged(
+        seen,
+        "flapping_member",
+        "Look for the reason of its restarts in its own log: a crash at a certain record, a limit"
+        " of memory, a failing health check.",
+        warning,
+    )
 
 
-def expired_sessions(seen: Observation) -> Iterator[Finding]:
-    """Dynamic members were removed because they sent no heartbeat."""
-    expired = [
-        short_member(fact.member_id, fact.member_id, fact.client_id)
-        for fact in seen.facts or ()
-        if isinstance(fact, MemberRemoved)
-        and fact.cause == _SESSION_EXPIRY
-        and fact.group_instance_id is None
-    ]
-    if expired:
-        yield warning(
-            names_text(expired),
-            f"{count_text(len(expired), 'session')} expired in {_period(seen)}: a process was"
-            " killed, stopped for long (garbage collection, a suspended machine) or lost its"
-            " network.",
-            "`coterie groups history` shows when. A consumer that is closed leaves the group at"
-            " once.",
-        )
+def max_poll_exceeded(seen: Observation) -> Iterator[Finding]:
+    """Members left or were removed because they did not call poll in time."""
+    yield from _judged(
+        seen,
+        "max_poll_exceeded",
+        "The processing of a batch takes too long, and its records are read again by another"
+        " member. Reduce max.poll.records, raise max.poll.interval.ms, or process in another"
+        " thread.",
+        error,
+    )
+
+
+def expired_member(seen: Observation) -> Iterator[Finding]:
+    """Members were removed because they sent no heartbeat."""
+    yield from _judged(
+        seen,
+        "expired_member",
+        "A process was killed, stopped for long (garbage collection, a suspended machine) or lost"
+        " its network. A consumer that is closed leaves the group at once.",
+        warning,
+    )
+
+
+def _judged(
+    seen: Observation, rule: str, remedy: str, finding: Callable[[str, str, str], Finding]
+) -> Iterator[Finding]:
+    # A static member that has not come back is a finding of its own.
+    missing = _missing(seen)
+    for each in seen.judged:
+        if each.rule == rule and each.subject not in missing:
+            yield finding(
+                printable(each.subject or ""), f"In {_period(seen)}: {each.evidence}.", remedy
+            )
 
 
 def missing_static_members(seen: Observation) -> Iterator[Finding]:
     """A static member was removed because its session expired, and has not come back."""
+    missing = _missing(seen)
+    if missing:
+        minutes = (seen.now_ms - min(missing.values())) // 60_000
+        yield error(
+            names_text(missing),
+            f"{counted(len(missing), 'static member', 'is', 'are')} missing, the first one"
+            f" since {counted(minutes, 'minute')}: the session expired and no process with this"
+            " group.instance.id has joined again.",
+            "Start the missing processes, or check their group.instance.id if they were renamed.",
+        )
+
+
+def _missing(seen: Observation) -> dict[str, int]:
+    """Return the static members that expired and have not come back, and when they expired."""
     missing: dict[str, int] = {}
     for fact in seen.facts or ():
         if isinstance(fact, MemberRemoved) and fact.group_instance_id is not None:
@@ -90,15 +99,7 @@ def missing_static_members(seen: Observation) -> Iterator[Finding]:
                 missing[fact.group_instance_id] = fact.at_ms
         elif isinstance(fact, MemberJoined | StaticMemberReplaced):
             missing.pop(fact.group_instance_id or "", None)
-    if missing:
-        minutes = (seen.now_ms - min(missing.values())) // 60_000
-        yield error(
-            names_text(missing),
-            f"{count_text(len(missing), 'static member', 'is', 'are')} missing, the first one"
-            f" since {count_text(minutes, 'minute')}: the session expired and no process with this"
-            " group.instance.id has joined again.",
-            "Start the missing processes, or check their group.instance.id if they were renamed.",
-        )
+    return missing
 
 
 def fenced_members(seen: Observation) -> Iterator[Finding]:
@@ -107,7 +108,7 @@ def fenced_members(seen: Observation) -> Iterator[Finding]:
     if fenced:
         yield error(
             names_text(fenced),
-            f"{count_text(len(fenced), 'request', 'was', 'were')} refused in {_period(seen)},"
+            f"{counted(len(fenced), 'request', 'was', 'were')} refused in {_period(seen)},"
             " because another process had joined with the same group.instance.id.",
             "Give every process a group.instance.id of its own; stop the one that was forgotten.",
         )
@@ -132,11 +133,6 @@ def unequal_assignors(seen: Observation) -> Iterator[Finding]:
             " one is refused.",
             "Finish the deployment that changes partition.assignment.strategy, or make it equal.",
         )
-
-
-def _who(fact: RebalanceBegan) -> str:
-    """Return the identity of the member that caused a rebalance; "" without one."""
-    return fact.group_instance_id or fact.client_id or ""
 
 
 def _period(seen: Observation) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from coterie.client.health.finding import (
     Finding,
-    count_text,
     error,
     names_text,
     partitions_text,
     warning,
 )
 from coterie.client.health.observation import REBALANCING, Observation, short_name
+from coterie.client.names import counted
 
 # The largest difference of an even assignment.
 _EVEN = 1
@@ -55,7 +55,7 @@ def unassigned_partitions(seen: Observation) -> Iterator[Finding]:
     if free:
         yield error(
             partitions_text(free),
-            f"{count_text(len(free), 'partition', 'has', 'have')} no owner although the group"
+            f"{counted(len(free), 'partition', 'has', 'have')} no owner although the group"
             " subscribes to the topic, so the records are not read.",
             "Partitions that were added a moment ago are assigned when the members refresh their"
             " metadata (metadata.max.age.ms, 5 minutes). Otherwise the assignor left them out:"
@@ -70,7 +70,7 @@ def assigned_twice(seen: Observation) -> Iterator[Finding]:
         members = names_text(name for names in twice.values() for name in names)
         yield error(
             partitions_text(list(twice)),
-            f"{count_text(len(twice), 'partition', 'is', 'are')} assigned to several members, so"
+            f"{counted(len(twice), 'partition', 'is', 'are')} assigned to several members, so"
             f" records are read twice: {members}.",
             "The assignor of the group's leader is wrong. Use one of Kafka's, or correct it.",
         )
@@ -82,7 +82,7 @@ def assigned_missing_partitions(seen: Observation) -> Iterator[Finding]:
     if missing:
         yield warning(
             partitions_text(missing),
-            f"{count_text(len(missing), 'assigned partition', 'does', 'do')} not exist: the topic"
+            f"{counted(len(missing), 'assigned partition', 'does', 'do')} not exist: the topic"
             " was deleted, or created again with fewer partitions.",
             "The members notice it when they refresh their metadata (metadata.max.age.ms). If it"
             " remains, restart them or correct their subscription.",
@@ -100,7 +100,7 @@ def missing_topics(seen: Observation) -> Iterator[Finding]:
     if missing:
         yield warning(
             names_text(missing),
-            f"The group subscribes to {count_text(len(missing), 'topic', 'that does', 'that do')}"
+            f"The group subscribes to {counted(len(missing), 'topic', 'that does', 'that do')}"
             " not exist.",
             "Create the topic (`coterie topics create`), or correct the subscription.",
         )
@@ -151,14 +151,13 @@ def idle_members(seen: Observation) -> Iterator[Finding]:
     count = len(seen.owners)
     more = len(seen.consumers) > count
     why = (
-        f"the group has {count_text(len(seen.consumers), 'member')} for"
-        f" {count_text(count, 'partition')}"
+        f"the group has {counted(len(seen.consumers), 'member')} for {counted(count, 'partition')}"
         if more
         else "the assignor gave them none, although there are enough partitions"
     )
     yield warning(
         names_text(idle),
-        f"{count_text(len(idle), 'member', 'owns', 'own')} no partition: {why}.",
+        f"{counted(len(idle), 'member', 'owns', 'own')} no partition: {why}.",
         "Add partitions, or stop members that are not a reserve."
         if more
         else "Use an assignor that works across topics, such as sticky or roundrobin; preview it"

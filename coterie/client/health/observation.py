@@ -1,9 +1,9 @@
 """What the checks of a group are made of: its description, offsets, topics and recent history."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.group_description import GroupDescription, Member
@@ -35,6 +35,22 @@ class Look(NamedTuple):
     topics: dict[str, Topic]
 
 
+class Judged(Protocol):
+    """A finding of a rule about the history of a group."""
+
+    @property
+    def rule(self) -> str: ...  # noqa: D102
+    @property
+    def subject(self) -> str | None: ...  # noqa: D102
+    @property
+    def evidence(self) -> str: ...  # noqa: D102
+
+
+Judge = Callable[[str, Sequence[Fact], int], Sequence[Judged]]
+"""Judges the facts of a group at a time: the rules of the pipeline, which this package must not
+import, are passed in."""
+
+
 class Observation(NamedTuple):
     """One group, as the checks see it.
 
@@ -46,6 +62,7 @@ class Observation(NamedTuple):
         facts: the recent facts of the journal; None if the broker keeps none.
         now_ms: the time of the last look, in epoch milliseconds.
         since_ms: the time from which on the facts are.
+        judged: what the rules of the pipeline say of the facts.
     """
 
     group: GroupDescription
@@ -55,6 +72,7 @@ class Observation(NamedTuple):
     facts: Sequence[Fact] | None
     now_ms: int
     since_ms: int
+    judged: Sequence[Judged] = ()
 
     @property
     def group_id(self) -> str:
@@ -129,7 +147,12 @@ def look_at(cluster: Cluster, group_ids: Iterable[str]) -> Look:
 
 
 def observe(
-    cluster: Cluster, group_id: str, before: Look | None, look: Look, period_ms: int
+    cluster: Cluster,
+    group_id: str,
+    before: Look | None,
+    look: Look,
+    period_ms: int,
+    judge: Judge,
 ) -> Observation:
     """Return the observation of a group at the last look, with its history.
 
@@ -139,6 +162,7 @@ def observe(
         before: the look before; None if there was none.
         look: the last look.
         period_ms: how far back the history goes.
+        judge: the rules for the history.
     """
     now_ms = int(time.time() * 1000)
     facts: Sequence[Fact] | None = None
@@ -152,4 +176,5 @@ def observe(
         facts=facts,
         now_ms=now_ms,
         since_ms=now_ms - period_ms,
+        judged=judge(group_id, facts, now_ms) if facts else (),
     )

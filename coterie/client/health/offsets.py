@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from coterie.client.cluster import TopicPartition
 from coterie.client.health.finding import (
     Finding,
-    count_text,
     error,
     names_text,
     partitions_text,
     warning,
 )
 from coterie.client.health.observation import Observation
+from coterie.client.names import counted
 from coterie.client.progress import total
 
 # auto.commit.interval.ms of most clients.
@@ -35,7 +35,7 @@ def no_members(seen: Observation) -> Iterator[Finding]:
     grows = earlier is not None and lag > earlier
     yield (error if grows else warning)(
         "",
-        f"The group has no members and a lag of {count_text(int(lag), 'record')}"
+        f"The group has no members and a lag of {counted(int(lag), 'record')}"
         + (
             f", which grew by {lag - (earlier or 0):,.0f} in {seen.seconds:.0f} s."
             if grows
@@ -58,7 +58,7 @@ def no_leader(seen: Observation) -> Iterator[Finding]:
     if dead:
         yield error(
             partitions_text(dead),
-            f"{count_text(len(dead), 'partition', 'has', 'have')} no leader and can't be read.",
+            f"{counted(len(dead), 'partition', 'has', 'have')} no leader and can't be read.",
             "Start the brokers that have replicas of them: `coterie topics describe`.",
         )
 
@@ -76,7 +76,7 @@ def offset_out_of_range(seen: Observation) -> Iterator[Finding]:
     if lost:
         yield error(
             partitions_text(list(lost)),
-            f"{count_text(sum(lost.values()), 'record', 'was', 'were')} deleted by retention"
+            f"{counted(sum(lost.values()), 'record', 'was', 'were')} deleted by retention"
             " before the group had read and committed them.",
             "Make the group faster or the retention longer. At its next start the group continues"
             " where auto.offset.reset says; choose the offset yourself with `coterie groups"
@@ -102,7 +102,7 @@ def never_committed(seen: Observation) -> Iterator[Finding]:
     if never:
         yield warning(
             partitions_text(never),
-            f"{count_text(len(never), 'assigned partition', 'has', 'have')} records but no"
+            f"{counted(len(never), 'assigned partition', 'has', 'have')} records but no"
             " committed offset, so a restart begins where auto.offset.reset says: at the end"
             " (records are left out) or at the start (they are read again).",
             "Find out why the members do not commit: processing before the first commit,"
@@ -117,7 +117,7 @@ def deleted_topics(seen: Observation) -> Iterator[Finding]:
         topics = names_text(sorted({topic for topic, _ in gone}))
         yield warning(
             topics,
-            f"{count_text(len(gone), 'committed offset', 'belongs', 'belong')} to partitions that"
+            f"{counted(len(gone), 'committed offset', 'belongs', 'belong')} to partitions that"
             " do not exist. If the topic is created again, the group begins at an old offset.",
             "Delete them: `coterie groups delete-offsets --topic`.",
         )
@@ -135,7 +135,7 @@ def unsubscribed_offsets(seen: Observation) -> Iterator[Finding]:
     if old:
         yield warning(
             names_text(sorted({topic for topic, _ in old})),
-            f"The group has {count_text(len(old), 'committed offset')} of topics that no member"
+            f"The group has {counted(len(old), 'committed offset')} of topics that no member"
             " subscribes to. Their lag is part of the group's lag and can only grow.",
             "Delete the offsets (`coterie groups delete-offsets --topic`), or subscribe again.",
         )
@@ -158,8 +158,8 @@ def not_committing(seen: Observation) -> Iterator[Finding]:
         yield error(
             partitions_text(list(stalled)),
             f"No commit in {seen.seconds:.0f} s although"
-            f" {count_text(sum(stalled.values()), 'record', 'waits', 'wait')} in"
-            f" {count_text(len(stalled), 'partition')}, which {members} own.",
+            f" {counted(sum(stalled.values()), 'record', 'waits', 'wait')} in"
+            f" {counted(len(stalled), 'partition')}, which {members} own.",
             "The members are alive, but do not process or do not commit: look for a record that"
             " fails again and again, a paused consumer or a slow call. If they commit less often"
             " than that, use a longer --interval.",
@@ -187,7 +187,7 @@ def lag_grows(seen: Observation) -> Iterator[Finding]:
     if grown > produced * min(_COMMIT_INTERVAL_S / seen.seconds, 0.5):
         yield warning(
             partitions_text([each for each, by in growth.items() if by > 0]),
-            f"The lag grew by {count_text(grown, 'record')} in {seen.seconds:.0f} s, from"
+            f"The lag grew by {counted(grown, 'record')} in {seen.seconds:.0f} s, from"
             f" {before:,} to {before + grown:,}: more is produced than is committed.",
             "Check again with a longer --interval. If it goes on, add members (up to the number"
             " of partitions) or make the processing faster.",

@@ -1,28 +1,37 @@
 """Why a check cannot run against a broker, or is not meant for it."""
 
+import re
 from collections.abc import Mapping
 
 from coterie.conformance.checks.check import Check
+from coterie.conformance.checks.group_settings import DEFAULT_GROUP_SETTINGS, setting_in_the_way
 from coterie.conformance.commands import setting_value
 from coterie.conformance.over_tcp.target import Target
 from coterie.conformance.over_tcp.versions import served_version
 from coterie.conformance.releases import Release, release_text
-from coterie.conformance.syntax import parse_arguments, parse_duration_ms
+from coterie.conformance.requests import REQUEST_APIS
 
 # The longest time that a check may wait unless the run is thorough.
 QUICK_LIMIT_MS = 45_000
 _THOROUGH_LIMIT_MS = 700_000
 
-# The settings that a transcript of groups relies on unless it changes them.
-_DELAY = "group.initial.rebalance.delay.ms"
-_DEFAULTS = {_DELAY: "3000", "group.max.size": "2147483647"}
-_REFUSED_SESSION = "INVALID_SESSION_TIMEOUT"
-_SESSION_MIN = "group.min.session.timeout.ms"
-_SESSION_MAX = "group.max.session.timeout.ms"
-_DEFAULT_SESSION_MS = 10_000
+_UNKNOWN = "unknown"
+# What a broker has that does not report a setting.
+_VERIFICATION = "transaction.partition.verification.enable"
+_DELETION = "delete.topic.enable"
+_DEFAULTS = {**DEFAULT_GROUP_SETTINGS, _VERIFICATION: "true", _DELETION: "true"}
+_TRANSACTION_TIMEOUT = "transaction.max.timeout.ms"
+_TIMEOUT = re.compile(r"\btransaction_timeout_ms=(\d+)")
+# A connection on which a check waits must not be closed before. `given` waits for the delay.
+_IDLE = "connections.max.idle.ms"
+_DEFAULT_IDLE_MS = 600_000
+_GIVEN_MS = 6_000
+# So many fetch sessions may be open at once that none takes the place of another; Kafka's default.
+_SESSIONS = "max.incremental.fetch.session.cache.slots"
+_OPENS_A_SESSION = re.compile(r"\bsession_epoch=0\b")
+_SLOTS = 1_000
 # What `given` sends.
 _SETUP = (("JoinGroup", 9), ("SyncGroup", 5), ("LeaveGroup", 5))
-_GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
 
 
 def reason_to_skip(check: Check, target: Target, release: Release, *, thorough: bool) -> str:
@@ -70,19 +79,54 @@ def _api_reason(check: Check, target: Target) -> str:
 
 
 def _settings_reason(check: Check, target: Target) -> str:
-    if not any(each.api in _GROUP_APIS for each in check.requests) and not any(
+    reason = _configured_reason(_configured(check), target) or _limit_reason(check, target)
+    if reason or not uses_groups(check):
+        return reason
+    names = setting_in_the_way(check.transcript, target.settings)
+    return "; ".join(
+        f"needs {name}={DEFAULT_GROUP_SETTINGS[name]}, the broker has {target.settings[name]}"
+        for name in names
+    )
+
+
+def _limit_reason(check: Check, target: Target) -> str:
+    """Compare what a check takes for granted with the limits of the broker."""
+    for name, needed in _least(check).items():
+        actual = target.settings.get(name, "")
+        if actual.isdigit() and int(actual) < needed:
+            return f"needs {name} of at least {needed}, the broker has {actual}"
+    return ""
+
+
+def _least(check: Check) -> dict[str, int]:
+    """Return the settings that must have at least some value."""
+    commands = _commands(check)
+    needed = {}
+    timeouts_ms = [int(each) for text in commands for each in _TIMEOUT.findall(text)]
+    if timeouts_ms and _TRANSACTION_TIMEOUT not in _configured(check):
+        needed[_TRANSACTION_TIMEOUT] = max(timeouts_ms)
+    if any(map(_OPENS_A_SESSION.search, commands)):
+        needed[_SESSIONS] = _SLOTS
+    silence_ms = _silence_ms(check)
+    if silence_ms:
+        needed[_IDLE] = silence_ms
+    return needed
+
+
+def _silence_ms(check: Check) -> int:
+    """Return how long a connection of a check may be silent at most.
+
+    What holds with Kafka's default, ten minutes, is known; so a longer time is not asked for.
+    """
+    given_ms = sum(_GIVEN_MS for text in _commands(check) if text.startswith("given "))
+    return min(check.waits_ms + given_ms, _DEFAULT_IDLE_MS)
+
+
+def uses_groups(check: Check) -> bool:
+    """Return whether a check is about groups, whose settings then matter."""
+    return any(each.api in REQUEST_APIS for each in check.requests) or any(
         text.startswith("given ") for text in _commands(check)
-    ):
-        return _configured_reason(_configured(check), target)
-    settings = _DEFAULTS | _configured(check)
-    if check.area not in ("errors_by_state", "traces", "stories") and not _waits(check):
-        settings.pop(_DELAY, None)
-    return _configured_reason(settings, target) or _session_reason(check, target)
-
-
-def _waits(check: Check) -> bool:
-    """Return whether a check lets time pass or begins with a group: both include the delay."""
-    return any(text.startswith(("tick ", "given ")) for text in _commands(check))
+    )
 
 
 def _configured(check: Check) -> dict[str, str]:
@@ -91,29 +135,22 @@ def _configured(check: Check) -> dict[str, str]:
     for text in _commands(check):
         if text.startswith("config "):
             for name, _, value in (each.partition("=") for each in text.split()[1:]):
-                settings[name] = "|".join(str(setting_value(each)) for each in value.split("|"))
+                settings[name] = "|".join(map(_setting_text, value.split("|")))
+    if any("delete-topic " in text or "> DeleteTopics " in text for text in _commands(check)):
+        settings.setdefault(_DELETION, "true")
     return settings
+
+
+def _setting_text(text: str) -> str:
+    """Return a value as brokers report it: a duration in milliseconds, a word as it is."""
+    return str(setting_value(text)) if text[0].isdigit() else text
 
 
 def _configured_reason(settings: Mapping[str, str], target: Target) -> str:
     for name, expected in settings.items():
-        actual = target.settings.get(name, _DEFAULTS.get(name, "unknown"))
+        default = str(_DEFAULTS.get(name, _UNKNOWN))
+        actual = target.settings.get(name, default)
         if actual not in expected.split("|"):
-            return f"needs {name}={expected}, the broker has {actual}"
-    return ""
-
-
-def _session_reason(check: Check, target: Target) -> str:
-    """Compare the session timeouts that must be valid with the broker's bounds."""
-    if any(_REFUSED_SESSION in line for each in check.transcript.blocks for line in each.expected):
-        return ""  # the check is about timeouts that are refused
-    low = int(target.settings.get(_SESSION_MIN, "6000"))
-    high = int(target.settings.get(_SESSION_MAX, "1800000"))
-    for each in check.requests:
-        if each.api != "JoinGroup":
-            continue
-        text = parse_arguments(each.arguments).named.get("session", f"{_DEFAULT_SESSION_MS}ms")
-        session_ms = parse_duration_ms(text)
-        if not low <= session_ms <= high:
-            return f"needs a session timeout of {session_ms} ms, the broker allows {low} to {high}"
+            has = f"has {actual}" if actual != _UNKNOWN else "does not report it"
+            return f"needs {name}={expected}, the broker {has}"
     return ""

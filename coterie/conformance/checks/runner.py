@@ -8,18 +8,22 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.cleanup import remove_everything
-from coterie.conformance.checks.preconditions import reason_to_skip
+from coterie.conformance.checks.group_settings import DELAY
+from coterie.conformance.checks.preconditions import reason_to_skip, uses_groups
+from coterie.conformance.checks.stopped import BrokerStoppedError, Stop, stop_of
 from coterie.conformance.comparison import Deviation
+from coterie.conformance.over_tcp.diagnosis import stopped
 from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
 from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
 from coterie.conformance.releases import Release
 from coterie.conformance.results import Result, Status
-from coterie.conformance.transcript import TranscriptError
+from coterie.conformance.transcript import TranscriptError, parse
 
 # Checks at once. Each has a few connections and uses almost no processor time.
 PARALLEL = 120
@@ -35,6 +39,25 @@ _REPEATED_AT_ONCE = 16
 # If more deviate, the broker is wrong, not busy.
 _MOST_REPEATED = 32
 _BAD = (Status.DEVIATES, Status.FAILS)
+# Malformed frames may end a broker: they come last, one at a time, so that the frame is known.
+_APART = "frames"
+# Shows whether a broker has an initial delay, and the check that says so.
+_FIRST_JOIN = parse(
+    """\
+# The first member of a group waits.
+
+c1> JoinGroup v9 member=""
+----
+c1< JoinGroup v9 error=MEMBER_ID_REQUIRED member=c1-1
+
+c1> JoinGroup v9 member=c1-1
+tick 500ms
+----
+c1  (delayed)
+""",
+    Path("first join"),
+)
+_SHOWS_THE_DELAY = "initial_delay/no_response_before_the_delay_ends"
 
 
 class Outcome(NamedTuple):
@@ -93,6 +116,7 @@ class Run:
     Attributes:
         prefix: of every name that this run creates, with an id of its own.
         leftovers: what could not be removed at the end.
+        stop: how the broker stopped listening; None if it did not.
     """
 
     def __init__(self, target: Target, options: Options) -> None:
@@ -101,33 +125,63 @@ class Run:
         self.options = options
         self.prefix = f"{options.prefix}{options.run_id or secrets.token_hex(4)}-"
         self.leftovers: list[str] = []
+        self.stop: Stop | None = None
+        self._begun: list[tuple[Check, TcpDriver]] = []
         # The names of each check.
         self._names: list[TcpNames] = []
         self._shared_ids: dict[str, bytes] = {}
         # Why no topics can be created, and why groups cannot be used; empty if they can.
         self._no_topics = ""
         self._no_groups = ""
+        # Whether the broker has no initial delay and does not say so.
+        self._lacks_delay = False
 
     async def all(self, checks: Iterable[Check], done: Callable[[Outcome], None]) -> None:
-        """Run checks and report each result as it comes."""
+        """Run checks and report each result as it comes, until the broker stops listening."""
+        checks = tuple(checks)
+        reported: dict[str, Status] = {}
+
+        def report(outcome: Outcome) -> None:
+            reported[outcome.check.name] = outcome.status
+            done(outcome)
+
+        try:
+            await self._run(checks, report)
+        except* BrokerStoppedError as errors:
+            carried_out = sum(each is not Status.SKIPPED for each in reported.values())
+            self.stop = stop_of(str(errors.exceptions[0]), self._begun, carried_out)
+            begun = {check.name for check, _ in self._begun}
+            for check in checks:
+                if check.name not in reported:
+                    reason = self.stop.reason(was_begun=check.name in begun)
+                    report(Outcome(check, Status.SKIPPED, reason))
+        finally:
+            if self.stop is None:
+                self.leftovers = await remove_everything(self.target, self.prefix, self._names)
+            else:
+                self.leftovers = [f"{self.prefix}*: the broker stopped {self.stop.what}"]
+
+    async def _run(self, checks: Sequence[Check], done: Callable[[Outcome], None]) -> None:
         ready, skipped = self.plan(checks)
+        await self._prepare(ready)
+        if any(map(uses_groups, ready)) and await self._has_no_delay():
+            ready, skipped = self.plan(checks)
         for outcome in skipped:
             done(outcome)
         # The longest first: the others run beside them.
         ready.sort(key=lambda check: -check.waits_ms)
-        try:
-            await self._prepare(ready)
-            doubtful: list[Outcome] = []
+        doubtful: list[Outcome] = []
 
-            def first(outcome: Outcome) -> None:
-                is_doubtful = outcome.status in _BAD and _is_timed(outcome.check)
-                (doubtful.append if is_doubtful else done)(outcome)
+        def first(outcome: Outcome) -> None:
+            is_doubtful = outcome.status in _BAD and _is_timed(outcome.check)
+            (doubtful.append if is_doubtful else done)(outcome)
 
-            await self._side_by_side(ready, self.options.parallel, first)
-            for outcome in await self._repeat(doubtful):
-                done(outcome)
-        finally:
-            self.leftovers = await remove_everything(self.target, self.prefix, self._names)
+        apart = [each for each in ready if each.area == _APART and not each.waits_ms]
+        together = [each for each in ready if each not in apart]
+        await self._side_by_side(together, self.options.parallel, first)
+        await self._side_by_side(apart, 1, first)
+        for outcome in await self._repeat(doubtful):
+            done(outcome)
 
     async def _side_by_side(
         self, checks: Sequence[Check], parallel: int, done: Callable[[Outcome], None]
@@ -136,7 +190,10 @@ class Run:
 
         async def run(check: Check) -> None:
             async with gate:
-                done(await self.one(check))
+                outcome = await self.one(check)
+                if _is_silent(outcome) and (what := await stopped(self.target.address)):
+                    raise BrokerStoppedError(what)
+                done(outcome)
 
         async with asyncio.TaskGroup() as group:
             for check in checks:
@@ -170,11 +227,41 @@ class Run:
             reason = reason_to_skip(
                 check, self.target, self.options.release, thorough=self.options.thorough
             )
+            if self._lacks_delay and check.name == _SHOWS_THE_DELAY:
+                reason = ""
+            elif self._lacks_delay and DELAY in reason:
+                reason = f"{reason}: see {_SHOWS_THE_DELAY}"
             if reason:
                 skipped.append(Outcome(check, Status.SKIPPED, reason))
             else:
                 ready.append(check)
         return ready, skipped
+
+    async def _has_no_delay(self) -> bool:
+        """Find out whether a first JoinGroup is answered at once although a delay is expected.
+
+        Then one check says so, and the checks that rely on the delay are left out.
+        """
+        if self.target.settings.get(DELAY) == "0" or self._no_groups:
+            return False
+        driver = TcpDriver(self.target, self._new_names(self.prefix))
+        try:
+            await driver.run(_FIRST_JOIN)
+        except (TranscriptError, OSError, TimeoutError):
+            return False
+        finally:
+            driver.close()
+        if not any(" generation=1 " in said.text for said in driver.conversation):
+            return False
+        self._lacks_delay = True
+        self.target.settings[DELAY] = "0"
+        return True
+
+    def _new_names(self, shared: str | None) -> TcpNames:
+        """Return names that no other check of this run has."""
+        names = TcpNames(f"{self.prefix}{len(self._names)}-", shared, self.target.coordinates)
+        self._names.append(names)
+        return names
 
     async def _prepare(self, checks: Sequence[Check]) -> None:
         """Create the topics that transcripts of groups share, and wait for the coordinator."""
@@ -199,13 +286,12 @@ class Run:
         reason = self._refusal(check)
         if reason:
             return Outcome(check, Status.SKIPPED, reason)
-        prefix = f"{self.prefix}{len(self._names)}-"
         shared = None if _has_own_topics(check) else self.prefix
-        names = TcpNames(prefix, shared, self.target.coordinates)
-        self._names.append(names)
+        names = self._new_names(shared)
         if shared is not None:
             names.topic_ids.update(self._shared_ids)
         driver = TcpDriver(self.target, names)
+        self._begun.append((check, driver))
         began_s = time.monotonic()
         try:
             await self._create_topics(check, names)
@@ -243,6 +329,13 @@ def _has_own_topics(check: Check) -> bool:
         command.text.startswith(_DELETES_TOPIC)
         for block in check.transcript.blocks
         for command in block.commands
+    )
+
+
+def _is_silent(outcome: Outcome) -> bool:
+    """Return whether the broker has closed a connection, or something got no answer."""
+    return outcome.status is Status.FAILS or any(
+        said.text.endswith("< closed") for said in outcome.conversation
     )
 
 

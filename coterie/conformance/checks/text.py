@@ -1,6 +1,7 @@
 """The results of checks for people: a table by area, and every deviation side by side."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.console import Console, Group
 from rich.markup import escape
@@ -93,3 +94,15 @@ def skips_by_reason(outcomes: Iterable[Outcome]) -> list[tuple[str, int]]:
         if outcome.status is Status.SKIPPED:
             counts[outcome.reason] = counts.get(outcome.reason, 0) + 1
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def print_stop(console: Console, stopped: Mapping[str, Any]) -> None:
+    """Print that the broker stopped listening, and what it was sent last."""
+    console.print(f"\n[bold red]{escape(stopped['sentence'])}[/]  Sent last, and not answered:")
+    for line in stopped["last_sent"]:
+        console.print(f"  {escape(line)}", highlight=False)
+    console.print(
+        "Start it again and run these checks alone, with --only NAME; the others run with"
+        " --except NAME.",
+        highlight=False,
+    )

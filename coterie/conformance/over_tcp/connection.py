@@ -6,6 +6,7 @@ frame, and the end of the connection, is put into the inbox once, in the order o
 
 import asyncio
 import struct
+import time
 from typing import NamedTuple
 
 from coterie.address import Address
@@ -49,12 +50,14 @@ class CheckConnection(asyncio.Protocol):
     Attributes:
         name: of the client in the transcript.
         is_open: whether neither side has closed it.
+        heard_s: when the broker sent something last, by time.monotonic; 0 before.
     """
 
     def __init__(self, name: str, inbox: Inbox) -> None:
         """Deliver what comes to an inbox."""
         self.name = name
         self.is_open = True
+        self.heard_s = 0.0
         self._inbox = inbox
         self._frames = FrameBuffer()
         self._transport: asyncio.Transport | None = None
@@ -73,6 +76,7 @@ class CheckConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Put every complete frame into the inbox; a wrong length ends the connection."""
+        self.heard_s = time.monotonic()
         self._frames.append(data)
         try:
             while (frame := self._frames.next_frame()) is not None:

@@ -10,6 +10,8 @@ from coterie.address import Address
 ANSWER_LIMIT_S = 5.0
 # How long other kinds of servers have to answer, when the first request was not.
 PROBE_LIMIT_S = 2.0
+# How long after a refused connection another one is tried.
+_SECOND_CHANCE_S = 0.2
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 # ApiVersions version 0, which every broker since 0.10 answers: key 18, correlation id 1, client "".
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, 0)
@@ -34,6 +36,26 @@ async def find_obstacle(address: Address) -> str:
     if len(answer) >= 10 and answer[4:8] == struct.pack(">i", 1):
         return ""
     return await _stranger(address, answer)
+
+
+async def stopped(address: Address) -> str:
+    """Return what a broker that was checked has stopped doing, listening or answering; or nothing.
+
+    A broker that ends closes its connections and its listener within the same instant, in any
+    order. So it must answer a request, and it gets two chances.
+    """
+    what = ""
+    for pause_s in (0.0, _SECOND_CHANCE_S):
+        await asyncio.sleep(pause_s)
+        try:
+            if await _answer(address, _API_VERSIONS, ANSWER_LIMIT_S):
+                return ""
+            what = "listening"
+        except ConnectionError:
+            what = "listening"
+        except TimeoutError:
+            what = "answering"
+    return what
 
 
 async def _silent(address: Address) -> str:

@@ -34,6 +34,7 @@ from coterie.conformance.transcript import (
 )
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.frames import decode_response
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.list_groups import ListGroupsResponse
 from coterie.protocol.wire import Message
 
@@ -41,8 +42,6 @@ from coterie.protocol.wire import Message
 _EXPECTED_LIMIT_S = 10.0
 # How long to watch that a request which should be delayed gets no response after all.
 _DELAYED_LIMIT_S = 0.1
-# The same where the transcript does not say whether the request will be delayed.
-_UNKNOWN_LIMIT_S = 0.3
 # How long to wait for further responses that come at the same time.
 _SETTLE_S = 0.03
 # How often `eventually` and `retry` repeat a request.
@@ -70,10 +69,21 @@ class Said(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A request without a response."""
+    """A request without a response: the class and version of the response, and the client's id."""
 
+    request: Message
     response: type[Message]
     version: int
+    client_id: str
+
+
+class _Shown(NamedTuple):
+    """A response that was shown with a member id that had no name yet."""
+
+    output: Output
+    version: int
+    # Its first line in the conversation.
+    line: int
 
 
 class TcpDriver:
@@ -83,6 +93,7 @@ class TcpDriver:
         target: the broker to run against.
         names: the names of this run.
         conversation: what was sent and received, in order.
+        began_s: when the run began, by time.monotonic.
     """
 
     def __init__(self, target: Target, names: TcpNames) -> None:
@@ -90,17 +101,25 @@ class TcpDriver:
         self.target = target
         self.names = names
         self.conversation: list[Said] = []
-        self._began_s = time.monotonic()
+        self.began_s = time.monotonic()
         self._inbox: Inbox = asyncio.Queue()
         self._clients: dict[str, CheckConnection] = {}
         self._pending: dict[CheckConnection, dict[int, _Pending]] = {}
         self._numbers = 0
         self._variables: Variables = {}
+        self._nameless: list[_Shown] = []
         # Whether requests must be sent in the versions of the transcript, except in `given`.
         self._is_exact = False
         # The first lines of the responses that the block still expects; None inside `given`, whose
         # responses the transcript does not show.
         self._expected: list[str] | None = None
+        # When the last command was carried out, but for the wait for its response.
+        self._waits_since_s = 0.0
+
+    @property
+    def heard_s(self) -> float:
+        """When the broker sent something last, by time.monotonic; 0 before."""
+        return max((client.heard_s for client in self._pending), default=0.0)
 
     def close(self) -> None:
         """Close all connections."""
@@ -131,6 +150,7 @@ class TcpDriver:
                 return await self._repeat(text, block, only_while=_BUSY)
             outputs += await self.execute(command.text)
         outputs += await self._receive_expected()
+        self._show_names()
         return deviations(block, outputs, self.names, self._variables)
 
     async def _repeat(
@@ -173,17 +193,20 @@ class TcpDriver:
             client = await self._client(raw["client"])
             self._say(text)
             client.send(bytes.fromhex(raw["bytes"].replace("0x", "")))
+            self._waits_since_s = self._now_s()
             return await self._receive(self._limit_s(raw["client"]), until=client)
         verb, _, rest = text.partition(" ")
         if verb == "tick":
             self._say(text)
-            return await self._receive(parse_duration_ms(rest) / 1000) + await self._receive(
-                _SETTLE_S
-            )
+            outputs = await self._receive(parse_duration_ms(rest) / 1000)
+            self._waits_since_s = self._now_s()
+            return outputs + await self._receive(_SETTLE_S)
         if verb == "given":
             return await self._given(rest)
         if verb == "disconnect":
             self._clients.pop(rest).close()
+        elif verb == "form":
+            return [Output([self.names.form_text(rest)])]
         elif verb == "delete-topic":
             self.names.forget_topic(rest)
             await self.target.delete_topic(self.names.topic(rest))
@@ -231,15 +254,21 @@ class TcpDriver:
         await self._create_topics(topics_in(request))
         options = parse_map(parse_arguments(request.arguments).named.get("wire", "{}"))
         message = build_request(request, self.names)
+        if isinstance(message, JoinGroupRequest) and message.group_instance_id:
+            self.names.uses(message.group_instance_id)
         self._numbers += 1
         client_id = request.client.partition(".")[0]
         number = int(options.get("correlation", self._numbers))
         frame = request_frame(message, request.version, number, client_id, options)
         answer = int(options.get("answer", request.version))
-        self._pending[client][number] = _Pending(response_type(request.api), answer)
+        owner = options.get("client_id", client_id)
+        self.names.uses(owner)
+        pending = _Pending(message, response_type(request.api), answer, owner)
+        self._pending[client][number] = pending
         text = f"{request.client}> {request.api} v{request.version} {request.arguments}"
-        self._say(self.names.without_ids(text) if self._expected is None else text)
+        self._say(text)
         client.send(frame, int(options.get("split", "0")))
+        self._waits_since_s = self._now_s()
         outputs = await self._receive(limit_s, until=client)
         return outputs + await self._receive(_SETTLE_S)
 
@@ -255,7 +284,7 @@ class TcpDriver:
     def _limit_s(self, name: str) -> float:
         """Return how long to wait, by what the block expects next for this client."""
         if self._expected is None:
-            return _UNKNOWN_LIMIT_S
+            return _EXPECTED_LIMIT_S
         for at, line in enumerate(self._expected):
             if line == f"{name}{DELAYED}":
                 del self._expected[at]
@@ -296,8 +325,30 @@ class TcpDriver:
             return self._received(Output([line], client.name))
         if isinstance(message, ListGroupsResponse):
             message.groups = [g for g in message.groups if self.names.is_ours(g.group_id)]
+        if isinstance(message, JoinGroupResponse):
+            self._note_member_id(expected, message)
         lines = response_lines(client.name, expected.version, message, self.names)
-        return self._received(Output(lines, client.name, message))
+        output = Output(lines, client.name, message)
+        if self.names.nameless:
+            self._nameless.append(_Shown(output, expected.version, len(self.conversation)))
+        return self._received(output)
+
+    def _note_member_id(self, asked: _Pending, response: JoinGroupResponse) -> None:
+        """Name the id that a member gets, unless the broker repeats the one that was sent."""
+        request = asked.request
+        assert isinstance(request, JoinGroupRequest), request
+        if response.member_id != request.member_id:
+            self.names.give(response.member_id, request.group_instance_id or asked.client_id)
+
+    def _show_names(self) -> None:
+        """Show names in place of the member ids that had none when they came."""
+        for output, version, at in self._nameless:
+            assert output.message is not None, output
+            lines = response_lines(output.client, version, output.message, self.names)
+            for offset, line in enumerate(lines):
+                self.conversation[at + offset] = self.conversation[at + offset]._replace(text=line)
+            output.lines[:] = lines
+        self._nameless.clear()
 
     def _received(self, output: Output) -> Output:
         for line in output.lines:
@@ -312,14 +363,14 @@ class TcpDriver:
 
     async def _receive_expected(self) -> list[Output]:
         """Wait for the responses that the block still expects."""
-        end_s = self._now_s() + _EXPECTED_LIMIT_S
+        end_s = self._waits_since_s + _EXPECTED_LIMIT_S
         outputs: list[Output] = []
         while self._now_s() < end_s and any("< " in line for line in self._expected or []):
             outputs += await self._receive(_SETTLE_S)
         return outputs
 
     def _say(self, text: str) -> None:
-        self.conversation.append(Said(time.monotonic() - self._began_s, text))
+        self.conversation.append(Said(time.monotonic() - self.began_s, text))
 
     def _now_s(self) -> float:
         return asyncio.get_running_loop().time()

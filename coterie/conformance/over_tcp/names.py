@@ -1,8 +1,11 @@
 """The names of a transcript that runs against a broker over TCP.
 
 Everything that a run creates begins with the prefix of the run, so it disturbs nothing else, and
-everything can be found and removed afterwards. Member ids are learnt from responses: the first id
-that begins with the name of a client or an instance is its `-1`, the next its `-2`.
+everything can be found and removed afterwards. Member ids are learnt from responses, whatever form
+a broker gives them: the first id of a client or an instance is its `-1`, the next its `-2`.
+
+Invariant: an id that the broker has given out has one name, and a text that the transcript itself
+has sent as an id is not renamed.
 """
 
 import re
@@ -10,7 +13,7 @@ from collections.abc import Callable
 
 from coterie.conformance.names import Names
 
-_UUID = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 # A group is tried under so many names until this broker coordinates it.
 _MAX_SPELLINGS = 1000
 
@@ -26,6 +29,7 @@ class TcpNames(Names):
         prefix: of every name on the broker, with the separator.
         shared_prefix: of the topics that transcripts of groups share: nothing is written to them.
         topic_ids: the ids of the topics that the run has created, by the names of the transcript.
+        nameless: member ids that were shown before the response that gives them to a member.
     """
 
     def __init__(
@@ -47,9 +51,13 @@ class TcpNames(Names):
         self.topic_ids: dict[str, bytes] = {}
         self._is_here = is_here
         self._groups: dict[str, str] = {}
+        self.nameless: set[str] = set()
         self._ids: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
+        # The client ids and instance ids in use, and what was sent as a member id and is none.
+        self._owners: set[str] = set()
+        self._made_up: set[str] = set()
 
     def group(self, name: str) -> str:
         """Return the group id to send; the empty id stays empty."""
@@ -74,19 +82,39 @@ class TcpNames(Names):
 
     def member(self, name: str) -> str:
         """Return the real member id of a name; an unknown name is its own member id."""
+        if name not in self._ids:
+            self._made_up.add(name)
         return self._ids.get(name, name)
 
-    def member_text(self, member_id: str) -> str:
-        """Return the name of a member id; names count ids in order of appearance."""
-        match = _UUID.fullmatch(member_id)
-        if match is None:
-            return member_id
-        if member_id not in self._names:
-            prefix = match[1]
-            self._counts[prefix] = self._counts.get(prefix, 0) + 1
-            name = f"{prefix}-{self._counts[prefix]}"
+    def uses(self, owner: str) -> None:
+        """Note a client id or an instance id: member ids that begin with it belong to it."""
+        self._owners.add(owner)
+
+    def give(self, member_id: str, owner: str) -> None:
+        """Name a member id that the broker has given to a client or an instance."""
+        if member_id and member_id not in self._names and member_id not in self._made_up:
+            self._counts[owner] = self._counts.get(owner, 0) + 1
+            name = f"{owner}-{self._counts[owner]}"
             self._names[member_id], self._ids[name] = name, member_id
+        self.nameless.discard(member_id)
+
+    def member_text(self, member_id: str) -> str:
+        """Return the name of a member id; names count ids in order of appearance.
+
+        An id that does not begin with its owner has no name until `give` names it.
+        """
+        if not member_id or member_id in self._names or member_id in self._made_up:
+            return self._names.get(member_id, member_id)
+        owners = [each for each in self._owners if member_id.startswith(f"{each}-")]
+        if not owners:
+            self.nameless.add(member_id)
+            return member_id
+        self.give(member_id, max(owners, key=len))
         return self._names[member_id]
+
+    def form_text(self, name: str) -> str:
+        """Return a member id with `UUID` in place of a UUID at its end."""
+        return f"{name} is {_UUID.sub('UUID', self.member(name))}"
 
     def message_text(self, message: str) -> str:
         """Return an error message with the names of the transcript."""
@@ -98,12 +126,6 @@ class TcpNames(Names):
     def member_ids(self) -> list[str]:
         """The real member ids that this run has learnt."""
         return list(self._names)
-
-    def without_ids(self, text: str) -> str:
-        """Return a text with the names of member ids in place of the real ones."""
-        for member_id, name in self._names.items():
-            text = text.replace(member_id, name)
-        return text
 
     def topic_id(self, topic: str) -> bytes:
         """Return the real id of a topic; zero if the run has not created it."""

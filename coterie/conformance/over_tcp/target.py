@@ -67,6 +67,19 @@ _BROKER_RESOURCE = 4
 _END = -1
 _LIST_OFFSETS_VERSION = 5
 _OFFSETS_TOPIC = "__consumer_offsets"
+# By the setting of the broker: the setting of a topic, and Kafka's default. Checks of records rely
+# on these.
+_TOPIC_DEFAULTS = {
+    "compression.type": ("compression.type", "producer"),
+    "log.cleanup.policy": ("cleanup.policy", "delete"),
+    "log.message.timestamp.type": ("message.timestamp.type", "CreateTime"),
+    "log.message.timestamp.after.max.ms": ("message.timestamp.after.max.ms", "3600000"),
+    "log.message.timestamp.before.max.ms": (
+        "message.timestamp.before.max.ms",
+        "9223372036854775807",
+    ),
+    "message.max.bytes": ("max.message.bytes", "1048588"),
+}
 
 
 class RefusedError(Exception):
@@ -287,7 +300,8 @@ class Target:
             return {spec.name: await self._wait_for_topic(spec) for spec in specs}
 
     def _new_topic(self, spec: TopicSpec) -> CreateTopicsRequestTopic:
-        configs = [CreateTopicsRequestConfig(name=name, value=text) for name, text in spec.configs]
+        texts = self._kafkas_defaults() | dict(spec.configs)
+        configs = [CreateTopicsRequestConfig(name=name, value=text) for name, text in texts.items()]
         if len(self.cluster) > 1 and self.node_id >= 0:
             # The broker under check shall lead every partition.
             assignments = [
@@ -301,6 +315,14 @@ class Target:
         return CreateTopicsRequestTopic(
             name=spec.name, num_partitions=spec.partitions, replication_factor=1, configs=configs
         )
+
+    def _kafkas_defaults(self) -> dict[str, str]:
+        """Return the settings of topics for which this broker has another default than Kafka."""
+        return {
+            name: default
+            for setting, (name, default) in _TOPIC_DEFAULTS.items()
+            if self.settings.get(setting, default) != default
+        }
 
     async def _wait_for_topic(self, spec: TopicSpec) -> bytes:
         for _ in range(int(ANSWER_LIMIT_S / _POLL_S)):

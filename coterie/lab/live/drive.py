@@ -17,6 +17,7 @@ from coterie.lab.live.clients import LiveClient, LiveRun, Member
 from coterie.lab.live.lines import Line, Reader, Writer, now_us
 from coterie.lab.live.measure import Measured, Replay
 from coterie.lab.live.processes import Child
+from coterie.lab.live.servers import OF_OUR_BROKER, Servers
 from coterie.lab.script import Event, events_of, script_digest, starts_at_forming
 
 _TICK_S = 0.02
@@ -24,15 +25,16 @@ _READ_EVERY_S = 0.25
 # A group that is not complete after forming gets this much more time.
 _FORM_LIMIT_US = 30 * SECOND
 _RETRY_US = SECOND // 5
+_RESTARTS = ("broker_dies", "coordinator_moves")
 _REASONS = {
-    "cut": "the loopback network can't be cut for one process",
-    "kill_leader": "a member does not say that it leads",
-    "coordinator_moves": "the broker is not under the control of the lab",
-    "server_slow": "the broker is not under the control of the lab",
+    "cut": "the way of this client to its servers is not in the hands of the lab",
+    "kill_leader": "the members of this client have no leader in a journal",
+    "coordinator_moves": "the servers of this client can't be started again with what they had",
+    "server_slow": "a real server is as fast as it is",
     "follower_lags": "there is one server, which has no followers",
     "notices_lost": "the connections of real servers lose nothing",
-    "topic_grows": "the drivers do not change topics",
-    "broker_dies": "the broker is not under the control of the lab",
+    "topic_grows": "the topics of this client are not in a broker of Kafka",
+    "broker_dies": "the servers of this client can't be started again with what they had",
     "slow_poll": "this client takes no orders",
 }
 
@@ -61,6 +63,8 @@ class Drive:
     Attributes:
         run: the surroundings.
         events: the script.
+        servers: the broker, and the way of the members to it.
+        restarts_broker: whether the script kills the broker and starts it again.
     """
 
     def __init__(
@@ -86,7 +90,12 @@ class Drive:
         random = stream(seed, f"script {scenario.name}")
         self._forming = list(starts_at_forming(scenario.members, random))
         self.events = events_of(scenario.script, scenario.members, scenario.partitions, random)
-        check_steps(client, self.events)
+        check_steps(client, self.events, is_ours=not run.bootstrap)
+        steps = {event.do for event in self.events}
+        self.servers = Servers(run)
+        self.servers.announce(steps)
+        self.restarts_broker = not steps.isdisjoint(_RESTARTS)
+        self._has_proxies = "cut" in steps
         self._pods: dict[str, tuple[Member, Child]] = {}
         self._lives: dict[str, int] = {}
         # What is due: the time, and the action.
@@ -240,7 +249,11 @@ class Drive:
         static = self.run.machine == "static"
         instance = event.pod if static and event.keep else None
         member = Member(event.pod, life, instance, self.run.lines)
+        direct = self.run.bootstrap
+        if self._has_proxies:
+            self.run.bootstrap = self.servers.proxied(event.pod)
         command = self._client.command(self.run, member)
+        self.run.bootstrap = direct
         child = self.run.children.start(f"{event.pod}.{life}", command)
         self._pods[event.pod] = member, child
         self._writer.write("started", member=member.identity)
@@ -277,14 +290,47 @@ class Drive:
             self._writer.write("resumed", member=found[0].identity)
             found[1].signal(signal.SIGCONT)
 
+    def _do_kill_leader(self, event: Event) -> None:
+        name = self.servers.leader()
+        pods = [pod for pod, (member, _) in self._pods.items() if member.identity == name]
+        for pod in pods:
+            self._do_kill(event._replace(pod=pod))
+
+    def _do_topic_grows(self, event: Event) -> None:
+        self.servers.grow(int(event.amount))
+        self._writer.write("grown", to=int(event.amount))
+
+    def _do_broker_dies(self, event: Event) -> None:
+        self.servers.kill()
+        self._writer.write("broker_gone")
+        self._due.append((now_us() + int(event.amount), event._replace(do="broker_returns")))
+
+    # The coordinator goes with the only broker, and returns with it.
+    _do_coordinator_moves = _do_broker_dies
+
+    def _do_broker_returns(self, _event: Event) -> None:
+        self.servers.start()
+        self._writer.write("broker_back")
+
+    def _do_cut(self, event: Event) -> None:
+        self.servers.cut(event.pod, is_cut=True)
+        self._due.append((now_us() + int(event.amount), event._replace(do="mend")))
+
+    def _do_mend(self, event: Event) -> None:
+        self.servers.cut(event.pod, is_cut=False)
+
     def _do_slow_poll(self, event: Event) -> None:
         found = self._pods.get(event.pod)
         if found is not None:
             found[1].write(f"slow {event.amount / SECOND}")
 
 
-def check_steps(client: LiveClient, events: list[Event]) -> None:
+def check_steps(client: LiveClient, events: list[Event], *, is_ours: bool) -> None:
     """Check that a client can do all events.
+
+    Args:
+        client, events: the client and the script.
+        is_ours: whether the lab starts the broker.
 
     Raises:
         WrongInput: it can't do one; the text says why.
@@ -295,8 +341,13 @@ def check_steps(client: LiveClient, events: list[Event]) -> None:
             raise WrongInput(
                 f"This script can't be run live: it has the event '{event.do}', and {reason}."
             )
+        if not is_ours and event.do in OF_OUR_BROKER:
+            raise WrongInput(
+                f"This script can't be run at a given broker: it has the event '{event.do}', and"
+                f" {OF_OUR_BROKER[event.do]}. Leave out --bootstrap-server."
+            )
 
 
 def _end_of(event: Event) -> int:
-    lasting = event.do in ("pause", "slow_poll")
+    lasting = event.do in ("pause", "slow_poll", "cut", *_RESTARTS)
     return event.at_us + (int(event.amount) if lasting else 0)

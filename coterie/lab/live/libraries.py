@@ -19,7 +19,9 @@ _SESSION_MS, _HEARTBEAT_MS, _REBALANCE_MS = 45_000, 3_000, 300_000
 class Library(LiveClient):
     """Members of one library."""
 
-    steps = PROCESS_STEPS | {"slow_poll"}
+    steps = PROCESS_STEPS | {
+        "slow_poll", "kill_leader", "topic_grows", "broker_dies", "coordinator_moves", "cut"
+    }  # fmt: skip
 
     def __init__(
         self, module: str, package: str, program: str, summary: str, machines: tuple[str, ...]
@@ -62,6 +64,7 @@ class Library(LiveClient):
             "rebalance_ms": parameters.rebalance_ms or _REBALANCE_MS,
             "commit_ms": parameters.commit_ms or _COMMIT_MS,
             "poll_gap_ms": parameters.poll_gap_ms,
+            "metadata_age_ms": parameters.metadata_age_ms,
             "lines": str(member.lines),
         }
         module = f"coterie.lab.live.members.{self._program}"

@@ -71,6 +71,7 @@ class Replay:
         self.ledger = Ledger(self._world, workload)
         self.owned: dict[str, set[Partition]] = {}
         self.generation = -1
+        self._workload = workload
         self._topics = dict(zip(topics, workload.counts, strict=True))
         self._known = set(workload.partitions)
         self._incremental = machine in ("cooperative", "consumer", "connect")
@@ -211,6 +212,19 @@ class Replay:
     def _exited(self, line: Line) -> None:
         self.owned.pop(line.fields["member"], None)
         self.ledger.end(line.fields["member"])
+
+    # -- servers -----------------------------------------------------------------------------------
+
+    def _grown(self, line: Line) -> None:
+        added = self._workload.grow(line.fields["to"], self._world.now_us)
+        self._known.update(added)
+        self.ledger.grow(added)
+
+    def _broker_gone(self, _line: Line) -> None:
+        self.ledger.darken(self._workload.partitions)
+
+    def _broker_back(self, _line: Line) -> None:
+        self.ledger.lighten(self._workload.partitions)
 
 
 def measure(lines: list[Line], what: Measured, rate: int) -> Outcome:

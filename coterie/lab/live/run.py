@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coterie import __version__
-from coterie.address import Address
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
 from coterie.client.groups import delete_groups
@@ -19,15 +18,12 @@ from coterie.lab.live.clients import LiveRun
 from coterie.lab.live.drive import Drive, Progress
 from coterie.lab.live.known import client_named
 from coterie.lab.live.measure import measure
-from coterie.lab.live.processes import Children, free_port
+from coterie.lab.live.processes import Children
 from coterie.lab.live.settings import live_parameters
 from coterie.lab.outcome import Outcome
 from coterie.lab.scenario import Scenario
 from coterie.lab.store import Key, Store, columns_of
 from coterie.protocol.topic_names import JOURNAL_TOPIC
-
-_HOST = "127.0.0.1"
-_INITIAL_DELAY_MS = 3_000
 
 
 class LiveOptions(NamedTuple):
@@ -105,7 +101,7 @@ def run_live(
         drive = Drive(run, client, options.seed, form_s, options.calm_s)
         try:
             if client.topics_in_broker:
-                _prepare_broker(run)
+                _prepare_broker(run, drive)
             client.prepare(run)
             if client.topics_in_broker and client.produces:
                 _produce(run)
@@ -122,14 +118,14 @@ def run_live(
     return LiveResult(outcome, time.monotonic() - began_s)
 
 
-def _prepare_broker(run: LiveRun) -> None:
+def _prepare_broker(run: LiveRun, drive: Drive) -> None:
     """Start a broker if the user gave none, and create the topics.
 
     Raises:
         ClientError: no broker responds, or it refuses the topics.
     """
     if not run.bootstrap:
-        _serve(run)
+        drive.servers.serve(on_disk=drive.restarts_broker)
     with Cluster(run.bootstrap) as cluster:
         # A broker that runs already may have the topics and groups of other runs.
         mark = f"{time.time_ns() // 1_000_000:x}"
@@ -139,26 +135,6 @@ def _prepare_broker(run: LiveRun) -> None:
             made = create_topic(cluster, name, count, 1)
             if made.error:
                 raise WrongInput(f"The broker refuses the topic {name}: {made.message}.")
-
-
-def _serve(run: LiveRun) -> None:
-    """Start a broker of our own in memory."""
-    delay_ms = run.parameters.initial_delay_ms
-    if delay_ms < 0:
-        delay_ms = _INITIAL_DELAY_MS
-    address = Address(_HOST, free_port())
-    broker = run.children.start(
-        "coterie",
-        [
-            sys.executable, "-m", "coterie", "serve", "--port", str(address.port),
-            "--data-dir", ":memory:", "--stop-with-input",
-            "--config", f"group.initial.rebalance.delay.ms={delay_ms}",
-            "--config", "group.min.session.timeout.ms=1000",
-        ],
-    )  # fmt: skip
-    run.children.wait_for_port(broker, address)
-    run.bootstrap = str(address)
-    run.broker = "coterie"
 
 
 def _clean(run: LiveRun) -> None:

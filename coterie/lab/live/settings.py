@@ -8,8 +8,8 @@ from coterie.lab.parameters import Parameters, with_settings
 # The others describe the model's network, servers and clients, which are real here.
 LIVE_SETTINGS = (
     "rate", "poll_gap_ms", "commit_ms", "heartbeat_ms", "session_ms", "rebalance_ms",
-    "initial_delay_ms", "connect_delay_ms", "zk_session_ms", "zk_backoff_ms", "zk_retries",
-    "rocketmq_interval_ms", "invisible_ms",
+    "metadata_age_ms", "initial_delay_ms", "connect_delay_ms", "zk_session_ms", "zk_backoff_ms",
+    "zk_retries", "rocketmq_interval_ms", "invisible_ms",
 )  # fmt: skip
 # What a real application is by default: it takes a poll's records in no time.
 _DEFAULTS: dict[str, Any] = {"poll_gap_ms": 0.0}

@@ -115,6 +115,9 @@ class GroupHost(CoordinatorHarness):
             fact = event.fact
             if type(fact) is GenerationCompleted:
                 ledger.generation([member.client_id for member in fact.members])
+                self.environment.world.detail(
+                    "coordinator completes", f"generation={fact.generation_id}"
+                )
                 self.on_generation(fact)
             elif type(fact) is MemberRemoved:
                 ledger.noticed(fact.client_id)

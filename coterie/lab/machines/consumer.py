@@ -10,7 +10,7 @@ from typing import Any
 from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
 from coterie.lab.kernel import MS
 from coterie.lab.machines.classic_host import GROUP, GroupHost
-from coterie.lab.machines.group_member import GroupMember, MemberSettings
+from coterie.lab.machines.group_member import GroupMember, MemberSettings, partitions_text
 from coterie.lab.pods import Pod
 from coterie.protocol.messages import consumer_protocol as wire
 from coterie.protocol.messages.join_group import JoinGroupResponse
@@ -124,6 +124,11 @@ class Consumer(GroupMember):
         }
         revoked = self._owned - assigned
         added = assigned - self._owned
+        self._detail(
+            "SyncGroup answered", f"generation={self.generation_id}",
+            f"assigned={partitions_text(assigned)}", f"added={partitions_text(added)}",
+            f"revoked={partitions_text(revoked)}",
+        )  # fmt: skip
         for partition in sorted(added):
             self.environment.ledger.take(self.pod.identity, partition)
         self._owned = assigned | revoked
@@ -138,6 +143,10 @@ class Consumer(GroupMember):
             self._commit_timer = True
             first_ms = self._random.uniform(0.5, 1) * self.settings.commit_ms
             self.pod.after(int(first_ms * MS), self._commit_on_time)
+
+    def owned_text(self) -> str:
+        """Return what it owns, for a trace."""
+        return partitions_text(self._owned)
 
     def lose(self) -> None:
         """Give everything up without a commit."""

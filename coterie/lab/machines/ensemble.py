@@ -18,6 +18,8 @@ from coterie.lab.pods import Pod
 
 _TICK_US = 2_000 * MS
 _BYTES = 60
+_GROUP_PATH = "/consumers/group"
+_IDS_PATH = f"{_GROUP_PATH}/ids"
 # The history of a value is cut when it has more entries than this.
 _MAX_HISTORY = 64
 
@@ -67,6 +69,15 @@ class View:
         """Return the stored offset of a partition."""
         found: int = self._ensemble.offsets[partition].at(self.number)
         return found
+
+
+def _watched(request: Request) -> tuple[str, ...]:
+    """Return the paths on which a request sets a watch."""
+    if request.nodes == IDS:
+        return (_IDS_PATH,)
+    if request.nodes == TOPICS:
+        return tuple(f"/brokers/topics/{name}" for name in request.keys)
+    return ("/brokers/ids",)
 
 
 class Session:
@@ -222,6 +233,9 @@ class Ensemble:
 
     def perform(self, session: Session, view: View, request: Request) -> Any:
         """Carry a request out; return what it comes to."""
+        if request.watch:
+            for path in _watched(request):
+                self.environment.world.detail(session.name, "watches", path)
         if request.api == "getChildren":
             session.watches = session.watches or request.watch
             return view.members() if request.nodes == IDS else ()
@@ -277,6 +291,11 @@ class Ensemble:
 
     def set_members(self, members: frozenset[str]) -> None:
         """Change the children of ids, and fire the watches on them."""
+        before = self.latest.members()
+        for name in sorted(members - before):
+            self.environment.world.detail("create", f"{_IDS_PATH}/{name}", "ephemeral")
+        for name in sorted(before - members):
+            self.environment.world.detail("delete", f"{_IDS_PATH}/{name}")
         visible_us = self._write(self.ids, members)
         self.environment.ledger.membership(sorted(members))
         for session in self.sessions:
@@ -286,10 +305,15 @@ class Ensemble:
 
     def set_owner(self, partition: TopicPartition, owner: str | None) -> None:
         """Create or delete the owner node of a partition."""
+        path = f"{_GROUP_PATH}/owners/{partition.topic}/{partition.partition}"
+        words = ("delete", path) if owner is None else ("create", path, owner, "ephemeral")
+        self.environment.world.detail(*words)
         self._write(self.owners[partition], owner)
 
     def set_offset(self, partition: TopicPartition, offset: int) -> None:
         """Store an offset."""
+        path = f"{_GROUP_PATH}/offsets/{partition.topic}/{partition.partition}"
+        self.environment.world.detail("set", path, offset)
         self._write(self.offsets[partition], offset)
         self.environment.ledger.committed(partition, offset)
 
@@ -311,6 +335,7 @@ class Ensemble:
 
     def _fire(self, session: Session) -> None:
         pod = session.pod
+        self.environment.world.detail(session.name, "is woken by", _IDS_PATH)
         self.environment.network.traffic.count("event", _BYTES, estimated=True)
         endpoint = self.endpoint(session.server)
         self.environment.network.send(

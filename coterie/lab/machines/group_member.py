@@ -12,7 +12,7 @@ worker of Connect runs tasks.
     fenced     another process has its instance id
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from coterie.assignors import TopicPartition
@@ -33,6 +33,11 @@ from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 _RETRY_US = 100 * MS
 # From these versions on requests have these fields.
 _INSTANCE_SINCE, _REBALANCE_TIMEOUT_SINCE, _MEMBERS_SINCE = 5, 1, 3
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """Return partitions for a trace, in order; "-" for none."""
+    return ",".join(f"{each.topic}-{each.partition}" for each in sorted(partitions)) or "-"
 
 
 class Versions(NamedTuple):
@@ -123,6 +128,13 @@ class GroupMember:
     def topic_grew(self) -> None:
         """Learn that the topics have more partitions."""
         raise NotImplementedError
+
+    def owned_text(self) -> str:
+        """Return what it has, for a trace."""
+        return partitions_text(self.reading())
+
+    def _detail(self, *words: object) -> None:
+        self.environment.world.detail(self.pod.identity, *words)
 
     @property
     def leads(self) -> bool:
@@ -217,10 +229,16 @@ class GroupMember:
                 for name in settings.protocols
             ],
         )
+        self._detail("JoinGroup", f"generation={self.generation_id}", f"owned={self.owned_text()}")
         self.host.submit(self.pod, request, version, self._in_turn(self._on_join))
 
     def _on_join(self, response: JoinGroupResponse) -> None:
         error = response.error_code
+        if error:
+            self._detail("JoinGroup refused", ErrorCode(error).name)
+        else:
+            role = f"leader of {len(response.members)}" if response.members else "follower"
+            self._detail("JoinGroup answered", f"generation={response.generation_id}", role)
         if error == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
             self.join()
@@ -255,10 +273,13 @@ class GroupMember:
             protocol_name=joined.protocol_name if named else None,
             assignments=assignments,
         )
+        shares = f"assignments={len(assignments)}"
+        self._detail("SyncGroup", f"generation={self.generation_id}", shares)
         self.host.submit(self.pod, request, version, self._in_turn(self._on_sync))
 
     def _on_sync(self, response: Any) -> None:
         if response.error_code:
+            self._detail("SyncGroup refused", ErrorCode(response.error_code).name)
             self._refused(response.error_code)
             return
         self._enter("member")
@@ -355,6 +376,7 @@ class GroupMember:
             self._heard_us = self.environment.world.now_us
         if error == ErrorCode.NONE:
             return
+        self._detail("Heartbeat refused", f"generation={self.generation_id}", ErrorCode(error).name)
         if self.phase == "preparing" and error in (ErrorCode.REBALANCE_IN_PROGRESS, *RETRIABLE):
             return
         self._refused(error)

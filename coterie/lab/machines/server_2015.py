@@ -13,7 +13,9 @@ from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
 from coterie.lab.machine import Machine
+from coterie.lab.machines.group_member import partitions_text
 from coterie.lab.machines.readings import Readings
+from coterie.lab.parameters import OLDER_DRAFT
 from coterie.lab.pods import Participant, Pod
 
 ENDPOINT = "coordinator"
@@ -24,6 +26,16 @@ _RETRY_US = 100 * MS
 
 # The error codes of the draft.
 NONE, NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_CONSUMER, REBALANCE = 0, 16, 22, 25, 27
+UNKNOWN_STRATEGY = 24
+_ERROR_NAMES = {
+    NOT_COORDINATOR: "NOT_COORDINATOR",
+    ILLEGAL_GENERATION: "ILLEGAL_GENERATION",
+    UNKNOWN_STRATEGY: "UNKNOWN_PARTITION_ASSIGNMENT_STRATEGY",
+    UNKNOWN_CONSUMER: "UNKNOWN_CONSUMER_ID",
+    REBALANCE: "REBALANCE_IN_PROGRESS",
+}
+# A new one had to be built into the broker.
+ASSIGNORS_OF_THE_BROKER = ("range", "roundrobin")
 
 
 class Joined(NamedTuple):
@@ -75,6 +87,12 @@ class DraftCoordinator:
         self, consumer_id: str, identity: str, session_us: int, answer: Callable[[Joined], None]
     ) -> None:
         """Park a join until the rebalance is over; a member of a stable group gets its share."""
+        self.environment.world.detail(identity, "JoinGroup", f"consumer={consumer_id or '-'}")
+        wrong = self._wrong_strategy()
+        if wrong:
+            self._refuse("JoinGroup", identity, wrong)
+            answer(Joined(wrong))
+            return
         if self.away:
             answer(Joined(NOT_COORDINATOR))
             return
@@ -99,10 +117,23 @@ class DraftCoordinator:
         """Return the error of a heartbeat; only a good one extends the session."""
         error = self._refusal(consumer_id, generation)
         if not error and self.state != "Stable":
-            error = REBALANCE
+            old = self.environment.parameters.draft == OLDER_DRAFT
+            error = ILLEGAL_GENERATION if old else REBALANCE
+        if error:
+            self._refuse("Heartbeat", consumer_id, error, generation)
         if not error:
             self._touch(consumer_id, self.members[consumer_id])
         return error
+
+    def _wrong_strategy(self) -> int:
+        """Return the error of a strategy that is not in the broker; NONE if it is."""
+        known = self.environment.parameters.strategy in ASSIGNORS_OF_THE_BROKER
+        return NONE if known else UNKNOWN_STRATEGY
+
+    def _refuse(self, api: str, name: str, error: int, generation: int | None = None) -> None:
+        """Write a refusal into a trace with details."""
+        words = [] if generation is None else [f"generation={generation}"]
+        self.environment.world.detail(name, api, "refused", *words, _ERROR_NAMES[error])
 
     def _refusal(self, consumer_id: str, generation: int) -> int:
         """Return the error of a request of a member; NONE if it is in this generation."""
@@ -166,7 +197,7 @@ class DraftCoordinator:
         self.state = "Stable"
         self.generation += 1
         counts = self.environment.workload.counts
-        shares = ASSIGNORS["range"](
+        shares = ASSIGNORS[self.environment.parameters.strategy](
             counts, [MemberSubscription(each, tuple(counts)) for each in sorted(self.members)]
         )
         self.environment.ledger.generation([_identity(each) for each in sorted(self.members)])
@@ -175,6 +206,10 @@ class DraftCoordinator:
             member.partitions = tuple(shares[consumer_id])
             self._touch(consumer_id, member)
             assert answer is not None, "all members have joined"
+            self.environment.world.detail(
+                _identity(consumer_id), "JoinGroup answered", f"generation={self.generation}",
+                f"assigned={partitions_text(member.partitions)}",
+            )  # fmt: skip
             answer(Joined(NONE, self.generation, consumer_id, member.partitions))
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -314,6 +349,10 @@ class DraftConsumer:
         )  # fmt: skip
 
     def _on_join(self, joined: Joined) -> None:
+        if joined.error == UNKNOWN_STRATEGY:
+            # Another try would be refused, too: the application gets an exception.
+            self.environment.ledger.gave_up(self.pod.identity)
+            return
         if joined.error:
             if joined.error == UNKNOWN_CONSUMER:
                 self._consumer_id = ""

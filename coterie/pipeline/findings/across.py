@@ -1,17 +1,20 @@
 """Findings across groups, and the order of all findings.
 
 A broker that restarts, or a deployment of many applications, touches many groups at the same time:
-that is one finding with its groups [pipeline/broker-restart].
+that is one finding with its groups [pipeline/broker-restart]. What a member of a group caused is
+never explained by what happened to other groups.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coterie.pipeline.findings import bursts
+from coterie.client.names import natural_order
+from coterie.pipeline.findings import bursts, departed, stalls
+from coterie.pipeline.findings.changes import Session, in_operation
 from coterie.pipeline.findings.finding import (
     CRITICAL,
     INFO,
@@ -22,16 +25,22 @@ from coterie.pipeline.findings.finding import (
     cost_of,
     counted,
     finding_columns,
+    listed,
     most_frequent,
 )
-from coterie.pipeline.findings.group import Row, in_operation, rows_of
-from coterie.pipeline.findings.of_group import GROUP_RULES
+from coterie.pipeline.findings.group import Row, rows_of
+from coterie.pipeline.findings.of_group import GROUP_RULES, MEMBER_RULES
+from coterie.pipeline.findings.outages import Outage, outages
+from coterie.pipeline.findings.turnovers import Turnover, all_turnovers, together
 from coterie.pipeline.findings.unreadable import UNREADABLE
 from coterie.pipeline.report.words import duration
 
 # Groups that rebalance within a minute of each other have one cause: a member expires after 45 s
 # by default, and notices a rebalance with its next heartbeat.
 TOGETHER_MS = 60_000
+# The members of many groups are replaced by one cause within this time: the groups of a broker that
+# is gone are taken over at once, and their members try again several times a second.
+AT_ONCE_MS = 30_000
 # Fewer groups are no proof that the cause is a common one, and neither is what happens in a cluster
 # anyway: less than a fifth of the groups, or not many more than rebalance in other minutes.
 TOUCHED_GROUPS = 4
@@ -43,21 +52,45 @@ AFTER_LOAD_MS = 120_000
 RESTART = Rule(
     "broker_restart",
     WARNING,
-    "many groups rebalanced at once: a broker or coordinator restarted, or a network failed",
+    "all groups were silent and then had new members, or many groups rebalanced at once without a"
+    " member that caused it: a broker or coordinator restarted, or a network failed",
 )
-ROLLOUT = Rule("rollout", INFO, "members of many groups left and joined at once")
+ROLLOUT = Rule("rollout", INFO, "all members of many groups were replaced at the same time")
 
-RULES: tuple[Rule, ...] = (*GROUP_RULES[:4], RESTART, UNREADABLE, *GROUP_RULES[4:], ROLLOUT)
+RULES: tuple[Rule, ...] = (
+    *GROUP_RULES[:2],
+    RESTART,
+    *GROUP_RULES[2:6],
+    UNREADABLE,
+    *GROUP_RULES[6:],
+    ROLLOUT,
+)
 SEVERITIES = {rule.name: rule.severity for rule in RULES}
 _ORDER = {CRITICAL: 0, WARNING: 1, INFO: 2}
-# What the members of a group do when they are deployed. Everything else happens to them.
-_VOLUNTARY = ("join", "leave", "static replacement")
+# Of findings of one severity those come first that say which member did what, because they usually
+# are the cause of the others [pipeline/ranking].
+_FIRST = {rule.name for rule in (RESTART, *MEMBER_RULES)}
+# A rebalance of many groups without a member as cause has one of these causes.
+_OF_NOBODY = ("session expiry", "unknown")
 
+# What an outage explains in its groups, and what a rollout does. A storm or flapping member with a
+# culprit is never among them.
+_BY_RESTART = {
+    bursts.DEPLOYMENT.name,
+    bursts.STORM.name,
+    stalls.PASSED.name,
+}
+# What it explains in every group at that time: nobody can commit, leave or send heartbeats.
+_BY_OUTAGE = {departed.EXPIRED.name, departed.MAX_POLL.name, departed.STATIC.name}
+_BY_ROLLOUT = {bursts.DEPLOYMENT.name, bursts.STORM.name, departed.STATIC.name}
 
-# The columns of `rebalances` that matter here.
+# The columns of `rebalances` and `member_sessions` that matter here.
 ACROSS = (
-    "group_id", "started_ts", "completed_ts", "trigger", "partitions", "unowned_partition_ms",
-    "joined", "left", "members",
+    "group_id", "started_ts", "completed_ts", "trigger", "trigger_identity", "partitions",
+    "unowned_partition_ms", "joined", "left", "members",
+)  # fmt: skip
+ACROSS_SESSIONS = (
+    "group_id", "member_key", "identity", "first_seen_ts", "last_seen_ts", "exit_kind",
 )  # fmt: skip
 
 
@@ -67,10 +100,17 @@ class Touch(NamedTuple):
     at_ms: int
     group_id: str
     cause: str
+    identity: str | None
+    partitions: int
     partition_seconds: float
     joined: Sequence[str]
     left: Sequence[str]
     members: int
+
+    @property
+    def has_culprit(self) -> bool:
+        """Whether a member of the group caused it, or members came and went."""
+        return self.identity is not None or self.cause not in _OF_NOBODY
 
 
 def end_of_records(times: Iterable[Any]) -> int:
@@ -88,6 +128,8 @@ def all_findings(
     rebalances: pa.Table,
     loaded_ms: Sequence[int] = (),
     now_ms: int = 0,
+    sessions: pa.Table | None = None,
+    commits_ms: Iterable[int] = (),
 ) -> list[Finding]:
     """Return the findings of all groups with those across groups, ranked.
 
@@ -96,8 +138,15 @@ def all_findings(
         rebalances: the columns `ACROSS` of all rebalances.
         loaded_ms: when a coordinator loaded a partition, as far as journals say, in order.
         now_ms: see `end_of_records`.
+        sessions: the columns `ACROSS_SESSIONS` of all sessions.
+        commits_ms: the seconds in which any group committed, in epoch milliseconds.
     """
-    across = list(_across(rebalances, loaded_ms, now_ms))
+    touches = _touches(rebalances)
+    known = len(pc.unique(rebalances.column("group_id")))
+    by_group = {} if sessions is None else _sessions(sessions)
+    across = list(_outages(touches, by_group, commits_ms, loaded_ms, now_ms))
+    across += _turnovers(touches, by_group, known, across)
+    across += _without_culprit(touches, known, loaded_ms, now_ms, across)
     found = [each for each in of_groups if not _is_explained(each, across)]
     return ranked([*found, *across])
 
@@ -108,31 +157,20 @@ def finding_rows(findings: Iterable[Finding]) -> list[Row]:
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in order: by severity, then by cost, then by time [pipeline/ranking]."""
+    """Return findings in order: severity, what members did, cost, time [pipeline/ranking]."""
     order = sorted(
         findings,
         key=lambda each: (
             _ORDER[SEVERITIES[each.rule]],
+            each.rule not in _FIRST,
             -each.cost,
             -each.to_ms,
             each.rule,
-            each.group_id or "",
+            natural_order(each.group_id or ""),
             each.from_ms,
         ),
     )
     return [each._replace(rank=rank) for rank, each in enumerate(order, 1)]
-
-
-def _across(rebalances: pa.Table, loaded_ms: Sequence[int], now_ms: int) -> Iterator[Finding]:
-    touches = _touches(rebalances)
-    known = len(pc.unique(rebalances.column("group_id")))
-    for together in _together(touches, _needed(touches, known)):
-        loads = [
-            at_ms
-            for at_ms in loaded_ms
-            if together[0].at_ms - AFTER_LOAD_MS <= at_ms <= together[-1].at_ms
-        ]
-        yield _finding(together, loads, known, now_ms)
 
 
 def _needed(touches: Sequence[Touch], known: int) -> int:
@@ -143,6 +181,16 @@ def _needed(touches: Sequence[Touch], known: int) -> int:
     usual = len(touches) / minutes
     unusual = max(known / TOUCHED_PART, TOUCHED_GROUPS + UNUSUAL * usual)
     return max(TOUCHED_GROUPS, ceil(min(unusual, known / 2)))
+
+
+def _sessions(table: pa.Table) -> dict[str, list[Session]]:
+    """Return the sessions of each group, by their beginnings."""
+    found: dict[str, list[Session]] = {}
+    for row in rows_of(table, ACROSS_SESSIONS):
+        key, begin, end = row["member_key"], row["first_seen_ts"], row["last_seen_ts"]
+        session = Session(key, row["identity"] or key, begin, end, row["exit_kind"])
+        found.setdefault(row["group_id"], []).append(session)
+    return {group: sorted(each, key=lambda one: one.from_ms) for group, each in found.items()}
 
 
 def _touches(rebalances: pa.Table) -> list[Touch]:
@@ -159,6 +207,8 @@ def _touches(rebalances: pa.Table) -> list[Touch]:
             row["at"],
             row["group_id"],
             row["trigger"] or "unknown",
+            row["trigger_identity"],
+            row["partitions"] or 0,
             seconds,
             row["joined"] or (),
             row["left"] or (),
@@ -166,59 +216,107 @@ def _touches(rebalances: pa.Table) -> list[Touch]:
         )
         of_groups.setdefault(row["group_id"], []).append(touch)
     return sorted(
-        touch
-        for touches in of_groups.values()
-        # Starting or stopping a group has no cause outside of it.
-        for touch in in_operation(sorted(touches, key=lambda each: each.at_ms))
+        (
+            touch
+            for touches in of_groups.values()
+            # Starting or stopping a group has no cause outside of it.
+            for touch in in_operation(sorted(touches, key=lambda each: each.at_ms))
+        ),
+        key=lambda touch: (touch.at_ms, touch.group_id),
     )
 
 
-def _together(touches: Sequence[Touch], needed: int) -> Iterator[list[Touch]]:
-    """Yield the times in which at least `needed` groups rebalanced within a minute."""
-    counts: dict[str, int] = {}
-    first = 0
-    current: list[int] | None = None
-    for last, touch in enumerate(touches):
-        counts[touch.group_id] = counts.get(touch.group_id, 0) + 1
-        while touches[first].at_ms < touch.at_ms - TOGETHER_MS:
-            gone = touches[first].group_id
-            counts[gone] -= 1
-            if not counts[gone]:
-                del counts[gone]
-            first += 1
-        if len(counts) < needed:
-            continue
-        if current is not None and first <= current[1]:
-            current[1] = last
-        else:
-            if current is not None:
-                yield list(touches[current[0] : current[1] + 1])
-            current = [first, last]
-    if current is not None:
-        yield list(touches[current[0] : current[1] + 1])
+def _outages(
+    touches: Sequence[Touch],
+    sessions: Mapping[str, Sequence[Session]],
+    commits_ms: Iterable[int],
+    loaded_ms: Sequence[int],
+    now_ms: int,
+) -> Iterator[Finding]:
+    """Find restarts that left a silence of all groups [pipeline/outage]."""
+    records = [*commits_ms, *(touch.at_ms for touch in touches)]
+    for of_group in sessions.values():
+        for each in of_group:
+            records += [each.from_ms] if each.to_ms is None else [each.from_ms, each.to_ms]
+    for outage in outages(records, sessions, loaded_ms):
+        yield _outage(outage, touches, now_ms)
 
 
-def _finding(together: Sequence[Touch], loads: Sequence[int], known: int, now_ms: int) -> Finding:
-    groups = sorted({touch.group_id for touch in together})
-    from_ms, to_ms = together[0].at_ms, together[-1].at_ms
-    voluntary = sum(touch.cause in _VOLUNTARY for touch in together)
-    cause, times = most_frequent(touch.cause for touch in together)
-    is_rollout = not loads and 2 * voluntary > len(together)
+def _outage(outage: Outage, touches: Sequence[Touch], now_ms: int) -> Finding:
+    silent_ms = outage.to_ms - outage.from_ms
+    end_ms = outage.to_ms + outage.replaced_ms
+    partitions = {
+        touch.group_id: touch.partitions for touch in touches if touch.group_id in outage.groups
+    }
     evidence = (
-        f"{len(groups)} of {counted(known, 'group')} rebalanced within {duration(to_ms - from_ms)}:"
-        f" {times} of {counted(len(together), 'rebalance')} by {cause}"
+        f"no commit of any group for {duration(silent_ms)}, then all members of"
+        f" {len(outage.groups)} of {counted(outage.known, 'group')} were replaced within"
+        f" {duration(outage.replaced_ms)}"
     )
-    if loads:
-        evidence += f"; the coordinator loaded its partitions at {clock(loads[0], now_ms)}"
-        from_ms = min(from_ms, loads[0])
-    seconds = sum(touch.partition_seconds for touch in together)
-    rule = ROLLOUT if is_rollout else RESTART
+    if outage.missing:
+        evidence += f"; did not come back: {listed(outage.missing)}"
+    if outage.loaded_ms is not None:
+        evidence += _loaded(outage.loaded_ms, now_ms)
+    return Finding(
+        RESTART.name,
+        None,
+        outage.from_ms,
+        end_ms,
+        outage.from_ms,
+        None,
+        len(outage.groups),
+        evidence,
+        cost_of(sum(partitions.values()) * silent_ms / 1000, 0),
+        outage.groups,
+    )
+
+
+def _loaded(at_ms: int, now_ms: int) -> str:
+    return f"; the coordinator loaded its partitions at {clock(at_ms, now_ms)}"
+
+
+def _turnovers(
+    touches: Sequence[Touch],
+    sessions: Mapping[str, Sequence[Session]],
+    known: int,
+    across: Sequence[Finding],
+) -> Iterator[Finding]:
+    """Find many groups whose members were all replaced [pipeline/rollout]."""
+    free = [
+        each
+        for each in all_turnovers(sessions)
+        if not any(_covers(other, each.group_id, each.from_ms, each.to_ms) for other in across)
+    ]
+    needed = max(TOUCHED_GROUPS, ceil(known / TOUCHED_PART))
+    for rule, some, within_ms in (
+        (RESTART, [each for each in free if each.at_once], AT_ONCE_MS),
+        (ROLLOUT, [each for each in free if not each.at_once], TOGETHER_MS),
+    ):
+        for found in together(some, within_ms):
+            if len({each.group_id for each in found}) >= needed:
+                yield _turnover(rule, found, touches, known)
+
+
+def _turnover(
+    rule: Rule, found: Sequence[Turnover], touches: Sequence[Touch], known: int
+) -> Finding:
+    groups = sorted({each.group_id for each in found})
+    from_ms, to_ms = min(each.from_ms for each in found), max(each.to_ms for each in found)
+    evidence = (
+        f"all members of {len(groups)} of {counted(known, 'group')} were replaced within"
+        f" {duration(to_ms - from_ms)}"
+    )
+    seconds = sum(
+        touch.partition_seconds
+        for touch in touches
+        if from_ms <= touch.at_ms <= to_ms and touch.group_id in groups
+    )
     return Finding(
         rule.name,
         None,
         from_ms,
         to_ms,
-        together[0].at_ms,
+        from_ms,
         None,
         len(groups),
         evidence,
@@ -227,12 +325,83 @@ def _finding(together: Sequence[Touch], loads: Sequence[int], known: int, now_ms
     )
 
 
+def _without_culprit(
+    touches: Sequence[Touch],
+    known: int,
+    loaded_ms: Sequence[int],
+    now_ms: int,
+    across: Sequence[Finding],
+) -> Iterator[Finding]:
+    """Find many groups that rebalanced within a minute, and no member of theirs caused it.
+
+    If a coordinator loaded its partitions shortly before, its members come back by themselves.
+    """
+    counted_ = [
+        touch
+        for touch in touches
+        if not any(_covers(other, touch.group_id, touch.at_ms, touch.at_ms) for other in across)
+        and (not touch.has_culprit or _load_before(touch.at_ms, loaded_ms) is not None)
+    ]
+    needed = _needed(counted_, known)
+    current: list[Touch] = []
+    for touch in [*counted_, None]:
+        if current and (touch is None or touch.at_ms > current[0].at_ms + TOGETHER_MS):
+            if len({each.group_id for each in current}) >= needed:
+                yield _together(current, known, loaded_ms, now_ms)
+            current = []
+        if touch is not None:
+            current.append(touch)
+
+
+def _load_before(at_ms: int, loaded_ms: Sequence[int]) -> int | None:
+    return next((each for each in loaded_ms if at_ms - AFTER_LOAD_MS <= each <= at_ms), None)
+
+
+def _together(found: Sequence[Touch], known: int, loaded_ms: Sequence[int], now_ms: int) -> Finding:
+    groups = sorted({touch.group_id for touch in found})
+    from_ms, to_ms = found[0].at_ms, found[-1].at_ms
+    cause, times = most_frequent(touch.cause for touch in found)
+    evidence = (
+        f"{len(groups)} of {counted(known, 'group')} rebalanced within {duration(to_ms - from_ms)}:"
+        f" {times} of {counted(len(found), 'rebalance')} by {cause}"
+    )
+    load_ms = _load_before(from_ms, loaded_ms)
+    if load_ms is not None:
+        evidence += _loaded(load_ms, now_ms)
+    return Finding(
+        RESTART.name,
+        None,
+        from_ms if load_ms is None else load_ms,
+        to_ms,
+        from_ms,
+        None,
+        len(groups),
+        evidence,
+        cost_of(sum(touch.partition_seconds for touch in found), 0),
+        tuple(groups),
+    )
+
+
+def _covers(finding: Finding, group_id: str, from_ms: int, to_ms: int) -> bool:
+    """Return whether a finding across groups is about a group and a time."""
+    is_within = finding.from_ms <= from_ms and to_ms <= finding.to_ms + TOGETHER_MS
+    return group_id in finding.groups and is_within
+
+
 def _is_explained(finding: Finding, across: Sequence[Finding]) -> bool:
-    """Return whether a deployment or storm is part of what happened to many groups."""
+    """Return whether a finding about a group is part of what happened to many groups."""
+    if finding.group_id is None:
+        return False
+    if finding.rule == bursts.STORM.name and finding.subject is not None:
+        # A member of its own caused half of it.
+        return False
     return any(
-        finding.rule in (bursts.DEPLOYMENT.name, bursts.STORM.name)
-        and finding.group_id in other.groups
-        and other.from_ms <= finding.from_ms
-        and finding.to_ms <= other.to_ms + TOGETHER_MS
+        finding.rule in (_BY_RESTART if other.rule == RESTART.name else _BY_ROLLOUT)
+        and _covers(other, finding.group_id, finding.from_ms, finding.to_ms)
+        for other in across
+    ) or any(
+        finding.rule in _BY_OUTAGE
+        and other.rule == RESTART.name
+        and other.from_ms <= finding.to_ms <= other.to_ms + TOGETHER_MS
         for other in across
     )

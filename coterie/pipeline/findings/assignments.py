@@ -34,7 +34,7 @@ def needless_moves(group: Group) -> Iterator[Finding]:
     worst = max(events, key=lambda event: event.excess_moved or 0)
     from_ms, to_ms = events[0].at_ms, events[-1].at_ms
     evidence = (
-        f"{excess} of {counted(moved, 'move')} in {counted(len(events), 'rebalance')} were not"
+        f"{excess:,} of {counted(moved, 'move')} in {counted(len(events), 'rebalance')} were not"
         f" needed; assignor {protocol}"
     )
     cost = cost_of(excess, group.mean_lag(from_ms, to_ms))
@@ -57,6 +57,9 @@ def unbalanced_assignment(group: Group) -> Iterator[Finding]:
     """Find members with equal subscriptions and very different numbers of partitions."""
     # Between the halves of a cooperative rebalance some partitions are not assigned.
     settled = {event.to_generation for event in group.events}
+    if len(group.events) > 1 and group.events[-1].partitions < group.events[-2].partitions:
+        # The records end between the halves.
+        settled.discard(group.events[-1].to_generation)
     table = group.rows.group_generations
     rows = rows_of(
         table.filter(pc.equal(table.column("state"), "Stable")),

@@ -7,6 +7,7 @@ is a burst that no deployment explains [pipeline/rebalance-storm].
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from coterie.pipeline.findings.changes import MINUTE_MS, Changes, Event, Session, in_operation
 from coterie.pipeline.findings.finding import (
     CRITICAL,
     INFO,
@@ -17,7 +18,6 @@ from coterie.pipeline.findings.finding import (
     counted,
     most_frequent,
 )
-from coterie.pipeline.findings.group import MINUTE_MS, Event, Group, Session, in_operation
 from coterie.pipeline.report.words import duration
 
 # Fewer rebalances in ten minutes are everyday business: a member that is replaced costs two.
@@ -89,24 +89,29 @@ def bursts_of(events: Sequence[Event]) -> list[Burst]:
     return [Burst(events[first : last + 1], peak) for first, last, peak in found]
 
 
-def rebalance_bursts(group: Group) -> Iterator[Finding]:
+def rebalance_bursts(group: Changes) -> Iterator[Finding]:
     """Find storms and deployments."""
     bursts = bursts_of(in_operation(group.events))
+    flapping = list(flapping_members(group)) if bursts else []
     for burst in bursts:
-        if _is_deployment(group, burst):
+        # In a deployment nobody comes and goes again and again.
+        flaps = any(
+            each.from_ms <= burst.to_ms and burst.from_ms <= each.to_ms for each in flapping
+        )
+        if not flaps and _is_deployment(group, burst):
             yield _deployment(group, burst)
         elif burst.peak >= UNUSUAL * _usual(group, bursts):
             yield _storm(group, burst)
 
 
-def _touched(group: Group, event: Event) -> set[str]:
+def _touched(group: Changes, event: Event) -> set[str]:
     """Return the identities whose coming or going caused a rebalance, as far as is known."""
     if event.identity is not None:
         return {event.identity}
     return {group.identities.get(key, key) for key in (*event.joined, *event.left)}
 
 
-def _is_deployment(group: Group, burst: Burst) -> bool:
+def _is_deployment(group: Changes, burst: Burst) -> bool:
     """Return whether every member left and joined at most once [pipeline/deployment]."""
     members = group.members_within(burst.from_ms, burst.to_ms)
     if len(burst.events) > 2 * max(members, 1):
@@ -125,7 +130,7 @@ def _is_deployment(group: Group, burst: Burst) -> bool:
     )
 
 
-def _usual(group: Group, bursts: Sequence[Burst]) -> float:
+def _usual(group: Changes, bursts: Sequence[Burst]) -> float:
     """Return the usual number of rebalances in ten minutes, outside bursts; 0 if unknown."""
     events = group.events
     rest = len(events) - sum(len(burst.events) for burst in bursts)
@@ -134,7 +139,7 @@ def _usual(group: Group, bursts: Sequence[Burst]) -> float:
     return rest * BURST_MS / history_ms if history_ms >= USUAL_MS else 0.0
 
 
-def _deployment(group: Group, burst: Burst) -> Finding:
+def _deployment(group: Changes, burst: Burst) -> Finding:
     members = group.members_within(burst.from_ms, burst.to_ms)
     count = len(burst.events)
     evidence = (
@@ -144,7 +149,7 @@ def _deployment(group: Group, burst: Burst) -> Finding:
     return _finding(DEPLOYMENT.name, group, burst.events, None, count, evidence)
 
 
-def _storm(group: Group, burst: Burst) -> Finding:
+def _storm(group: Changes, burst: Burst) -> Finding:
     count = len(burst.events)
     members = group.members_within(burst.from_ms, burst.to_ms)
     culprit, caused = most_frequent(
@@ -179,7 +184,7 @@ def _caused(burst: Burst, identity: str | None) -> int:
 
 def _finding(
     rule: str,
-    group: Group,
+    group: Changes,
     events: Sequence[Event],
     subject: str | None,
     value: int,
@@ -194,7 +199,7 @@ def _finding(
     )
 
 
-def flapping_members(group: Group) -> Iterator[Finding]:
+def flapping_members(group: Changes) -> Iterator[Finding]:
     """Find clients that join and leave again and again."""
     for identity, sessions in group.sessions_by_identity.items():
         ended = [
@@ -211,7 +216,7 @@ def flapping_members(group: Group) -> Iterator[Finding]:
             yield _flapping(group, identity, flaps)
 
 
-def _flaps(group: Group, identity: str, ended: Sequence[Session]) -> Iterator[list[Session]]:
+def _flaps(group: Changes, identity: str, ended: Sequence[Session]) -> Iterator[list[Session]]:
     """Yield the short sessions that follow each other too often."""
     found: list[tuple[int, int]] = []
     first = 0
@@ -233,7 +238,7 @@ def _flaps(group: Group, identity: str, ended: Sequence[Session]) -> Iterator[li
             yield flaps
 
 
-def _flapping(group: Group, identity: str, flaps: Sequence[Session]) -> Finding:
+def _flapping(group: Changes, identity: str, flaps: Sequence[Session]) -> Finding:
     from_ms, to_ms = flaps[0].from_ms, flaps[-1].to_ms or 0
     kind, times = most_frequent(session.exit_kind or "unknown" for session in flaps)
     caused = [

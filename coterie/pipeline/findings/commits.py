@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coterie.pipeline.findings.changes import MINUTE_MS
 from coterie.pipeline.findings.finding import (
     INFO,
     WARNING,
@@ -15,7 +16,7 @@ from coterie.pipeline.findings.finding import (
     most_frequent,
     places_text,
 )
-from coterie.pipeline.findings.group import MINUTE_MS, Group, Row, rows_of
+from coterie.pipeline.findings.group import Group, Row, rows_of
 from coterie.pipeline.schemas import TIMESTAMP
 from coterie.pipeline.transforms.unowned import UNOWNED, unowned
 
@@ -63,7 +64,7 @@ def _rewind(group: Group, rule: Rule, rows: Sequence[Row]) -> Finding:
     again = sum(row["rewound_by"] or 0 for row in rows)
     times = sum(row["rewinds"] for row in rows)
     evidence = (
-        f"{counted(len(places), 'partition')} went back {times} times, by up to"
+        f"{counted(len(places), 'partition')} went back {counted(times, 'time')}, by up to"
         f" {furthest['rewound_by'] or 0:,} messages ({furthest['topic']}-{furthest['partition']},"
         f" at log offset {furthest['rewound_offset']})"
     )

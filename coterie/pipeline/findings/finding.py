@@ -1,8 +1,10 @@
 """What a finding is [pipeline/findings]."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+from coterie.client.names import counted as counted  # noqa: PLC0414 - the rules import it from here
 
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 
@@ -99,11 +101,10 @@ def most_frequent(texts: Iterable[str]) -> tuple[str, int]:
 
 def places_text(places: Iterable[tuple[str, int]], most: int = 3) -> str:
     """Return partitions in short: orders-0, orders-1, orders-2 and 3 more."""
-    names = [f"{topic}-{partition}" for topic, partition in sorted(places)]
+    return listed([f"{topic}-{partition}" for topic, partition in sorted(places)], most)
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return names in short: a, b, c and 3 more."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun: 1 member, 2 members."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -1,17 +1,21 @@
 """The rules, applied to one group."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coterie.pipeline.findings import assignments, bursts, commits, retention, stalls
+from coterie.pipeline.findings import assignments, bursts, commits, departed, retention, stalls
 from coterie.pipeline.findings.finding import Finding, Rule
 from coterie.pipeline.findings.group import Group, GroupRows
+from coterie.pipeline.findings.precedence import without_explained
 
 _FIND: tuple[Callable[[Group], Iterable[Finding]], ...] = (
     bursts.rebalance_bursts,
     bursts.flapping_members,
+    departed.expired_members,
+    departed.max_poll_exceeded,
+    departed.static_restarts,
     stalls.stalled_partitions,
     commits.rewinds,
     commits.zombie_commits,
@@ -23,11 +27,14 @@ _FIND: tuple[Callable[[Group], Iterable[Finding]], ...] = (
 GROUP_RULES: tuple[Rule, ...] = (
     bursts.STORM,
     stalls.STALLED,
+    departed.EXPIRED,
+    departed.MAX_POLL,
     bursts.FLAPPING,
     stalls.PASSED,
     commits.REWIND,
     commits.ZOMBIE,
     retention.EXPIRY,
+    departed.STATIC,
     bursts.DEPLOYMENT,
     stalls.EMPTY,
     commits.RESET,
@@ -35,12 +42,8 @@ GROUP_RULES: tuple[Rule, ...] = (
     assignments.UNBALANCED,
 )
 
-# By rule the rules whose findings have the same cause at the same time; the finding that explains
-# more is kept [pipeline/one-finding-a-cause].
-_EXPLAINS = {
-    bursts.STORM.name: (bursts.FLAPPING.name,),
-    retention.EXPIRY.name: (stalls.EMPTY.name,),
-}
+# The rules that say which member did what.
+MEMBER_RULES = (departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING, departed.STATIC)
 
 
 def group_findings(rows: GroupRows, now_ms: int, retention_ms: int) -> list[Finding]:
@@ -53,7 +56,7 @@ def group_findings(rows: GroupRows, now_ms: int, retention_ms: int) -> list[Find
     """
     group = Group(rows, now_ms, retention_ms)
     found = [finding for find in _FIND for finding in find(group)]
-    return [each for each in found if not _is_explained(each, found)]
+    return without_explained(found)
 
 
 def findings_by_group(
@@ -81,13 +84,3 @@ def _by_group(table: pa.Table) -> dict[str, pa.Table]:
         found[count["values"]] = rows.slice(first, count["counts"])
         first += count["counts"]
     return found
-
-
-def _is_explained(finding: Finding, others: Sequence[Finding]) -> bool:
-    """Return whether another finding has the same cause and says more."""
-    return any(
-        finding.rule in _EXPLAINS.get(other.rule, ())
-        and other.from_ms <= finding.to_ms
-        and finding.from_ms <= other.to_ms
-        for other in others
-    )

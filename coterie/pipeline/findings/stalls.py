@@ -5,11 +5,13 @@ group that was stopped has a lag.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coterie.pipeline.findings.changes import MINUTE_MS
 from coterie.pipeline.findings.finding import (
     CRITICAL,
     INFO,
@@ -21,7 +23,8 @@ from coterie.pipeline.findings.finding import (
     counted,
     places_text,
 )
-from coterie.pipeline.findings.group import MINUTE_MS, Group, Row, rows_of
+from coterie.pipeline.findings.group import Group, Row, rows_of
+from coterie.pipeline.findings.last_progress import LastProgress, Place
 from coterie.pipeline.report.words import duration
 from coterie.pipeline.schemas import TIMESTAMP
 
@@ -41,16 +44,32 @@ EMPTY = Rule("empty_group_with_lag", INFO, "nobody is in a group that has a lag"
 
 
 class _Stall(NamedTuple):
-    """The stall of some partitions: rows of `lag_1m`, by time."""
+    """The stall of some partitions.
+
+    Attributes:
+        rows: their rows of `lag_1m`, by time.
+        has_members: whether the group has members.
+        idle: by partition and its last progress the last minute without progress since then.
+    """
 
     rows: list[Row]
     has_members: bool
+    idle: dict[tuple[Place, int], int]
 
     @property
     def from_ms(self) -> int:
-        """When the last progress was made."""
-        first: int = self.rows[0]["window_start_ts"]
-        return first - STALLED_MS
+        """When the first of the partitions made its last progress."""
+        return min(since_ms for _, since_ms in self.idle)
+
+    @property
+    def since_ms(self) -> int:
+        """When the last of the partitions made its last progress."""
+        return max(since_ms for _, since_ms in self.idle)
+
+    @property
+    def idle_ms(self) -> int:
+        """For how long partitions made no progress, summed over them."""
+        return sum(last_ms + MINUTE_MS - since_ms for (_, since_ms), last_ms in self.idle.items())
 
     @property
     def to_ms(self) -> int:
@@ -59,9 +78,9 @@ class _Stall(NamedTuple):
         return last
 
     @property
-    def newest(self) -> dict[tuple[str, int], Row]:
+    def newest(self) -> dict[Place, Row]:
         """The newest row of each partition."""
-        return {(row["topic"], row["partition"]): row for row in self.rows}
+        return {_place(row): row for row in self.rows}
 
 
 def stalled_partitions(group: Group) -> Iterator[Finding]:
@@ -78,28 +97,46 @@ def stalled_partitions(group: Group) -> Iterator[Finding]:
 
 
 def _stalls(group: Group, rows: Sequence[Row]) -> Iterator[_Stall]:
-    """Separate the rows at gaps, and where members came or the last one left."""
-    current: list[Row] = []
-    had_members = False
-    for row in rows:
-        at_ms = row["window_start_ts"]
+    """Separate the rows where partitions made progress, and where members came or the last one
+    left.
+
+    A time without log ends separates nothing: nobody looked, and the stall went on.
+    """
+    progress = LastProgress(group, {_place(row) for row in rows})
+    current: _Stall | None = None
+    known: dict[Place, int] = {}
+    for at_ms, found in groupby(rows, key=lambda row: int(row["window_start_ts"])):
+        minute = list(found)
+        for place in map(_place, minute):
+            last_ms = progress.before(place, at_ms)
+            known[place] = known.get(place, at_ms - STALLED_MS) if last_ms is None else last_ms
+        since_ms = min(known[_place(row)] for row in minute)
         has_members = group.has_members(at_ms)
-        apart = current and at_ms - current[-1]["window_start_ts"] > APART_MS
-        if current and (apart or has_members != had_members):
-            yield _Stall(current, had_members)
-            current = []
-        current.append(row)
-        had_members = has_members
-    yield _Stall(current, had_members)
+        if current is not None and (
+            has_members != current.has_members
+            or since_ms > current.to_ms + APART_MS
+            # Members came and left in between.
+            or group.empty_since_ms(at_ms) != group.empty_since_ms(current.to_ms)
+        ):
+            yield current
+            current = None
+        if current is None:
+            current = _Stall([], has_members, {})
+        current.rows.extend(minute)
+        current.idle.update({(_place(row), known[_place(row)]): at_ms for row in minute})
+    if current is not None:
+        yield current
+
+
+def _place(row: Row) -> Place:
+    return row["topic"], row["partition"]
 
 
 def _finding(group: Group, stall: _Stall) -> Finding:
     newest = stall.newest
     lag = sum(row["lag"] or 0 for row in newest.values())
     from_ms, to_ms, now_ms = stall.from_ms, stall.to_ms, group.now_ms
-    # Each row is a minute of one partition; the first of each partition stands for five more.
-    seconds = (len(stall.rows) * MINUTE_MS + len(newest) * STALLED_MS) / 1000
-    cost = cost_of(seconds, lag / len(newest))
+    cost = cost_of(stall.idle_ms / 1000, lag / len(newest))
     owners = _owners(group, stall)
     subject = places_text(newest)
     which = counted(len(newest), "partition")
@@ -128,7 +165,7 @@ def _finding(group: Group, stall: _Stall) -> Finding:
         how_long = "" if goes_on else f" for {duration(to_ms - from_ms)}"
         evidence = (
             f"{which} {stand if goes_on else 'stood'}{how_long}: {by} since"
-            f" {clock(from_ms, now_ms)}, lag {lag:,}; {places_text(newest)}"
+            f" {clock(stall.since_ms, now_ms)}, lag {lag:,}; {places_text(newest)}"
         )
     return Finding(rule.name, group.group_id, from_ms, to_ms, from_ms, subject, lag, evidence, cost)
 

@@ -20,6 +20,7 @@ from coterie.pipeline.check_rules import (
     Generation,
     check_group,
     logged_generation,
+    moves_add_up,
     recorded_generation,
 )
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
@@ -67,6 +68,9 @@ _COLUMNS = {
         "offset_commits", "group_id", "topic", "partition", "record_ts", "is_tombstone"
     ),
     "ownership": _columns("ownership", "group_id", "topic", "partition", "from_ts", "to_ts"),
+    "rebalances": _columns(
+        "rebalances", "group_id", "to_generation", "moved", "moved_min", "excess_moved"
+    ),
     "log_records": _columns(
         "log_records", "input", "log_partition", "log_offset", "attributes", "key_type", "key",
         "value",
@@ -87,6 +91,7 @@ _KINDS = {
     "group_events": _COLUMNS["group_events"],
     "offset_commits": UNOWNED,
     "ownership": _COLUMNS["ownership"],
+    "rebalances": _COLUMNS["rebalances"],
     "was": _KEYS,
     "is": _KEYS,
 }
@@ -141,6 +146,7 @@ def check(
         def check_bucket(bucket: int) -> list[Finding]:
             return [
                 *_check_groups(exchanged, bucket),
+                *moves_add_up(exchanged.rows("rebalances", bucket).to_pylist()),
                 *_unowned_commits(exchanged, bucket),
                 *_lost_keys(exchanged, bucket, logs, is_proven=is_proven),
             ]
@@ -172,7 +178,7 @@ def _read(task: _Task, outbox: Outbox, logs: Mapping[str, Mapping[int, str]]) ->
         if task.table == "group_events":
             kept = pc.is_in(rows.column("fact"), pa.array(GENERATION_FACTS))
             outbox.add(task.table, rows.filter(kept))
-        elif task.table in ("group_generations", "ownership"):
+        elif task.table in ("group_generations", "ownership", "rebalances"):
             outbox.add(task.table, rows)
         elif task.table == "offset_commits":
             outbox.add(task.table, _each_commit(rows))

@@ -173,6 +173,7 @@ def about_cluster(
         "paths": list(dict.fromkeys([*known.get("paths", []), source])),
         "label": label,
         "partitions": {topic: len(partitions.get(topic, ())) or None for topic in TABLE_OF},
+        "topics": known.get("topics", {}),
     }
 
 

@@ -2,17 +2,25 @@
 
 1. Files are read; commits and records are summed, and the records of groups are passed on.
 2. The histories of each group are worked out, and its commits are summed by minute.
-3. If partitions moved, the commits are read once more for those that were the newest then. Then the
-   rows of each group's tables are written, and the findings about it.
+3. If partitions moved, or log ends were requested between commits, the commits are read once more
+   for those that were the newest then. Then the rows of each group's tables are written, and the
+   findings about it.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.exchange import Exchange, Outbox, exchange
-from coterie.pipeline.findings.across import ACROSS, all_findings, end_of_records, finding_rows
+from coterie.pipeline.findings.across import (
+    ACROSS,
+    ACROSS_SESSIONS,
+    all_findings,
+    end_of_records,
+    finding_rows,
+)
 from coterie.pipeline.findings.finding import Finding
 from coterie.pipeline.findings.of_group import findings_by_group
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
@@ -32,7 +40,7 @@ from coterie.pipeline.transforms import (
     segment_sums,
 )
 from coterie.pipeline.transforms.decoding import LABEL_MARK
-from coterie.pipeline.transforms.lag import lag_1m
+from coterie.pipeline.transforms.lag import lag_1m, sampled_moments
 from coterie.pipeline.transforms.progress import (
     KEY,
     are_among,
@@ -65,11 +73,13 @@ _READ = {
     "sums": segment_sums.SUMS,
     "damaged": health.DAMAGED,
     "loads": _LOADS,
+    "active": commit_runs.ACTIVE,
 }
 _WORKED_OUT = {
     "minutes": commit_runs.MINUTES,
     **histories.HISTORY_TABLES,
     "departed": departures.DEPARTED,
+    "sampled": handovers.MOMENTS,
 }
 _SOUGHT = {"newest": handovers.FOUND, "overlapping": _COMMIT_COLUMNS}
 
@@ -99,23 +109,25 @@ def build_gold(
         gold = _Gold(read, worked_out, sought, ends, dict(job.labels), now_ms, retention_ms)
         directories = {table: output.directories[table] for table in BUILT}
 
-        def write(bucket: int) -> tuple[list[str], list[Finding], pa.Table]:
+        def write(bucket: int) -> tuple[list[str], _Written]:
             files = PartFiles(directories)
-            found, rebalances = gold.write(bucket, files)
-            return files.close(), found, rebalances
+            rows = gold.write(bucket, files)
+            return files.close(), rows
 
         written = job.engine.run(buckets, write)
         loads = read.rows("loads").column("at_ts").cast(pa.timestamp("ms", "UTC"))
         findings = all_findings(
-            (each for _, found, _ in written for each in found),
-            pa.concat_tables(rebalances for _, _, rebalances in written),
+            (each for _, rows in written for each in rows.findings),
+            pa.concat_tables(rows.rebalances for _, rows in written),
             sorted(loads.cast(pa.int64()).to_pylist()),
             now_ms,
+            pa.concat_tables(rows.sessions for _, rows in written),
+            pc.unique(read.rows("active").column("at_ms")).to_pylist(),
         )
         files = PartFiles(directories)
         schema = TABLES["anomalies"].schema
         files.write("anomalies", pa.Table.from_pylist(finding_rows(findings), schema))
-        output.finish([*(paths for paths, _, _ in written), files.close()])
+        output.finish([*(paths for paths, _ in written), files.close()])
 
 
 def _read(job: Job, buckets: int) -> Exchange:
@@ -133,6 +145,7 @@ def _read(job: Job, buckets: int) -> Exchange:
 def _read_commits(task: list[Share], outbox: Outbox, _: Labels) -> None:
     for rows in read_share(task, _COMMIT_COLUMNS, _BATCH_ROWS, commit_runs.NAMES):
         outbox.add("runs", commit_runs.commit_runs(rows))
+        outbox.put("active", commit_runs.active_seconds(rows), 0)
 
 
 def _read_records(task: list[Share], outbox: Outbox, _: Labels) -> None:
@@ -163,7 +176,8 @@ _READERS = group_records.READERS | {
 
 def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, list[int | None]]:
     """Work out the histories and the minutes of each group, and return the newest times too."""
-    names = group_records.topic_names(job.engine, job.store)
+    names = group_records.topic_names(job.engine, job.store, job.topic_names)
+    input_of = partial(_input_of, dict(job.labels))
 
     def work(bucket: int, outbox: Outbox) -> list[int | None]:
         minutes = commit_minutes(read.rows("runs", bucket))
@@ -176,6 +190,7 @@ def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, 
         for kind, rows in found.items():
             outbox.put(kind, rows, bucket)
         ends = _ends(log_ends, minutes)
+        outbox.put("sampled", sampled_moments(minutes, ends, input_of), bucket)
         return [
             _newest_ms(minutes.column("last_ts")),
             _newest_ms(found["rebalances"].column("completed_ts")),
@@ -208,7 +223,7 @@ def _seek(job: Job, worked_out: Exchange) -> Exchange:
     nothing = Exchange(_SOUGHT, worked_out.buckets, [])
     moments = pa.concat_tables(
         worked_out.rows(kind, columns=handovers.MOMENTS.names)
-        for kind in ("partition_moves", "departed")
+        for kind in ("partition_moves", "departed", "sampled")
     )
     moments = moments.filter(moments.column("at_ts").is_valid())
     minutes = worked_out.rows("minutes", columns=[*KEY, "overlaps"])
@@ -227,6 +242,14 @@ def _seek(job: Job, worked_out: Exchange) -> Exchange:
                 outbox.add("overlapping", plain.filter(pa.array(are_among(plain, overlapping))))
 
     return exchange(job.engine, job.scratch, _SOUGHT, worked_out.buckets, len(tasks), work)[0]
+
+
+class _Written(NamedTuple):
+    """What findings across groups need of a bucket: its findings, rebalances and sessions."""
+
+    findings: list[Finding]
+    rebalances: pa.Table
+    sessions: pa.Table
 
 
 class _Gold(NamedTuple):
@@ -248,17 +271,14 @@ class _Gold(NamedTuple):
     now_ms: int
     retention_ms: int
 
-    def write(self, bucket: int, files: PartFiles) -> tuple[list[Finding], pa.Table]:
-        """Write the tables of the groups and segments in a bucket.
-
-        Returns:
-            The findings, and what findings across groups need of the rebalances.
-        """
+    def write(self, bucket: int, files: PartFiles) -> _Written:
+        """Write the tables of the groups and segments in a bucket."""
         found = {kind: self.worked_out.rows(kind, bucket) for kind in _WORKED_OUT}
         minutes = with_overlaps(found["minutes"], self.sought.rows("overlapping", bucket))
         newest = self.sought.rows("newest", bucket)
         moves = with_handover(found["partition_moves"], minutes, newest)
-        lag = lag_1m(minutes, _ends(self.log_ends, minutes), self._input_of)
+        input_of = partial(_input_of, self.labels)
+        lag = lag_1m(minutes, _ends(self.log_ends, minutes), input_of, newest)
         found |= _with_exits(found, minutes, newest)
         sums, damaged = (self.read.rows(kind, bucket) for kind in ("sums", "damaged"))
         for table in ("rebalances", "ownership", "member_sessions"):
@@ -274,15 +294,17 @@ class _Gold(NamedTuple):
             *unreadable_histories(found["unreadable"].to_pylist(), self.now_ms),
             *findings_by_group(tables, self.now_ms, self.retention_ms),
         ]
-        return findings, found["rebalances"].select(ACROSS)
+        sessions = found["member_sessions"].select(ACROSS_SESSIONS)
+        return _Written(findings, found["rebalances"].select(ACROSS), sessions)
 
-    def _input_of(self, group_id: str) -> str:
-        """Return the input of a group; groups of every input but the first have its label."""
-        own = [(label, source) for source, label in self.labels.items() if label]
-        for label, source in own:
-            if group_id.endswith(LABEL_MARK + label):
-                return source
-        return next((source for source, label in self.labels.items() if not label), "")
+
+def _input_of(labels: Labels, group_id: str) -> str:
+    """Return the input of a group; groups of every input but the first have its label."""
+    own = [(label, source) for source, label in labels.items() if label]
+    for label, source in own:
+        if group_id.endswith(LABEL_MARK + label):
+            return source
+    return next((source for source, label in labels.items() if not label), "")
 
 
 def _with_exits(

@@ -1,6 +1,6 @@
 """The records of groups but their commits, brought together by group for their histories."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -46,8 +46,14 @@ READERS: dict[str, Reader] = {
 }
 
 
-def topic_names(engine: Engine, store: Store) -> dict[str, str]:
-    """Return topic names by id, as far as commits have both [pipeline/topic-ids]."""
+def topic_names(engine: Engine, store: Store, recorded: Mapping[str, str]) -> dict[str, str]:
+    """Return topic names by id, as far as commits have both [pipeline/topic-ids].
+
+    Args:
+        engine: runs the tasks.
+        store: the output directory.
+        recorded: names by id that the inputs record, which are part of the result.
+    """
     # Only these records need names.
     if not store.rows("consumer_epochs"):
         return {}
@@ -61,6 +67,7 @@ def topic_names(engine: Engine, store: Store) -> dict[str, str]:
             found |= dict(zip(*(each.to_pylist() for each in pairs.columns), strict=True))
         return found
 
-    return {
-        topic_id: name for found in engine.run(len(tasks), work) for topic_id, name in found.items()
-    }
+    names = dict(recorded)
+    for found in engine.run(len(tasks), work):
+        names |= found
+    return names

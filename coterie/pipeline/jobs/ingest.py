@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from coterie.pipeline.codec.views import quarantined
+from coterie.pipeline.engine import note_rows_read
 from coterie.pipeline.jobs.inputs import NewRecords, Plan
 from coterie.pipeline.jobs.job import INGEST, Job
 from coterie.pipeline.kafka_input import TABLE_OF
@@ -72,6 +73,7 @@ def copy(task: CopyTask, files: PartFiles, *, crc: bool) -> int:
     for log_range in task.ranges:
         for step in read_range(log_range, table, crc=crc):
             count += step.rows.num_rows
+            note_rows_read(step.rows.num_rows)
             files.write(table, with_input(task.input, table, step.rows))
             if step.damages:
                 rows = quarantined(step.source, step.damages)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from coterie.pipeline.options import LogOptions
 from coterie.pipeline.ranges import LogRange, log_end, plan_ranges
-from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments
-from coterie.pipeline.store import Store
+from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments, topic_names
+from coterie.pipeline.store import Store, topic_names_in
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from coterie.storage.properties import read_properties
 
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
         new: the new records.
         positions: the next offset after the run, by input, topic and partition.
         about: what the manifest stores about each input: `paths`, `label`, `partitions` (their
-            number by topic, None if it is unknown).
+            number by topic, None if it is unknown), and `topics` (names by topic id).
         warnings: messages about logs that have become shorter.
         size_bytes: about the size of the new records.
     """
@@ -107,6 +107,9 @@ def plan(store: Store, paths: Iterable[str]) -> Plan:
             "paths": list(dict.fromkeys([*known, *directories])),
             "label": labels[name],
             "partitions": counts,
+            # A topic that is deleted later keeps its name.
+            "topics": topic_names_in([store.about(name)])
+            | {id_: topic for path in directories for id_, topic in topic_names(path).items()},
         }
     return result
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from coterie.pipeline.engine import Engine
 from coterie.pipeline.part_files import PartFiles, keep_finished
-from coterie.pipeline.store import Positions, Store
+from coterie.pipeline.store import Positions, Store, topic_names_in
 
 INGEST, BUILD = "ingest", "build"
 
@@ -86,6 +86,7 @@ class Job:
         steps: the tables that were written so far.
         options: values that the manifest stores with the run.
         labels: by input the label of its groups [pipeline/group-labels].
+        topic_names: names by topic id, as far as the inputs record them.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Job:
         self._about = dict(about or {})
         new = {source: stored.get("label", "") for source, stored in self._about.items()}
         self.labels: dict[str, str] = store.labels | new
+        self.topic_names = store.topic_names | topic_names_in(self._about.values())
         self.steps: list[Step] = []
         self.options: dict[str, Any] = {}
         self._progress = progress

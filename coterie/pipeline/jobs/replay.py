@@ -72,7 +72,7 @@ def replay_groups(
     labels = store.labels
     tasks = [(table, task) for table in READERS for task in shares(store.files(table))]
     buckets = engine.buckets(sum(store.rows(table) for table in READERS))
-    names = topic_names(engine, store)
+    names = topic_names(engine, store, store.topic_names)
 
     def read(number: int, outbox: Outbox) -> None:
         table, task = tasks[number]

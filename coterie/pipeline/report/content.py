@@ -8,7 +8,8 @@ cuts them to their newest rows, so a page takes seconds whatever was recorded.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coterie.client.names import short_member
+from coterie.client.names import natural_order, short_member
+from coterie.pipeline.findings.finding import most_frequent
 from coterie.pipeline.timeline.identity import identity_of
 
 Row = dict[str, Any]
@@ -37,6 +38,7 @@ _TIMES = {
 # The tables with a row for each minute.
 _MINUTES = ("progress", "lag")
 _MINUTE_MS = 60_000
+_SPANNED = (*_TIMES, *_MINUTES)
 UNKNOWN_MEMBER = "(unknown)"
 
 
@@ -127,14 +129,19 @@ class GroupContent(NamedTuple):
             Instigator(
                 client,
                 len({row.get("trigger_member_key") for row in rows} - {None}),
-                _most_frequent(row["trigger"] or "" for row in rows),
+                most_frequent(row["trigger"] or "" for row in rows)[0],
                 len(rows),
                 Unowned.of(rows),
             )
             for client, rows in found.items()
         ]
         return sorted(
-            ranked, key=lambda each: (-each.rebalances, -(each.unowned.ms or 0), each.client)
+            ranked,
+            key=lambda each: (
+                -each.rebalances,
+                -(each.unowned.ms or 0),
+                natural_order(each.client),
+            ),
         )
 
 
@@ -164,8 +171,8 @@ class Content(NamedTuple):
 
     def span_ms(self) -> tuple[int, int] | None:
         """Return the first and the last time of all groups."""
-        spans = [group.span_ms for group in self.groups if group.span_ms is not None]
-        return (min(each[0] for each in spans), max(each[1] for each in spans)) if spans else None
+        tables = [group.tables for group in self.groups]
+        return _span_ms({name: [row for each in tables for row in each[name]] for name in _SPANNED})
 
 
 def content_of(
@@ -193,7 +200,11 @@ def content_of(
             rows[name].append(row)
     contents = [group_content(group_id, rows) for group_id, rows in groups.items()]
     contents.sort(
-        key=lambda group: (-(group.unowned.ms or 0), -len(group.rebalances), group.group_id)
+        key=lambda group: (
+            -(group.unowned.ms or 0),
+            -len(group.rebalances),
+            natural_order(group.group_id),
+        )
     )
     return Content(sorted(inputs), contents, list(health), quarantined, across)
 
@@ -208,6 +219,7 @@ def group_content(group_id: str, tables: Mapping[str, list[Row]]) -> GroupConten
 
 
 def _span_ms(tables: Mapping[str, list[Row]]) -> tuple[int, int] | None:
+    """Return the first and the last time in rows of `_SPANNED`."""
     times = [
         at_ms
         for name, columns in _TIMES.items()
@@ -231,10 +243,3 @@ def _place(table: str, row: Row) -> tuple[Any, ...]:
         at_ms = row.get("started_ts")
     # Generations that were completed in the same millisecond are ordered by their numbers.
     return (0 if at_ms is None else at_ms, row.get("to_generation") or 0)
-
-
-def _most_frequent(texts: Iterable[str]) -> str:
-    counts: dict[str, int] = {}
-    for text in texts:
-        counts[text] = counts.get(text, 0) + 1
-    return max(counts, key=lambda text: (counts[text], text))

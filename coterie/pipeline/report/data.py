@@ -57,7 +57,7 @@ def _figures(content: Content) -> list[list[int | str | None]]:
     rebalances = [row for group in content.groups for row in group.rebalances]
     unowned = Unowned.of(rebalances)
     at_least = "" if unowned.is_complete or unowned.ms is None else "≥ "
-    return [
+    figures: list[list[int | str | None]] = [
         [len(content.groups), "groups"],
         [len(rebalances), "rebalances"],
         [sum(row["evidence"] == "journal" for row in rebalances), "recorded in the journal"],
@@ -66,6 +66,8 @@ def _figures(content: Content) -> list[list[int | str | None]]:
         [sum(group.excess_moved for group in content.groups), "moved without need"],
         [content.quarantined, "damaged places skipped"],
     ]
+    # A zero says nothing that the reader needs to know first; the number of groups is always there.
+    return figures[:1] + [each for each in figures[1:] if each[0] not in (0, duration(0))]
 
 
 def _findings(content: Content, zero: int) -> Json:

@@ -5,7 +5,7 @@ log has the session timeout. So a member that has committed more recently than t
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -53,14 +53,32 @@ class Departure(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """How a member left, and how that is known."""
+    """How a member left, and how that is known.
+
+    Attributes:
+        kind: leave, session expiry, or that it is open.
+        evidence: a sentence.
+        silent_ms: how long it did not commit, if that is unusual for it; None otherwise.
+    """
 
     kind: str
     evidence: str
+    silent_ms: int | None = None
 
 
 def judged(departure: Departure) -> Exit:
     """Return whether a member left or expired, or that this is open."""
+    return _judged(departure)._replace(silent_ms=_unusual_silence_ms(departure))
+
+
+def _unusual_silence_ms(departure: Departure) -> int | None:
+    if departure.committed_ms is None or departure.usual_gap_ms is None:
+        return None
+    silent_ms = departure.at_ms - departure.committed_ms
+    return silent_ms if silent_ms > _USUAL_COMMITS * departure.usual_gap_ms else None
+
+
+def _judged(departure: Departure) -> Exit:
     session_ms, committed_ms = departure.session_timeout_ms, departure.committed_ms
     if session_ms is None:
         return Exit(OPEN, "its session timeout is not known")
@@ -78,7 +96,7 @@ def judged(departure: Departure) -> Exit:
     if usual_ms * _USUAL_COMMITS > session_ms:
         return Exit(OPEN, f"{silent}, which is usual for it")
     if silent_ms > _LONGEST_SILENCE * session_ms:
-        return Exit(OPEN, f"{silent}: too long for an expiry, if it sent heartbeats until then")
+        return Exit(OPEN, f"{silent}: much longer than an expiry takes")
     if silent_ms >= (departure.rebalance_timeout_ms or silent_ms + 1):
         return Exit(OPEN, f"{silent}, as long as its rebalance timeout")
     return Exit(SESSION_EXPIRY, silent)
@@ -101,11 +119,37 @@ class Minutes(NamedTuple):
     commits: list[int]
 
 
+def held_up(sessions: Iterable[Row]) -> set[Left]:
+    """Return the members that were back in the generation without them, and without another one.
+
+    A rebalance waits for a member that has died until its session expires, so the silence of those
+    that restarted meanwhile is as long, although they may have left.
+
+    Args:
+        sessions: all sessions of some groups: `group_id`, `member_key`, `identity`,
+            `first_seen_ts` and `last_seen_ts`. Times are in microseconds.
+    """
+    began: set[Left] = set()
+    ended: dict[tuple[str, int], list[Row]] = {}
+    for row in sessions:
+        began.add((row["group_id"], row["identity"], row["first_seen_ts"]))
+        if row["last_seen_ts"] is not None:
+            ended.setdefault((row["group_id"], row["last_seen_ts"]), []).append(row)
+    return {
+        (group_id, row["member_key"], at_us)
+        for (group_id, at_us), rows in ended.items()
+        for row in rows
+        if len({each["identity"] for each in rows}) > 1
+        and (group_id, row["identity"], at_us) in began
+    }
+
+
 def exits_of(
     sessions: Iterable[Row],
     owned: Mapping[Left, Sequence[Row]],
     by_place: Mapping[Place, Minutes],
     at_moment: Mapping[tuple[Place, int], int],
+    waited: Container[Left] = (),
 ) -> dict[Left, Exit]:
     """Return how members left whose departure is open.
 
@@ -115,6 +159,7 @@ def exits_of(
         owned: what each of them owned until then: `group_id`, `topic`, `partition` and `from_ts`.
         by_place: the commits of these partitions by minute.
         at_moment: by partition and time of a departure the newest commit in the same minute.
+        waited: see `held_up`.
     """
     found = {}
     for session in sessions:
@@ -141,6 +186,9 @@ def exits_of(
                 usual_gap_ms=median(gaps) / 1000 if gaps else None,
             )
         )
+        if key in waited and found[key].kind == SESSION_EXPIRY:
+            text = f"{found[key].evidence}, but the group waited for another member"
+            found[key] = Exit(OPEN, text)
     return found
 
 

@@ -32,10 +32,17 @@ def process_of(fact: journal.MemberJoined | journal.StaticMemberReplaced) -> Mem
 
 def exit_evidence(fact: journal.MemberRemoved) -> str:
     """Return how an exit is known [pipeline/departures]."""
-    if fact.cause == SESSION_EXPIRY and fact.last_heard_ms >= 0:
-        silent_ms = fact.at_ms - fact.last_heard_ms
+    silent_ms = silence_of(fact)
+    if silent_ms is not None:
         return silence_text(silent_ms, fact.session_timeout_ms)
-    return RECORDED
+    return f"{RECORDED}: {fact.reason}" if fact.reason else RECORDED
+
+
+def silence_of(fact: journal.MemberRemoved) -> int | None:
+    """Return how long a member whose session expired had sent nothing; None if unknown."""
+    if fact.cause == SESSION_EXPIRY and fact.last_heard_ms >= 0:
+        return fact.at_ms - fact.last_heard_ms
+    return None
 
 
 def generation_of(fact: journal.GenerationCompleted) -> Generation:

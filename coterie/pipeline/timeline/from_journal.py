@@ -10,10 +10,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.from_facts import exit_evidence, generation_of, process_of
+from coterie.pipeline.timeline.from_facts import (
+    exit_evidence,
+    generation_of,
+    process_of,
+    silence_of,
+)
 from coterie.pipeline.timeline.holdings import (
+    SECOND_HALF_WITHIN_MS,
     Holdings,
     fewest_moves,
+    is_handover_open,
     moved_partitions,
     partition_moves,
 )
@@ -51,6 +58,9 @@ class _RunningRebalance:
         self.replaced: list[str] = []
         self.unowned_ms = 0
         self.gaps: dict[TopicPartition, int | None] = {}
+        # The members of its first generation, and whether a later one had others.
+        self.members: frozenset[str] | None = None
+        self.changed = False
 
 
 class JournalTimeline:
@@ -109,7 +119,7 @@ class JournalTimeline:
 
     def _member_removed(self, fact: journal.MemberRemoved) -> None:
         key = self._key(fact.member_id, fact.group_instance_id)
-        self._sessions.left(key, fact.at_ms, fact.cause, exit_evidence(fact))
+        self._sessions.left(key, fact.at_ms, fact.cause, exit_evidence(fact), silence_of(fact))
         self._holdings.lose_all(key, fact.at_ms)
         (self._left if self._open is None else self._open.left).append(key)
 
@@ -130,8 +140,13 @@ class JournalTimeline:
 
     def _rebalance_began(self, fact: journal.RebalanceBegan) -> None:
         gave_up = fact.cause == _REJOIN and fact.subscription_change == _GAVE_UP
-        if self._open is None and gave_up and self._closed is not None:
-            # The second half of a cooperative rebalance: the rebalance continues.
+        if (
+            self._open is None
+            and self._closed is not None
+            and (gave_up or self._is_handing_over(fact))
+        ):
+            # The second half of a cooperative rebalance, or what came before it: the rebalance
+            # continues.
             self._open = self._closed
             self._rebalances.pop()
         elif self._open is None:
@@ -163,6 +178,9 @@ class JournalTimeline:
         for partition, gap_ms in gaps.items():
             opened.gaps[partition] = gap_ms
             opened.unowned_ms += gap_ms or 0
+        keys = frozenset(member.key for member in generation.members)
+        opened.changed = opened.changed or opened.members not in (None, keys)
+        opened.members = keys
         opened.sync_ms += fact.sync_ms
         opened.generations += 1
         for member in generation.members:
@@ -184,6 +202,14 @@ class JournalTimeline:
         self._current = self._open = self._closed = None
 
     # -- parts -------------------------------------------------------------------------------------
+
+    def _is_handing_over(self, fact: journal.RebalanceBegan) -> bool:
+        """Return whether the last rebalance has left partitions of members without an owner."""
+        closed, current = self._closed, self._current
+        if closed is None or current is None:
+            return False
+        soon = fact.at_ms - current.completed_ms <= SECOND_HALF_WITHIN_MS
+        return soon and is_handover_open(closed.before, current)
 
     def _resume(self, after: GroupHistory) -> None:
         last = after.rebalances[-1]
@@ -293,9 +319,16 @@ class JournalTimeline:
             members=len(members),
             partitions=len(after),
             moved=len(moved_partitions(opened.before, after)),
-            moved_min=fewest_moves(opened.before, generation) if generation and members else 0,
+            moved_min=_fewest(opened, generation),
             evidence=Evidence.JOURNAL,
         )
+
+
+def _fewest(opened: _RunningRebalance, generation: Generation | None) -> int | None:
+    """Return the moves that a rebalance needed [pipeline/moved-without-need]."""
+    if generation is None or not generation.members:
+        return 0
+    return None if opened.changed else fewest_moves(opened.before, generation)
 
 
 _HANDLERS: dict[type, Callable[[JournalTimeline, Any], None]] = {

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 
 from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.holdings import (
+    SECOND_HALF_WITHIN_MS,
     Holdings,
     fewest_moves,
+    is_handover_open,
     moved_partitions,
     partition_moves,
 )
@@ -31,10 +33,6 @@ CHANGED_MEMBERS = "members changed"
 CHANGED_SUBSCRIPTION = "rejoin with changed subscription"
 CHANGED_TOPICS = "topic metadata change"
 REJOIN = "leader rejoin"
-# The second half of a cooperative rebalance usually follows the first immediately. A member that is
-# busy may take as long as its rebalance timeout, five minutes by default
-# [pipeline/logical-rebalance].
-SECOND_HALF_WITHIN_MS = 300_000
 
 
 def log_history(group_id: str, logged: Iterable[Generation | None]) -> GroupHistory:
@@ -108,7 +106,7 @@ class _LogTimeline:
         for key in sorted(keys_before - keys):
             self.sessions.left(key, at_ms, LEFT)
         replaced = [each.key for each in generation.members if self.sessions.seen(each, at_ms)]
-        second_half = before is not None and self._is_second_half(before, generation)
+        second_half = before is not None and self._continues(before, generation)
         if not second_half:
             self.before = dict(self.holdings.owners)
         # Only for a second half it is known when its partitions were given up: in the first half.
@@ -118,7 +116,7 @@ class _LogTimeline:
         known = [gap_ms for gap_ms in gaps.values() if gap_ms is not None]
         unowned_ms: int | None
         if second_half:
-            unowned_ms = sum(known)
+            unowned_ms = sum(known) + (self.rebalances[-1].unowned_partition_ms or 0)
         else:
             gaps = dict.fromkeys(gaps)
             is_first = before is None and generation.generation == 1
@@ -141,10 +139,11 @@ class _LogTimeline:
                 skipped_generations=first.skipped_generations + rebalance.skipped_generations,
                 started_ms=None,
                 trigger=first.trigger,
-                joined=first.joined,
-                left=first.left,
+                joined=tuple(dict.fromkeys(first.joined + rebalance.joined)),
+                left=tuple(dict.fromkeys(first.left + rebalance.left)),
                 replaced=first.replaced + rebalance.replaced,
                 evidence=first.evidence,
+                moved_min=_fewest(first, rebalance),
             )
         else:
             self._count_cause(rebalance)
@@ -167,15 +166,24 @@ class _LogTimeline:
             members = self.current.members if self.current else ()
             self.sessions.may_have_caused(each.key for each in members)
 
-    def _is_second_half(self, before: Generation, generation: Generation) -> bool:
-        """Return whether this generation assigns what the one before it took away (KIP-429)."""
-        if not (before.is_cooperative and generation.is_cooperative and self.rebalances):
+    def _continues(self, before: Generation, generation: Generation) -> bool:
+        """Return whether this generation belongs to the rebalance of the one before it (KIP-429).
+
+        A cooperative rebalance is open until what it took away is assigned again, whatever comes
+        between: others may join, and the leader may rejoin [pipeline/logical-rebalance].
+        """
+        soon = generation.completed_ms - before.completed_ms <= SECOND_HALF_WITHIN_MS
+        if not (self.rebalances and soon and before.is_cooperative):
+            return False
+        if generation.members and is_handover_open(self.before, before):
+            return True
+        # Connect: the same workers, and nothing but what was taken away.
+        if not generation.is_cooperative:
             return False
         same = {each.key for each in before.members} == {each.key for each in generation.members}
-        soon = generation.completed_ms - before.completed_ms <= SECOND_HALF_WITHIN_MS
         given = set(generation.owners) - set(before.owners)
         taken = set(self.before) - set(before.owners)
-        return same and soon and bool(given) and given <= taken
+        return same and bool(given) and given <= taken
 
     def _rebalance(
         self, before: Generation | None, generation: Generation, unowned_ms: int | None
@@ -208,6 +216,15 @@ class _LogTimeline:
             moved_min=fewest_moves(self.before, generation) if generation.members else 0,
             evidence=evidence,
         )
+
+
+def _fewest(first: Rebalance, later: Rebalance) -> int | None:
+    """Return the moves that a rebalance of several generations needed.
+
+    They are unknown if members came or went while it was open: it took place for two reasons.
+    """
+    changed = later.joined or later.left or first.moved_min is None
+    return None if changed else later.moved_min
 
 
 def _trigger(before: Generation | None, generation: Generation) -> tuple[Trigger, Evidence]:

@@ -9,6 +9,13 @@ from collections.abc import Iterable, Mapping
 from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
 from coterie.pipeline.timeline.model import Generation, Ownership, PartitionMove
 
+# The second half of a cooperative rebalance usually follows the first immediately. A member that is
+# busy may take as long as its rebalance timeout, five minutes by default
+# [pipeline/logical-rebalance].
+SECOND_HALF_WITHIN_MS = 300_000
+# Connect assigns the tasks of a worker that left after a delay, which is a rebalance of its own.
+_CONSUMER = "consumer"
+
 
 class Holdings:
     """The owners of a group's partitions."""
@@ -166,7 +173,8 @@ def fewest_moves(before: Mapping[TopicPartition, str], generation: Generation) -
         generation: the members after.
 
     Returns:
-        The number of moves of the sticky assignor; None if a subscription is unknown.
+        The number of moves of the sticky assignor, or of those that were made if these are fewer;
+        None if a subscription is unknown.
     """
     if any(member.topics is None for member in generation.members):
         return None
@@ -187,7 +195,24 @@ def fewest_moves(before: Mapping[TopicPartition, str], generation: Generation) -
         for owner, given in assign_sticky(counts, members).items()
         for partition in given
     }
-    return len(moved_partitions(before, after))
+    # An assignor that moves fewer leaves the group unbalanced. None of its moves is without need.
+    made = len(moved_partitions(before, generation.owners))
+    return min(len(moved_partitions(before, after)), made)
+
+
+def is_handover_open(before: Mapping[TopicPartition, str], generation: Generation) -> bool:
+    """Return whether a cooperative generation leaves partitions without an owner.
+
+    The rebalance goes on until they are assigned [pipeline/logical-rebalance].
+
+    Args:
+        before: the owners before the rebalance.
+        generation: its last generation.
+    """
+    if generation.protocol_type != _CONSUMER or not generation.is_cooperative:
+        return False
+    topics = {topic for member in generation.members for topic in member.topics or ()}
+    return any(each.topic in topics for each in before.keys() - generation.owners.keys())
 
 
 def _partitions(

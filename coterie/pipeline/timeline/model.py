@@ -206,6 +206,7 @@ class MemberSession(NamedTuple):
         entry_kind: join, static restart, or static restart without rebalance.
         last_seen_ms, exit_kind: when and how it left; None if it has not left.
         exit_evidence: how the exit is known, as a sentence [pipeline/departures].
+        silent_ms: how long it had been silent when it left; None if unknown [pipeline/departures].
         session_timeout_ms, rebalance_timeout_ms: see `Member`.
         rebalances_caused: the rebalances that it is known to have caused; None if it may have
             caused one, among several members, and none is known [pipeline/rebalances-caused].
@@ -221,6 +222,7 @@ class MemberSession(NamedTuple):
     entry_kind: str
     exit_kind: str | None
     exit_evidence: str | None
+    silent_ms: int | None
     session_timeout_ms: int | None
     rebalance_timeout_ms: int | None
     rebalances_caused: int | None

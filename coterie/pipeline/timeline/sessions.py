@@ -38,6 +38,7 @@ class Sessions:
             entry_kind,
             None,
             None,
+            None,
             member.session_timeout_ms,
             member.rebalance_timeout_ms,
             0,
@@ -72,13 +73,25 @@ class Sessions:
             if session is not None and not session.rebalances_caused:
                 self._put(key, session._replace(rebalances_caused=None))
 
-    def left(self, key: str, at_ms: int, exit_kind: str, evidence: str | None = None) -> None:
+    def left(
+        self,
+        key: str,
+        at_ms: int,
+        exit_kind: str,
+        evidence: str | None = None,
+        silent_ms: int | None = None,
+    ) -> None:
         """End the session of a member, if there is one."""
         session = self._open.pop(key, None)
         if session is not None:
             self._last[key] = len(self._ended)
             self._ended.append(
-                session._replace(last_seen_ms=at_ms, exit_kind=exit_kind, exit_evidence=evidence)
+                session._replace(
+                    last_seen_ms=at_ms,
+                    exit_kind=exit_kind,
+                    exit_evidence=evidence,
+                    silent_ms=silent_ms,
+                )
             )
 
     def replaced(self, member: Member, at_ms: int, *, rebalances: bool) -> None:

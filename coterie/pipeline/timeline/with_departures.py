@@ -16,8 +16,9 @@ from coterie.pipeline.timeline.departures import (
     Place,
     cause_of,
     exits_of,
+    held_up,
 )
-from coterie.pipeline.timeline.model import Evidence, GroupHistory
+from coterie.pipeline.timeline.model import Evidence, GroupHistory, MemberSession
 
 
 class Commit(NamedTuple):
@@ -57,7 +58,9 @@ def with_departures(history: GroupHistory, commits: Iterable[Commit]) -> GroupHi
         each._asdict() | {"last_seen_ts": (each.last_seen_ms or 0) * 1000} for each in open_sessions
     ]
     by_place = {place: _minutes(known) for place, known in times.items()}
-    exits = exits_of(sessions, owned, by_place, at_moment)
+    exits = exits_of(
+        sessions, owned, by_place, at_moment, held_up(map(_times_of, history.sessions))
+    )
     found = history._replace(rebalances=[], sessions=[])
     for rebalance in history.rebalances:
         cause = cause_of(
@@ -78,9 +81,22 @@ def with_departures(history: GroupHistory, commits: Iterable[Commit]) -> GroupHi
     for session in history.sessions:
         exit_ = exits.get((group_id, session.member_key, (session.last_seen_ms or 0) * 1000))
         if session.exit_kind == OPEN and exit_ is not None:
-            session = session._replace(exit_kind=exit_.kind, exit_evidence=exit_.evidence)
+            session = session._replace(
+                exit_kind=exit_.kind, exit_evidence=exit_.evidence, silent_ms=exit_.silent_ms
+            )
         found.sessions.append(session)
     return found
+
+
+def _times_of(session: MemberSession) -> dict[str, Any]:
+    last_ms = session.last_seen_ms
+    return {
+        "group_id": session.group_id,
+        "member_key": session.member_key,
+        "identity": session.identity,
+        "first_seen_ts": session.first_seen_ms * 1000,
+        "last_seen_ts": None if last_ms is None else last_ms * 1000,
+    }
 
 
 def _times(

@@ -64,6 +64,9 @@ MINUTES = pa.schema(
     ]
 )
 
+# The seconds in which anything was committed, in epoch milliseconds.
+ACTIVE = pa.schema([("at_ms", pa.int64())])
+
 _LEAST = np.iinfo(np.int64).min
 _MOST = np.iinfo(np.int64).max
 
@@ -297,3 +300,16 @@ def int64s(rows: pa.Table, name: str, null: int = -1) -> Int64s:
     """Return a column as integers, with a number in place of null."""
     values: Int64s = rows.column(name).cast(pa.int64()).fill_null(null).to_numpy()
     return values
+
+
+def active_seconds(rows: pa.RecordBatch) -> pa.Table:
+    """Return the seconds in which commits were made, as rows of `ACTIVE`.
+
+    Args:
+        rows: rows with `COLUMNS`.
+    """
+    at_us = rows.column("record_ts").drop_null().cast(pa.int64()).to_numpy()
+    seconds = at_us // 1_000_000
+    # A log is nearly in the order of time, so most rows have the second of the row before.
+    changes = np.flatnonzero(np.diff(seconds, prepend=-1))
+    return pa.table([np.unique(seconds[changes]) * 1000], schema=ACTIVE)

@@ -21,9 +21,12 @@ from coterie.pipeline.timeline.departures import (
     Place,
     cause_of,
     exits_of,
+    held_up,
 )
 from coterie.pipeline.transforms.progress import are_among
 
+# How sessions ended whose members' commits are looked at.
+_JUDGED = pa.array([OPEN, LEAVE])
 # The partitions that members owned who have left, and until when.
 DEPARTED = pa.schema(
     [
@@ -38,13 +41,16 @@ DEPARTED = pa.schema(
 
 
 def departed(sessions: pa.Table, ownership: pa.Table) -> pa.Table:
-    """Return the partitions of members whose departure is open, as rows of `DEPARTED`.
+    """Return the partitions of members that have left, as rows of `DEPARTED`.
+
+    Sessions of which the journal recorded how they ended are among them if a leave ended them,
+    because their silence shows why they left [pipeline/max-poll].
 
     Args:
         sessions, ownership: rows of `member_sessions` and `ownership`, all of some groups.
     """
     open_ = pc.and_(
-        pc.fill_null(pc.equal(sessions.column("exit_kind"), OPEN), fill_value=False),
+        pc.is_in(sessions.column("exit_kind"), _JUDGED),
         sessions.column("session_timeout_ms").is_valid(),
     )
     left = sessions.filter(open_).select(["group_id", "member_key", "last_seen_ts"])
@@ -60,7 +66,7 @@ def departed(sessions: pa.Table, ownership: pa.Table) -> pa.Table:
 def exits(
     sessions: pa.Table, partitions: pa.Table, minutes: pa.Table, newest: pa.Table
 ) -> dict[Left, Exit]:
-    """Return how members left whose departure was open.
+    """Return how members left, judged from their commits.
 
     Args:
         sessions: rows of `member_sessions`.
@@ -76,10 +82,12 @@ def exits(
     owned: dict[Left, list[dict[str, Any]]] = {}
     for row in _rows(partitions, "at_ts", "from_ts"):
         owned.setdefault((row["group_id"], row["member_key"], row["at_ts"]), []).append(row)
-    left = sessions.filter(pc.equal(sessions.column("exit_kind"), OPEN)).select(
+    left = sessions.filter(pc.is_in(sessions.column("exit_kind"), _JUDGED)).select(
         ["group_id", "member_key", "last_seen_ts", "session_timeout_ms", "rebalance_timeout_ms"]
     )
-    return exits_of(_rows(left, "last_seen_ts"), owned, by_place, at_moment)
+    every = sessions.select(["group_id", "member_key", "identity", "first_seen_ts", "last_seen_ts"])
+    waited = held_up(_rows(every, "first_seen_ts", "last_seen_ts"))
+    return exits_of(_rows(left, "last_seen_ts"), owned, by_place, at_moment, waited)
 
 
 def with_exits(sessions: pa.Table, found: Mapping[Left, Exit]) -> pa.Table:
@@ -88,13 +96,18 @@ def with_exits(sessions: pa.Table, found: Mapping[Left, Exit]) -> pa.Table:
         return sessions
     keys = _rows(sessions.select(["group_id", "member_key", "last_seen_ts"]), "last_seen_ts")
     known = [found.get((row["group_id"], row["member_key"], row["last_seen_ts"])) for row in keys]
-    for name, values in (
-        ("exit_kind", [each and each.kind for each in known]),
-        ("exit_evidence", [each and each.evidence for each in known]),
+    is_open = pc.equal(sessions.column("exit_kind"), OPEN).fill_null(False)
+    for name, values, replaces in (
+        ("silent_ms", [each and each.silent_ms for each in known], None),
+        ("exit_evidence", [each and each.evidence for each in known], is_open),
+        ("exit_kind", [each and each.kind for each in known], is_open),
     ):
-        index = sessions.schema.get_field_index(name)
-        column = pc.coalesce(pa.array(values, pa.string()), sessions.column(name))
-        sessions = sessions.set_column(index, name, column)
+        field = sessions.schema.field(name)
+        column = pc.coalesce(pa.array(values, field.type), sessions.column(name))
+        if replaces is not None:
+            # What the journal recorded is not replaced.
+            column = pc.if_else(replaces, column, sessions.column(name))
+        sessions = sessions.set_column(sessions.schema.get_field_index(name), field, column)
     return sessions
 
 

@@ -10,12 +10,21 @@ from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.commit_runs import MINUTE_US, int64s, row_keys
+from coterie.pipeline.transforms.handovers import FOUND, MOMENTS
+from coterie.pipeline.transforms.lag_samples import (
+    moments_between_commits,
+    newest_at,
+    place_minutes,
+)
 from coterie.pipeline.transforms.progress import KEY
 
 # After this many minutes with a lag and without progress a partition is stalled [pipeline/stall].
 STALLED_MINUTES = 5
 # A log end that is older than this does not give a lag [pipeline/lag].
 LOG_END_MINUTES = 5
+# A message was written between two log ends. If they are further apart, its age is not known well
+# enough to be of use [pipeline/lag].
+SAMPLES_APART_US = MINUTE_US
 
 _SCHEMA = TABLES["lag_1m"].schema
 
@@ -35,6 +44,7 @@ class _Rows(NamedTuple):
         key, place, minute_us: the partition of a group, its place, and the beginning of the minute.
         own: the row of the minute's commits; -1 if there is none.
         committed, end: the newest row of commits, and the newest log end, at its end; or -1.
+        before: the newest row of commits of earlier minutes; or -1.
     """
 
     key: Int64s
@@ -43,18 +53,38 @@ class _Rows(NamedTuple):
     own: Int64s
     committed: Int64s
     end: Int64s
+    before: Int64s
+
+
+def sampled_moments(
+    minutes: pa.Table, log_ends: pa.Table | None, input_of: Callable[[str], str] = lambda _: ""
+) -> pa.Table:
+    """Return, as rows of `MOMENTS`, the moments for which `lag_1m` needs the newest commits.
+
+    Args:
+        minutes, log_ends, input_of: see `lag_1m`.
+    """
+    if log_ends is None or not minutes.num_rows:
+        return MOMENTS.empty_table()
+    place, ends = _places(minutes, log_ends, input_of)
+    newest = _newest_in_minutes(ends)
+    return moments_between_commits(minutes, place, ends.place[newest], ends.at_us[newest])
 
 
 def lag_1m(
-    minutes: pa.Table, log_ends: pa.Table | None, input_of: Callable[[str], str] = lambda _: ""
+    minutes: pa.Table,
+    log_ends: pa.Table | None,
+    input_of: Callable[[str], str] = lambda _: "",
+    newest: pa.Table | None = None,
 ) -> pa.Table:
-    """Compute the lag at the end of each minute, as rows of `lag_1m`.
+    """Compute the lag in each minute, when its last log end was requested, as rows of `lag_1m`.
 
     Args:
         minutes: the minutes of some groups, see `progress.commit_minutes`.
         log_ends: rows of that table; without them every lag is unknown. A row without `input`
             counts for the topics of that name in every input.
         input_of: returns the input of a group: topics of two clusters may have one name.
+        newest: the results of `handovers.newest_commits` for `sampled_moments`.
     """
     if log_ends is None or not minutes.num_rows:
         return _without_lag(minutes)
@@ -62,18 +92,18 @@ def lag_1m(
     if not len(ends.place):
         return _without_lag(minutes)
     rows = _rows(minutes, place, ends)
-    has_offset = minutes.column("last_offset").is_valid().to_numpy()
-    committed_known = (rows.committed >= 0) & has_offset[rows.committed]
-    committed = np.where(committed_known, int64s(minutes, "last_offset")[rows.committed], -1)
+    found = FOUND.empty_table() if newest is None else newest
+    committed, committed_known = _committed(minutes, rows, ends, found)
     age_ms = rows.minute_us // 1000 - ends.at_us[rows.end] // 1000
     end_known = (rows.end >= 0) & (age_ms < LOG_END_MINUTES * MINUTE_US // 1000)
     log_end = ends.offset[rows.end]
     known = committed_known & end_known
     lag = np.maximum(log_end - committed, 0)
-    written_us, is_written = _written_after(ends, rows.place, committed)
+    written_us, is_written = _written_after(ends, rows.place, committed, rows.end)
     is_level = known & (lag == 0)
     time_lag_ms = np.where(is_level, 0, ends.at_us[rows.end] // 1000 - written_us // 1000)
     stalled = _stalled(rows, int64s(minutes, "advance"), lag, known)
+    # The newest commits of each row are of the same partition, also where their offset is not used.
     index = pa.array(rows.committed)
     columns = [
         *(minutes.column(name).take(index) for name in KEY),
@@ -122,6 +152,14 @@ def _places(
     )
 
 
+def _newest_in_minutes(ends: _Ends) -> Int64s:
+    """Return the indexes of the newest log end of each place and minute."""
+    numbers = place_minutes(ends.place, ends.at_us)
+    is_newest = np.ones(len(numbers), np.bool_)
+    is_newest[:-1] = numbers[1:] != numbers[:-1]
+    return np.flatnonzero(is_newest)
+
+
 def _rows(minutes: pa.Table, place: Int64s, ends: _Ends) -> _Rows:
     """Combine the minutes of each partition of a group with the log ends of its place."""
     key = np.unique(row_keys(minutes), return_inverse=True)[1].reshape(-1)
@@ -132,9 +170,7 @@ def _rows(minutes: pa.Table, place: Int64s, ends: _Ends) -> _Rows:
     key_place = place[first]
     # The newest log end of each place and minute, and which of them belong to each key.
     end_minute = ends.at_us // MINUTE_US * MINUTE_US
-    is_newest = np.ones(len(ends.place), np.bool_)
-    is_newest[:-1] = (ends.place[1:] != ends.place[:-1]) | (end_minute[1:] != end_minute[:-1])
-    newest = np.flatnonzero(is_newest)
+    newest = _newest_in_minutes(ends)
     begin = np.searchsorted(ends.place[newest], key_place, "left")
     count = np.searchsorted(ends.place[newest], key_place, "right") - begin
     of_key = np.repeat(np.arange(len(keys)), count)
@@ -154,9 +190,37 @@ def _rows(minutes: pa.Table, place: Int64s, ends: _Ends) -> _Rows:
     own = np.maximum.reduceat(commits[order], starts)
     own_end = np.maximum.reduceat(end[order], starts)
     key = every_key[starts]
+    committed = _newest(own, key)
+    before = np.full(len(key), -1)
+    before[1:] = np.where(key[1:] == key[:-1], committed[:-1], -1)
     return _Rows(
-        key, key_place[key], every_minute[starts], own, _newest(own, key), _newest(own_end, key)
+        key, key_place[key], every_minute[starts], own, committed, _newest(own_end, key), before
     )
+
+
+def _committed(
+    minutes: pa.Table, rows: _Rows, ends: _Ends, found: pa.Table
+) -> tuple[Int64s, Bools]:
+    """Return the committed offset of each row, and where it is known.
+
+    In a minute with a log end of its own it is the one at the moment of the log end, otherwise that
+    at the end of the minute.
+    """
+    at_us = ends.at_us[rows.end]
+    is_sampled = (
+        (rows.own >= 0) & (rows.end >= 0) & (at_us // MINUTE_US == rows.minute_us // MINUTE_US)
+    )
+    is_before = is_sampled & (int64s(minutes, "first_ts")[rows.own] > at_us)
+    is_between = is_sampled & ~is_before & (int64s(minutes, "last_ts")[rows.own] > at_us)
+    index = np.where(is_before, rows.before, rows.committed)
+    has_offset = minutes.column("last_offset").is_valid().to_numpy()
+    known = (index >= 0) & has_offset[index]
+    offset = np.where(known, int64s(minutes, "last_offset")[index], -1)
+    moments = np.full(minutes.num_rows, -1)
+    moments[rows.own[is_between]] = at_us[is_between]
+    of_minute, is_found = newest_at(minutes, moments, found)
+    replaced = is_between & is_found[rows.own]
+    return np.where(replaced, of_minute[rows.own], offset), known | replaced
 
 
 def _newest(values: Int64s, key: Int64s) -> Int64s:
@@ -167,8 +231,19 @@ def _newest(values: Int64s, key: Int64s) -> Int64s:
     return newest
 
 
-def _written_after(ends: _Ends, place: Int64s, committed: Int64s) -> tuple[Int64s, Bools]:
-    """Return when the log end was last known to be at or before each committed offset."""
+def _written_after(
+    ends: _Ends, place: Int64s, committed: Int64s, newest: Int64s
+) -> tuple[Int64s, Bools]:
+    """Return when the log end was last known to be at or before each committed offset.
+
+    The message behind the offset was written between that time and the next log end. It is only
+    known where these are not further apart than `SAMPLES_APART_US`.
+
+    Args:
+        ends: the log ends.
+        place, committed: the place and the committed offset of each row.
+        newest: the newest log end of each row, which is behind its committed offset; or -1.
+    """
     offsets = np.unique(np.concatenate([ends.offset, committed]))
     most = len(offsets) + 1
     rank = ends.place * most + np.searchsorted(offsets, ends.offset)
@@ -182,7 +257,13 @@ def _written_after(ends: _Ends, place: Int64s, committed: Int64s) -> tuple[Int64
     sought = place * most + np.searchsorted(offsets, committed)
     position = np.searchsorted(rank[order], sought, "right") - 1
     found = (position >= 0) & (ends.place[order][position] == place)
-    return times[latest[position]], found
+    written_us = times[latest[position]]
+    # Log ends are in the order of place and time, so the next one of a place follows.
+    numbers = ends.place * len(times) + time_rank.reshape(-1)
+    after = np.searchsorted(numbers, place * len(times) + latest[position], "right")
+    after = np.minimum(after, newest)
+    found &= ends.at_us[after] - written_us <= SAMPLES_APART_US
+    return written_us, found
 
 
 def _stalled(rows: _Rows, advance: Int64s, lag: Int64s, known: Bools) -> Bools:

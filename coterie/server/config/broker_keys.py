@@ -243,6 +243,15 @@ _OWN_KEYS = (
         1,
     ),
     ConfigKey(
+        "metric.reporters",
+        ConfigType.LIST,
+        "org.apache.kafka.common.metrics.JmxReporter",
+        "Classes of Java, which are not loaded. One with the name of a receiver of clients' metrics"
+        " (`telemetry` or `ClientMetrics` in it) invites clients to push them, as"
+        " telemetry.announce.enable does.",
+        update=_CLUSTER_WIDE,
+    ),
+    ConfigKey(
         "telemetry.announce.enable",
         _B,
         "false",

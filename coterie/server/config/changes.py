@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
 from coterie.server.config.address_limits import address_limits
+from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
 from coterie.server.config.controller_changes import (
     alter_client_metrics,
     alter_group,
@@ -39,6 +40,7 @@ from coterie.server.config.resources import (
     store,
 )
 from coterie.server.loggers import LEVELS, ROOT
+from coterie.server.logs.settings_file import Alterations
 from coterie.server.logs.topic_changes import Change as TopicChange
 from coterie.server.services import Services
 
@@ -58,6 +60,8 @@ def alter_each(
 ) -> TopicChange[list[Outcome]]:
     """Change every resource of a request, or only check whether it could be changed.
 
+    What is stored of them is written at once, as Kafka's controller writes it [settings/one-write].
+
     Args:
         broker: the broker whose settings are changed.
         resources: in the order of the request; one that is named twice is changed by neither.
@@ -66,6 +70,7 @@ def alter_each(
     """
     times = Counter((each.resource_type, each.resource_name) for each in resources)
     outcomes: list[Outcome] = []
+    altered = Alterations()
     for each in resources:
         yield None
         if times[each.resource_type, each.resource_name] > 1:
@@ -73,11 +78,19 @@ def alter_each(
             outcomes.append((ErrorCode.INVALID_REQUEST, text))
             continue
         try:
-            yield from _alter(broker, each, replace=replace, only_check=only_check)
+            _alter(broker, altered, each, replace=replace, only_check=only_check)
         except ChangeRefused as refused:
             outcomes.append((refused.error, refused.text))
         else:
             outcomes.append((ErrorCode.NONE, None))
+    if altered and not only_check:
+        try:
+            yield from store(broker.topics.alter(altered, broker.changes.on_disk))
+        except ChangeRefused as refused:
+            # Levels of loggers are not stored.
+            for index, each in enumerate(resources):
+                if not outcomes[index][0] and each.resource_type != BROKER_LOGGER_RESOURCE:
+                    outcomes[index] = refused.error, refused.text
     return outcomes
 
 
@@ -87,9 +100,14 @@ def set_all(values: Iterable[tuple[str, str | None]]) -> list[Change]:
 
 
 def _alter(
-    broker: Services, resource: Resource, *, replace: bool, only_check: bool
-) -> TopicChange[None]:
-    """Change the settings of one resource, or raise ChangeRefused and change nothing."""
+    broker: Services,
+    altered: Alterations,
+    resource: Resource,
+    *,
+    replace: bool,
+    only_check: bool,
+) -> None:
+    """Alter the settings of one resource, or raise ChangeRefused and alter nothing."""
     resource_type, name, changes = resource
     if len({change.name for change in changes}) < len(changes):
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -99,9 +117,9 @@ def _alter(
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
     alter = _OF_CONTROLLER.get(resource_type)
     if alter is not None:
-        yield from alter(broker, name, changes, replace=replace, only_check=only_check)
+        alter(broker, altered, name, changes, replace=replace)
     elif resource_type == BROKER_RESOURCE:
-        yield from _alter_broker(broker, name, changes, replace=replace, only_check=only_check)
+        _alter_broker(broker, altered, name, changes, replace=replace)
     elif resource_type == BROKER_LOGGER_RESOURCE and not replace:
         _alter_loggers(broker, name, changes, only_check=only_check)
     else:
@@ -110,9 +128,9 @@ def _alter(
 
 
 def _alter_broker(
-    broker: Services, name: str, changes: list[Change], *, replace: bool, only_check: bool
-) -> TopicChange[None]:
-    """Change the settings of this broker, or those of the cluster if `name` is empty."""
+    broker: Services, altered: Alterations, name: str, changes: list[Change], *, replace: bool
+) -> None:
+    """Alter the settings of this broker, or those of the cluster if `name` is empty."""
     if name:
         _check_node_id(broker, name)
     config = broker.config
@@ -134,12 +152,13 @@ def _alter_broker(
         apply(values, change, key)
     changed = [change.name for change in changes if change.name in values]
     _check_broker_values(changed, values, of_cluster=not name)
+    if config.keeps_min_insync_replicas:
+        _check_kept(config, changes, values, of_cluster=not name)
     check_size(values)
-    if not only_check:
-        altered, cluster = (values, config.cluster_defaults) if name else (config.altered, values)
-        yield from store(
-            broker.topics.new_broker_settings(altered, cluster, broker.changes.on_disk)
-        )
+    if name:
+        altered.broker = values
+    else:
+        altered.cluster = values
 
 
 def parse_node_id(name: str) -> int | None:
@@ -191,6 +210,20 @@ def _check_broker_values(names: list[str], values: Mapping[str, str], *, of_clus
             ],
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
+
+
+def _check_kept(
+    config: Config, changes: list[Change], values: Mapping[str, str], *, of_cluster: bool
+) -> None:
+    """Check that the cluster keeps the value that it has [settings/kept-for-the-cluster]."""
+    name, text = MIN_INSYNC_REPLICAS, None
+    if of_cluster:
+        if name not in values:
+            text = f"Cluster-level {name} cannot be removed while ELR is enabled."
+    elif any(change.name == name for change in changes) or name in config.altered:
+        text = f"Broker-level {name} cannot be altered while ELR is enabled."
+    if text is not None:
+        raise ChangeRefused(ErrorCode.INVALID_CONFIG, text)
 
 
 def _refuse_names(names: list[str], reason: str) -> None:

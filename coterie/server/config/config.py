@@ -24,6 +24,8 @@ from coterie.server.config.network_keys import PER_IP_OVERRIDES
 from coterie.server.config.sources import ConfigError, Given, read_settings
 
 DEFAULT_NODE_ID = "1"
+# A setting that a cluster with eligible leader replicas always has for all brokers.
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class Config:
@@ -38,6 +40,8 @@ class Config:
         # Kafka has no default for node.id and refuses to start without it.
         self._static: dict[str, str] = {"node.id": DEFAULT_NODE_ID, **(values or {})}
         self._cluster: dict[str, str] = {}
+        self._kept: dict[str, str] = {}
+        self._of_cluster: dict[str, str] = {}
         self._altered: dict[str, str] = {}
         self._resources: dict[int, dict[str, dict[str, str]]] = {}
         self._given: dict[str, Given] = {}
@@ -130,14 +134,14 @@ class Config:
     def _layers(self) -> tuple[tuple[dict[str, str], ConfigSource], ...]:
         return (
             (self._altered, ConfigSource.DYNAMIC_BROKER),
-            (self._cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (self._of_cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
             (self._static, ConfigSource.STATIC_BROKER),
         )
 
     @property
     def names(self) -> set[str]:
         """The names of all settings that have been given or altered."""
-        return {*self._static, *self._cluster, *self._altered}
+        return {*self._static, *self._of_cluster, *self._altered}
 
     @property
     def altered(self) -> dict[str, str]:
@@ -146,8 +150,19 @@ class Config:
 
     @property
     def cluster_defaults(self) -> dict[str, str]:
-        """What clients altered of the whole cluster, as text."""
-        return dict(self._cluster)
+        """What is set for the whole cluster: by clients, or kept for it; as text."""
+        return dict(self._of_cluster)
+
+    @property
+    def keeps_min_insync_replicas(self) -> bool:
+        """Whether the cluster always has a value of it [settings/kept-for-the-cluster]."""
+        return bool(self._kept)
+
+    def keep_min_insync_replicas(self, *, kept: bool) -> None:
+        """Let the cluster have a value of this setting, or only what clients set."""
+        given = self._static.get(MIN_INSYNC_REPLICAS) or _default(MIN_INSYNC_REPLICAS)
+        self._kept = {MIN_INSYNC_REPLICAS: given} if kept and given else {}
+        self._of_cluster = self._kept | self._cluster
 
     def alter(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
         """Replace what clients altered.
@@ -158,6 +173,7 @@ class Config:
         """
         names = {*self._altered, *self._cluster, *broker, *cluster}
         self._altered, self._cluster = dict(broker), dict(cluster)
+        self._of_cluster = self._kept | self._cluster
         self._parse(names)
 
     @property

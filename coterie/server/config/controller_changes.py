@@ -29,18 +29,17 @@ from coterie.server.config.resources import (
     ChangeRefused,
     apply,
     check_size,
-    store,
 )
 from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
-from coterie.server.logs.topic_changes import Change as TopicChange
+from coterie.server.logs.settings_file import Alterations
 from coterie.server.logs.topic_rules import invalid_name
 from coterie.server.services import Services
 
 
 def alter_topic(
-    broker: Services, name: str, changes: list[Change], *, replace: bool, only_check: bool
-) -> TopicChange[None]:
-    """Change the settings of a topic, or raise ChangeRefused and change nothing."""
+    broker: Services, altered: Alterations, name: str, changes: list[Change], *, replace: bool
+) -> None:
+    """Alter the settings of a topic, or raise ChangeRefused and alter nothing."""
     if not name:
         text = "Default topic resources are not allowed."
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
@@ -59,31 +58,32 @@ def alter_topic(
         check_compaction_lags(values)
     except InvalidValue as error:
         raise ChangeRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
-    if not only_check:
-        yield from store(broker.topics.new_overrides(topic, values, broker.changes.on_disk))
+    altered.topics[topic] = values
 
 
 def alter_group(
-    broker: Services, name: str, changes: list[Change], *, replace: bool, only_check: bool
-) -> TopicChange[None]:
-    """Change the settings of a group, or raise ChangeRefused and change nothing."""
+    broker: Services, altered: Alterations, name: str, changes: list[Change], *, replace: bool
+) -> None:
+    """Alter the settings of a group, or raise ChangeRefused and alter nothing."""
     if not name:
         text = "Default group resources are not allowed."
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
-    values = _changed({} if replace else broker.config.groups.get(name, {}), changes, GROUP)
+    before = {} if replace else _resources(broker, altered, GROUP_RESOURCE).get(name, {})
+    values = _changed(before, changes, GROUP)
     _refuse_unknown(values, GROUP, ErrorCode.INVALID_CONFIG, "Unknown group config name")
     try:
         check_group_values(broker.config, values)
     except InvalidValue as error:
         raise ChangeRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
-    yield from _keep(broker, GROUP_RESOURCE, name, values, only_check=only_check)
+    _keep(broker, altered, GROUP_RESOURCE, name, values)
 
 
 def alter_client_metrics(
-    broker: Services, name: str, changes: list[Change], *, replace: bool, only_check: bool
-) -> TopicChange[None]:
-    """Change a subscription of client metrics, or raise ChangeRefused and change nothing."""
-    before = {} if replace else broker.config.client_metrics.get(name, {})
+    broker: Services, altered: Alterations, name: str, changes: list[Change], *, replace: bool
+) -> None:
+    """Alter a subscription of client metrics, or raise ChangeRefused and alter nothing."""
+    existing = _resources(broker, altered, CLIENT_METRICS_RESOURCE)
+    before = {} if replace else existing.get(name, {})
     # Kafka's controller does not know the types of these settings, so it changes no list.
     values = _changed(before, changes, {})
     if not name:
@@ -93,14 +93,14 @@ def alter_client_metrics(
     _refuse_unknown(values, CLIENT_METRICS, ErrorCode.INVALID_REQUEST, text)
     try:
         check_client_metrics_values(values)
-        subscriptions({**broker.config.client_metrics, name: values})
+        subscriptions({**existing, name: values})
     except TooManyStates as excess:
         raise ChangeRefused(ErrorCode.POLICY_VIOLATION, str(excess)) from None
     except InvalidInterval as error:
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
     except InvalidValue as refused:
         raise ChangeRefused(ErrorCode.INVALID_CONFIG, str(refused)) from None
-    yield from _keep(broker, CLIENT_METRICS_RESOURCE, name, values, only_check=only_check)
+    _keep(broker, altered, CLIENT_METRICS_RESOURCE, name, values)
 
 
 def _changed(
@@ -130,11 +130,18 @@ def _refuse_unknown(
             raise ChangeRefused(error, f"{text}: {name}")
 
 
+def _resources(
+    broker: Services, altered: Alterations, kind: int
+) -> Mapping[str, Mapping[str, str]]:
+    """Return the settings of a kind of resources, with those that the request alters."""
+    return altered.resources.get(kind, broker.config.resources(kind))
+
+
 def _keep(
-    broker: Services, kind: int, name: str, values: dict[str, str], *, only_check: bool
-) -> TopicChange[None]:
+    broker: Services, altered: Alterations, kind: int, name: str, values: dict[str, str]
+) -> None:
     """Keep the settings of a group or of a subscription."""
-    resources = dict(broker.config.resources(kind))
+    resources = dict(_resources(broker, altered, kind))
     resources.pop(name, None)
     if values:
         resources[name] = values
@@ -145,6 +152,4 @@ def _keep(
             for setting, value in settings.items()
         }
     )
-    if not only_check:
-        change = broker.topics.new_resource_settings(kind, resources, broker.changes.on_disk)
-        yield from store(change)
+    altered.resources[kind] = resources

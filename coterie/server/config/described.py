@@ -55,8 +55,9 @@ def topic_settings(
     broker: Config, topic: TopicConfig, names: Collection[str] | None = None
 ) -> list[Setting]:
     """Return the settings of a topic, by name; with `names` only those."""
-    selected = TOPIC.keys() if names is None else TOPIC.keys() & set(names)
     own, source = topic.overrides, ConfigSource.TOPIC
+    listed = {name for name, key in TOPIC.items() if key.is_listed or name in own}
+    selected = listed if names is None else listed & set(names)
     return [_inherited(broker, own, source, TOPIC[name]) for name in sorted(selected)]
 
 

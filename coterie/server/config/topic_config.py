@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from coterie.server.config.config import Config
 from coterie.server.config.keys import Value
-from coterie.server.config.topic_keys import TOPIC
+from coterie.server.config.topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC
 
 
 class TopicConfig:
@@ -54,7 +54,8 @@ class TopicConfig:
             return parsed
 
         self.max_message_bytes = number("max.message.bytes")
-        self.segment_bytes = number("segment.bytes")
+        has_small = INTERNAL_SEGMENT_BYTES in self.overrides
+        self.segment_bytes = number(INTERNAL_SEGMENT_BYTES if has_small else "segment.bytes")
         self.segment_ms = number("segment.ms")
         self.segment_index_bytes = number("segment.index.bytes")
         self.segment_jitter_ms = number("segment.jitter.ms")

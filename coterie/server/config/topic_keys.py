@@ -270,7 +270,18 @@ _TOPIC_KEYS = (
     ),
 )
 
-TOPIC: dict[str, ConfigKey] = {key.name: key for key in _TOPIC_KEYS}
+# Beats segment.bytes where it is set, and is shown only there. Tests of clients make small segments
+# with it, since segment.bytes has a minimum of 1 MiB.
+INTERNAL_SEGMENT_BYTES = "internal.segment.bytes"
+_UNLISTED_KEY = ConfigKey(
+    INTERNAL_SEGMENT_BYTES,
+    _I,
+    None,
+    "Size at which a new segment begins, in place of segment.bytes and without its minimum.",
+    is_listed=False,
+)
+
+TOPIC: dict[str, ConfigKey] = {key.name: key for key in (*_TOPIC_KEYS, _UNLISTED_KEY)}
 
 _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")

@@ -23,6 +23,7 @@ from coterie.server.groups.deleted_topics import DeletedTopics
 from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
 from coterie.server.logs.partition import Partition
+from coterie.server.slices import Slices
 from coterie.server.transactions.markers import RAISES_EPOCH
 
 
@@ -50,6 +51,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         host: Host,
         coordinator: GroupCoordinator,
         journal: Journal,
+        slices: Slices,
         *,
         codec: int,
         failed: Callable[[int], None],
@@ -60,6 +62,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
             host: the surroundings.
             coordinator: the coordinator.
             journal: where events are kept.
+            slices: does work that takes long.
             codec: the codec of the batches that are written [offsets/compression].
             failed: called with a partition that is not served any more.
         """
@@ -67,7 +70,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         self.coordinator = coordinator
         self.journal = journal
         self._events = EventLog(host.log)
-        self._deleted_topics = DeletedTopics(host, self, coordinator)
+        self._deleted_topics = DeletedTopics(host, slices, self, coordinator)
         self.event_counts: Counter[str] = Counter()
         self.offsets_committed = 0
         self.offsets_deleted = 0
@@ -189,5 +192,6 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
 
     def stop(self) -> None:
         """Give up all partitions: delayed requests get NOT_COORDINATOR."""
+        self._deleted_topics.stop()
         super().stop()
         self.journal.stop()

@@ -4,6 +4,8 @@
 """
 
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_topics import (
@@ -49,6 +51,10 @@ def _create_all(
     times = Counter(each.name for each in request.topics)
     too_many = sum(max(count, 0) for count in counts) > MAX_PARTITIONS_PER_REQUEST
     answers: dict[str, CreateTopicsResponseTopic] = {}
+    if not (too_many or request.validate_only):
+        wanted = yield from _with_settings(broker, request, times)
+        if len(wanted) > 1:
+            yield from broker.topics.prepared.prepare(wanted, broker.changes.on_disk)
     for each in request.topics:
         try:
             yield None
@@ -64,7 +70,27 @@ def _create_all(
             answers[each.name] = CreateTopicsResponseTopic(
                 name=each.name, error_code=refused.error, error_message=refused.text, configs=[]
             )
+    broker.topics.prepared.forget()
     return CreateTopicsResponse(throttle_time_ms=mutations.wait_ms, topics=list(answers.values()))
+
+
+def _with_settings(
+    broker: Services, request: CreateTopicsRequest, times: Mapping[str, int]
+) -> Change[dict[str, dict[str, str]]]:
+    """Return the settings of the topics that have settings and can be created."""
+    wanted = {}
+    for each in request.topics:
+        if each.configs and times[each.name] == 1 and each.name not in broker.topics.hidden:
+            yield None
+            with suppress(TopicRefused):
+                broker.topics.check_name(each.name)
+                check_new_topic(each, broker.image.nodes)
+                wanted[each.name] = _settings(each)
+    return wanted
+
+
+def _settings(asked: CreateTopicsRequestTopic) -> dict[str, str]:
+    return {config.name: config.value or "" for config in asked.configs}
 
 
 def _create(
@@ -96,7 +122,7 @@ def _create(
         raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
     broker.topics.check_name(asked.name)
     partitions = check_new_topic(asked, broker.image.nodes)
-    settings = {config.name: config.value or "" for config in asked.configs}
+    settings = _settings(asked)
     if partitions == -1:
         partitions = broker.config.get_int("num.partitions")
     broker.topics.check_hidden(asked.name, partitions)

@@ -22,6 +22,8 @@ from coterie.server.services import Services
 
 # The first version that is refused above the quota of changes (KIP-599).
 _STRICT_SINCE = 5
+# The first version with an error of its own for deletions that the settings forbid (KIP-322).
+_DISABLED_SINCE = 3
 
 
 def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange) -> None:
@@ -29,10 +31,16 @@ def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange)
 
     The response is sent when the deletions are complete.
     """
+    asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
+    if not broker.config.get_bool("delete.topic.enable"):
+        is_known = connection.version >= _DISABLED_SINCE
+        error = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
+        answers = [_answer(each.name, each.topic_id, error, None) for each in asked]
+        delayed.send(DeleteTopicsResponse(responses=answers))
+        return
     deletions = _Deletions(broker, delayed, Mutations(broker, connection, _STRICT_SINCE))
-    asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
 
     def deleted(_result: None, failure: Exception | None) -> None:
         if failure is None:
@@ -117,8 +125,6 @@ def _find(broker: Services, name: str | None, topic_id: bytes, *, once: bool) ->
         topic, error = broker.topics.by_name.get(name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         raise TopicRefused(error, DEFAULT_MESSAGES[error])
-    if not broker.config.get_bool("delete.topic.enable"):
-        raise TopicRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     return topic
 
 

@@ -1,7 +1,8 @@
 """The requests about groups that the group coordinator answers alone.
 
 OffsetCommit, OffsetFetch and OffsetDelete have modules of their own, because the server checks
-their topics, and ListGroups has one, because its response is made in slices.
+their topics, and ListGroups has one, because its response is made in slices. DescribeGroups and
+DeleteGroups of many groups are handled in slices, too (many_groups.py).
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.wire import Message
+from coterie.server.handlers.many_groups import GROUPS_TOGETHER, PartedRequest, parts_of
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -60,14 +62,46 @@ def describe_groups(
     """Describe groups, each once [administration/describe-named-twice]."""
     # Kafka describes a group as often as the request names it. A small request that names a group
     # of a thousand members a thousand times would need a response of a gigabyte.
-    request.groups = list(dict.fromkeys(request.groups))
+    groups = request.groups = list(dict.fromkeys(request.groups))
+    if len(groups) > GROUPS_TOGETHER:
+        with_operations = request.include_authorized_operations
+        parted = PartedRequest(
+            broker,
+            connection,
+            broker.coordinator.describe_groups,
+            lambda parts: DescribeGroupsResponse(
+                groups=[one for each in parts for one in each.groups]
+            ),
+        )
+        parted.submit(
+            [
+                DescribeGroupsRequest(groups=part, include_authorized_operations=with_operations)
+                for part in parts_of(groups)
+            ]
+        )
+        return None
     return broker.groups.submit(broker.coordinator.describe_groups, request, connection)
 
 
 def delete_groups(
     broker: Services, request: DeleteGroupsRequest, connection: Exchange
 ) -> DeleteGroupsResponse | None:
-    """Delete empty groups and their offsets."""
+    """Delete empty groups and their offsets.
+
+    A group that is listed twice counts once [administration/delete-named-twice].
+    """
+    names = request.groups_names = list(dict.fromkeys(request.groups_names))
+    if len(names) > GROUPS_TOGETHER:
+        parted = PartedRequest(
+            broker,
+            connection,
+            broker.coordinator.delete_groups,
+            lambda parts: DeleteGroupsResponse(
+                results=[one for each in parts for one in each.results]
+            ),
+        )
+        parted.submit([DeleteGroupsRequest(groups_names=part) for part in parts_of(names)])
+        return None
     return broker.groups.submit(broker.coordinator.delete_groups, request, connection)
 
 

@@ -11,7 +11,7 @@ from coterie.server.handlers.fetch_partitions import FetchResult, may_be_sent, m
 from coterie.server.logs.fetching import DelayedFetch, Watchers
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
-from coterie.server.network.sliced_response import run_in_slices
+from coterie.server.network.sliced_response import run_in_slices, send_in_slices
 from coterie.server.services import Services
 
 
@@ -104,5 +104,4 @@ class SteppedFetch:
         self._read_then(self._send)
 
     def _send(self, result: FetchResult) -> None:
-        steps = self._complete(result)
-        run_in_slices(self._broker, self._connection, steps, self._delayed.send)
+        send_in_slices(self._broker, self._delayed, self._complete(result))

@@ -59,6 +59,12 @@ class FlushMode(NamedTuple):
         return "commit" if self.commit else "never"
 
 
+# A day; a later sync is as good as none.
+MAX_INTERVAL_MS = 86_400_000
+# Of a text that is refused, an error shows so many characters.
+_SHOWN = 40
+
+
 def parse_flush_mode(text: str) -> FlushMode:
     """Parse the value of `--flush`.
 
@@ -68,9 +74,14 @@ def parse_flush_mode(text: str) -> FlushMode:
     if text in ("never", "commit"):
         return FlushMode(text == "commit", None)
     kind, _, interval = text.partition(":")
-    if kind == "interval" and interval.isdigit() and int(interval) > 0:
+    # A number with so few digits is one that Python reads, whatever it is.
+    is_number = interval.isdecimal() and len(interval) <= len(str(MAX_INTERVAL_MS))
+    if kind == "interval" and is_number and 1 <= int(interval) <= MAX_INTERVAL_MS:
         return FlushMode(commit=False, interval_ms=int(interval))
-    raise ValueError(f"{text!r} is not one of: never, commit, interval:MS (MS at least 1)")
+    shown = repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    raise ValueError(
+        f"{shown} is not one of: never, commit, interval:MS (MS from 1 to {MAX_INTERVAL_MS:,})"
+    )
 
 
 class _Turn(NamedTuple):

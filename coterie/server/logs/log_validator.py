@@ -72,6 +72,16 @@ def validate_batch(
     if header.is_control or (header.producer_id >= 0 > header.base_sequence):
         raise RefusedBatch(ErrorCode.INVALID_RECORD)
     max_timestamp_ms = _check_records(batch, header, partition, now_ms)
+    valid = _as_stored(batch, header, config, max_timestamp_ms, now_ms)
+    if len(valid.batch) > config.segment_bytes:
+        raise RefusedBatch(ErrorCode.RECORD_LIST_TOO_LARGE, in_log=False)
+    return valid
+
+
+def _as_stored(
+    batch: bytes, header: BatchHeader, config: TopicConfig, max_timestamp_ms: int, now_ms: int
+) -> ValidBatch:
+    """Return the batch with the compression and the timestamps that the topic asks for."""
     codec = _CODECS.get(config.compression)
     if codec is not None and codec != header.compression:
         time_ms = now_ms if config.log_append_time else None

@@ -8,6 +8,7 @@ some are made by threads.
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
+from coterie.server.logs.partition import Topic
 from coterie.server.logs.stored_settings import (
     QuotaEntity,
     StoredSettings,
@@ -23,6 +24,32 @@ _PRODUCER_ID_BLOCK = 1_000
 # above all that it has given and, if the directory returns to it, above those that it will give
 # [topics/foreign-directories].
 FOREIGN_PRODUCER_IDS = 1 << 40
+
+
+class Alterations:
+    """Settings that one request alters; they are stored together, or none of them.
+
+    Attributes:
+        topics: the new settings of topics.
+        resources: all settings of groups or of subscriptions of client metrics, by the type of the
+            resource and its name.
+        broker, cluster: all altered settings of the broker and of the cluster; None for no change.
+    """
+
+    __slots__ = ("broker", "cluster", "resources", "topics")
+
+    def __init__(self) -> None:
+        """Alter nothing."""
+        self.topics: dict[Topic, Mapping[str, str]] = {}
+        self.resources: dict[int, Mapping[str, Mapping[str, str]]] = {}
+        self.broker: Mapping[str, str] | None = None
+        self.cluster: Mapping[str, str] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is altered."""
+        return bool(
+            self.topics or self.resources or self.broker is not None or self.cluster is not None
+        )
 
 
 class SettingsFile:
@@ -87,15 +114,24 @@ class SettingsFile:
             self.stored = stored
         self._next_producer_id = first_id
 
-    def set_topic(self, topic_id: bytes, name: str, overrides: Mapping[str, str]) -> None:
-        """Store a topic's own settings. Raises OSError."""
+    def alter(self, alterations: Alterations) -> None:
+        """Store what a request alters, with one write. Raises OSError."""
         with self._lock:
-            topics = dict(self.stored.topics)
-            before = topics.pop(topic_id, StoredTopic(name, {}))
-            if overrides or before.has_own_id:
-                topics[topic_id] = before._replace(settings=overrides)
-            if topics != self.stored.topics:
-                self._save(self.stored._replace(topics=topics))
+            stored = self.stored
+            topics = dict(stored.topics)
+            for topic, overrides in alterations.topics.items():
+                before = topics.pop(topic.topic_id, StoredTopic(topic.name, {}))
+                if overrides or before.has_own_id:
+                    topics[topic.topic_id] = before._replace(settings=overrides)
+            broker, cluster = alterations.broker, alterations.cluster
+            altered = stored._replace(
+                topics=topics,
+                resources={**stored.resources, **alterations.resources},
+                broker=stored.broker if broker is None else dict(broker),
+                cluster=stored.cluster if cluster is None else dict(cluster),
+            )
+            if altered != stored:
+                self._save(altered)
 
     def forget_topic(self, topic_id: bytes) -> None:
         """Forget a deleted topic; the next write drops it from the file, too."""
@@ -104,22 +140,11 @@ class SettingsFile:
             if topics.pop(topic_id, None) is not None:
                 self.stored = self.stored._replace(topics=topics)
 
-    def set_broker(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
-        """Store the settings of broker and cluster that clients altered. Raises OSError."""
-        with self._lock:
-            self._save(self.stored._replace(broker=dict(broker), cluster=dict(cluster)))
-
     def set_features(self, levels: Mapping[str, int]) -> None:
         """Store the levels of features, with the next epoch. Raises OSError."""
         with self._lock:
             epoch = self.stored.features_epoch + 1
             self._save(self.stored._replace(features=dict(levels), features_epoch=epoch))
-
-    def set_resources(self, kind: int, settings: Mapping[str, Mapping[str, str]]) -> None:
-        """Store the settings of groups or of subscriptions of client metrics. Raises OSError."""
-        with self._lock:
-            resources = {**self.stored.resources, kind: settings}
-            self._save(self.stored._replace(resources=resources))
 
     def set_quotas(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """Store the quotas of all entities. Raises OSError."""

@@ -20,7 +20,8 @@ from coterie.server.loggers import CONTROLLER
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import Partition, Topic
-from coterie.server.logs.settings_file import SettingsFile
+from coterie.server.logs.prepared_topics import PreparedTopics
+from coterie.server.logs.settings_file import Alterations, SettingsFile
 from coterie.server.logs.stored_settings import StoredTopic
 from coterie.server.logs.topic_changes import Change, OnDisk, make_now, run_here
 from coterie.server.logs.topic_rules import (
@@ -50,6 +51,7 @@ class Topics:
         deleting: the ids of topics whose deletion is not complete, by name. The names cannot be
             used yet.
         being_created: the names of topics that Metadata requests create.
+        prepared: the topics whose settings are stored and that are created next.
         opener: opens the logs of the partitions.
     """
 
@@ -89,6 +91,7 @@ class Topics:
         self._settings = SettingsFile(
             data.files.filesystem, data.path, environment.new_lock(), durable=durable
         )
+        self.prepared = PreparedTopics(self._settings, self._new_topic)
         stored = self._settings.stored
         config.alter(stored.broker, stored.cluster)
         for kind, settings in stored.resources.items():
@@ -245,13 +248,18 @@ class Topics:
             yield from self.new_overrides(hidden, overrides, on_disk)
             self.show(name)
             return hidden
-        topic = Topic(name, self._environment.new_topic_id(), TopicConfig(self._config, overrides))
         # First the settings: the topic exists with them or not at all. They belong to its new id,
         # so they have no effect if it is not created.
-        yield from self._create_partitions(topic, range(count), on_disk, overrides)
+        prepared = self.prepared.take(name, overrides)
+        topic = prepared or self._new_topic(name, overrides)
+        yield from self._create_partitions(topic, range(count), on_disk, stores=prepared is None)
         self._add(topic, count)
         self._log.info("topic created", topic=name, partitions=count)
         return topic
+
+    def _new_topic(self, name: str, overrides: Mapping[str, str]) -> Topic:
+        values = {**self._internal_overrides(name), **overrides}
+        return Topic(name, self._environment.new_topic_id(), TopicConfig(self._config, values))
 
     def add_partitions(self, topic: Topic, count: int) -> None:
         """Raise the number of partitions here and now, as `extension` does it in steps."""
@@ -328,48 +336,39 @@ class Topics:
     def new_overrides(
         self, topic: Topic, overrides: Mapping[str, str], on_disk: OnDisk
     ) -> Change[None]:
-        """Replace a topic's own settings; the caller has checked them.
-
-        Raises:
-            OSError: they could not be stored, and are not changed.
-        """
-        store = partial(self._settings.set_topic, topic.topic_id, topic.name, overrides)
-        yield on_disk(once(store))
-        topic.config = TopicConfig(self._config, overrides)
-        self._apply_config(topic)
+        """Replace a topic's own settings; for the rest see `alter`."""
+        alterations = Alterations()
+        alterations.topics[topic] = overrides
+        return self.alter(alterations, on_disk)
 
     def set_broker_settings(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
-        """Replace the settings here and now, as `new_broker_settings` does it in steps."""
-        make_now(self.new_broker_settings(broker, cluster, run_here))
+        """Replace altered settings here and now, as `alter` does it in steps."""
+        alterations = Alterations()
+        alterations.broker, alterations.cluster = broker, cluster
+        make_now(self.alter(alterations, run_here))
 
-    def new_broker_settings(
-        self, broker: Mapping[str, str], cluster: Mapping[str, str], on_disk: OnDisk
-    ) -> Change[None]:
-        """Replace the settings of broker and cluster that clients altered, and update all topics.
-
-        The caller has checked them.
+    def alter(self, alterations: Alterations, on_disk: OnDisk) -> Change[None]:
+        """Store altered settings with one write, and apply them; the caller has checked them.
 
         Raises:
-            OSError: they could not be stored, and are not changed.
+            OSError: they could not be stored, and none is changed.
         """
-        yield on_disk(once(partial(self._settings.set_broker, broker, cluster)))
-        self._config.alter(broker, cluster)
-        for topic in self.all():
-            topic.config = TopicConfig(self._config, topic.config.overrides)
-            self._apply_config(topic)
-
-    def new_resource_settings(
-        self, kind: int, settings: Mapping[str, Mapping[str, str]], on_disk: OnDisk
-    ) -> Change[None]:
-        """Replace the settings of groups or of subscriptions of client metrics, by name.
-
-        The caller has checked them.
-
-        Raises:
-            OSError: they could not be stored, and are not changed.
-        """
-        yield on_disk(once(partial(self._settings.set_resources, kind, settings)))
-        self._config.set_resources(kind, settings)
+        yield on_disk(once(partial(self._settings.alter, alterations)))
+        config = self._config
+        for kind, settings in alterations.resources.items():
+            config.set_resources(kind, settings)
+        broker, cluster = alterations.broker, alterations.cluster
+        if broker is not None or cluster is not None:
+            config.alter(
+                config.altered if broker is None else broker,
+                config.cluster_defaults if cluster is None else cluster,
+            )
+            for topic in list(self.all()):
+                yield None
+                self._configure(topic, topic.config.overrides)
+        for topic, overrides in alterations.topics.items():
+            yield None
+            self._configure(topic, overrides)
 
     def delete_records(self, partition: Partition, before_offset: int) -> int:
         """Delete the records before an offset; return the new log start offset.
@@ -425,8 +424,9 @@ class Topics:
         name = f"{topic.name}-{partition.index}"
         return log_config(topic.config, name, was_compacted=was_compacted, durable=self._durable)
 
-    def _apply_config(self, topic: Topic) -> None:
+    def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         """Apply a topic's settings to its open logs; closed ones get them when they are opened."""
+        topic.config = TopicConfig(self._config, overrides)
         for partition in topic.partitions:
             log = partition.opened_log
             if log is not None:
@@ -439,14 +439,15 @@ class Topics:
         topic: Topic,
         indexes: range,
         on_disk: OnDisk,
-        overrides: Mapping[str, str] | None = None,
+        *,
+        stores: bool = False,
     ) -> Change[None]:
         existing = sum(len(each.partitions) for each in self.all())
         if existing + len(indexes) > MAX_PARTITIONS:
             text = f"{existing} partitions exist; this broker holds at most {MAX_PARTITIONS}."
             raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
         try:
-            yield on_disk(self._creation_steps(topic, indexes, overrides))
+            yield on_disk(self._creation_steps(topic, indexes, stores=stores))
         except (StorageError, OSError) as error:
             self._log.error(
                 "partitions not created",
@@ -456,11 +457,9 @@ class Topics:
             )
             raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    def _creation_steps(
-        self, topic: Topic, indexes: range, overrides: Mapping[str, str] | None
-    ) -> Iterator[None]:
-        if overrides:
-            self._settings.set_topic(topic.topic_id, topic.name, overrides)
+    def _creation_steps(self, topic: Topic, indexes: range, *, stores: bool) -> Iterator[None]:
+        if stores and topic.config.overrides:
+            self.prepared.store([topic])
             yield
         yield from self._data.creation(topic.name, indexes, topic.topic_id)
 

@@ -80,7 +80,7 @@ class Channel(Exchange):
         # The delayed response that mutes this connection, if there is one.
         self._muted_by: DelayedResponse | None = None
         # Responses for the next write.
-        self._out: list[bytes] = []
+        self._out: list[bytes | bytearray] = []
         # True while `data_received` handles requests; it writes the responses at its end.
         self._handling = False
         # True while received bytes must be buffered instead of handled: the connection is blocked,
@@ -153,7 +153,7 @@ class Channel(Exchange):
         # Only these two may unmute the connection; for all others the check below would cost time.
         may_unmute = response is self._muted_by or len(delayed) >= limits.DELAYED_RESPONSES
         while delayed and delayed[0].frame is not None:
-            out.append(cast("bytes", delayed.popleft().frame))
+            out.append(cast("bytes | bytearray", delayed.popleft().frame))
         if response is self._muted_by:
             self._muted_by = None
         if self._handling:

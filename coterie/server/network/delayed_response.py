@@ -102,7 +102,7 @@ class DelayedResponse:
         self.connection = connection
         self.correlation_id = connection.correlation_id
         self.framer: Callable[[Any, int], bytes] = connection.route.framer
-        self.frame: bytes | None = None
+        self.frame: bytes | bytearray | None = None
         self.on_disconnect: Callable[[], None] | None = None
 
     def send(self, message: Any) -> None:
@@ -116,6 +116,13 @@ class DelayedResponse:
         assert self.frame is None, "a request is answered once"
         self.frame = self.framer(message, self.correlation_id)
         connection.response_ready(self)
+
+    def send_frame(self, frame: bytes | bytearray) -> None:
+        """Send a response that is encoded already, as `send` does."""
+        if not self.connection.closed:
+            assert self.frame is None, "a request is answered once"
+            self.frame = frame
+            self.connection.response_ready(self)
 
 
 class CompletedResponse(DelayedResponse):

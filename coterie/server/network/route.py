@@ -1,6 +1,6 @@
 """How requests of one API and version are served."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
@@ -8,12 +8,14 @@ from coterie.protocol.api_keys import ApiKey
 # `handle(broker, request, connection)`, with the `Services` of the broker and the `Exchange` of
 # the connection.
 Handler = Callable[[Any, Any, Any], Any]
+# `in_steps(response, correlation_id)` returns the frame after its last step.
+StepFramer = Callable[[Any, int], Generator[None, None, bytearray]]
 
 
 class Route:
     """How requests of one API and version are served."""
 
-    __slots__ = ("api", "decoder", "flexible", "framer", "handle", "version")
+    __slots__ = ("api", "decoder", "flexible", "framer", "handle", "in_steps", "version")
 
     def __init__(
         self,
@@ -24,6 +26,7 @@ class Route:
         framer: Callable[[Any, int], bytes],
         *,
         flexible: bool,
+        in_steps: StepFramer | None = None,
     ) -> None:
         """Join the parts.
 
@@ -35,6 +38,8 @@ class Route:
             decoder: `decoder(buffer, start, end)` returns the request.
             framer: `framer(response, correlation_id)` returns the whole frame.
             flexible: whether the request header ends with tagged fields (KIP-482).
+            in_steps: encodes a large response as `framer` does, but in short steps; None if it
+                cannot be done in steps.
         """
         self.api = api
         self.version = version
@@ -42,9 +47,16 @@ class Route:
         self.decoder = decoder
         self.framer = framer
         self.flexible = flexible
+        self.in_steps = in_steps
 
     def with_handler(self, handle: Handler) -> "Route":
         """Return the same route with another handler."""
         return Route(
-            self.api, self.version, handle, self.decoder, self.framer, flexible=self.flexible
+            self.api,
+            self.version,
+            handle,
+            self.decoder,
+            self.framer,
+            flexible=self.flexible,
+            in_steps=self.in_steps,
         )

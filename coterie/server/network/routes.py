@@ -17,7 +17,7 @@ from importlib import import_module
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.spliced import splicing_framer
+from coterie.protocol.spliced import splicing_framer, stepping_framer
 from coterie.server.handlers.group_requests import GROUP_HANDLERS
 from coterie.server.network.route import Handler, Route
 
@@ -191,6 +191,7 @@ def _load(api: ApiKey, version: int) -> Route:
         request.decoder(version),
         splicing_framer(response, version, array) if array else response.framer(version),
         flexible=request.has_flexible_header(version),
+        in_steps=stepping_framer(response, version, array or ""),
     )
 
 

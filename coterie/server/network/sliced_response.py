@@ -1,9 +1,10 @@
 """Responses that take long to compute, in slices [connections/turns]."""
 
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.route import StepFramer
 from coterie.server.services import Services
 from coterie.server.slices import SLICE_S
 
@@ -40,8 +41,37 @@ def answer_in_slices(
         return response
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
-    run_in_slices(broker, connection, steps, delayed.send)
+    send_in_slices(broker, delayed, steps)
     return None
+
+
+def send_in_slices(
+    broker: Services, delayed: DelayedResponse, steps: Generator[None, None, Any]
+) -> None:
+    """Send the response that `steps` return; they run in later turns, and it is encoded in slices.
+
+    The connection of the request is muted until then. It is closed if the steps fail.
+    """
+    connection = delayed.connection
+    # The route of this request as long as it mutes the connection.
+    in_steps = connection.route.in_steps
+    if in_steps is None:
+        run_in_slices(broker, connection, steps, delayed.send)
+        return
+    frame = _encoded(connection, steps, in_steps, delayed.correlation_id)
+    run_in_slices(broker, connection, frame, delayed.send_frame)
+
+
+def _encoded(
+    connection: Exchange,
+    steps: Generator[None, None, Any],
+    in_steps: StepFramer,
+    correlation_id: int,
+) -> Generator[None, None, bytes | bytearray]:
+    message = yield from steps
+    if connection.closed:
+        return b""
+    return (yield from in_steps(message, correlation_id))
 
 
 def run_in_slices(

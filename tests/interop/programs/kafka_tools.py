@@ -113,8 +113,6 @@ def _lines(text: str, call: Tool, address: str, directory: object) -> list[str]:
 
 
 _VARYING = (
-    # Kafka keeps it as a default of the cluster [settings/differences].
-    (r"min\.insync\.replicas=1\b,?", ""),
     (r"\b[A-Za-z0-9_-]{22}\b", "<id>"),
     (r"\[?\d{4}-\d\d-\d\d[ T][\d:,.+-]+\]?", "<time>"),
     (r'"(logDir|size|clusterId)":("[^"]*"|\d+)', r'"\1":<>'),

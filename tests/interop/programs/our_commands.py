@@ -19,13 +19,11 @@ from tests.interop.programs._tool_rows import Keys, rows_of_ours, rows_of_tool
 
 CONFIG = UNVERIFIED
 _LIMIT_S = 60.0
-# Kafka keeps it as a default of the cluster [settings/differences].
-_KEPT_BY_KAFKA = "min.insync.replicas"
 # What differs between any two brokers; the documentation of settings is ours.
 _VARYING = frozenset(
     {
         "topic_id", "path", "total_bytes", "usable_bytes", "start_ms", "duration_ms",
-        "last_timestamp_ms", "documentation", _KEPT_BY_KAFKA,
+        "last_timestamp_ms", "documentation",
     }
 )  # fmt: skip
 
@@ -270,12 +268,8 @@ def _without_varying(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_varying(each) for key, each in value.items() if key not in _VARYING}
     if isinstance(value, list):
-        return [_without_varying(each) for each in value if not _is_kept_by_kafka(each)]
+        return [_without_varying(each) for each in value]
     return value
-
-
-def _is_kept_by_kafka(row: Any) -> bool:
-    return isinstance(row, dict) and row.get("key") == _KEPT_BY_KAFKA
 
 
 def _compare_with_tool(kafka: KafkaNode, command: Command) -> list[str]:

@@ -57,20 +57,44 @@ def test_next_run_of_a_kind_has_another_seed(tmp_path: Path) -> None:
     assert free_seed(store, scenario, "aiokafka", "static") == 0
 
 
+def live_run(scenario: Scenario, folder: Path) -> LiveRun:
+    """Return the surroundings of a run that is not begun."""
+    return LiveRun(scenario, "eager-3", live_parameters({}), folder, Children(folder), print)
+
+
 def driven(scenario: Scenario, folder: Path) -> Drive:
     """Prepare a run with aiokafka."""
-    children = Children(folder)
-    run = LiveRun(scenario, "eager-3", live_parameters({}), folder, children, print)
-    return Drive(run, client_named("aiokafka"), 0, 1, 10)
+    return Drive(live_run(scenario, folder), client_named("aiokafka"), 0, 1, 10)
 
 
-@pytest.mark.parametrize("name", ["partitioned-member", "leader-lost", "coordinator-moves"])
-def test_script_that_real_processes_cannot_follow_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="can't be run live: it has the event"):
-        driven(live_scenario(name), tmp_path)
+def test_script_that_real_processes_cannot_follow_is_refused(tmp_path: Path) -> None:
+    step = {"at_s": 0, "do": "server_slow", "factor": 2, "s": 5}
+    scenario = live_scenario("one-joins")._replace(script=[step])
+    with pytest.raises(WrongInput, match="'server_slow', and a real server is as fast as it is"):
+        driven(scenario, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["rolling-deploy", "gc-pause", "slow-joiner", "flapping"])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("leader-lost", "only the journal of Coterie does"),
+        ("coordinator-moves", "only a broker that the lab has started"),
+    ],
+)
+def test_given_broker_is_not_killed(name: str, reason: str, tmp_path: Path) -> None:
+    run = live_run(live_scenario(name), tmp_path)
+    run.bootstrap = "127.0.0.1:9092"
+    with pytest.raises(WrongInput, match=f"{reason}.* Leave out --bootstrap-server"):
+        Drive(run, client_named("aiokafka"), 0, 1, 10)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rolling-deploy", "gc-pause", "slow-joiner", "flapping", "partitioned-member",
+        "leader-lost", "coordinator-moves",
+    ],
+)  # fmt: skip
 def test_script_for_processes_is_accepted(name: str, tmp_path: Path) -> None:
     assert driven(live_scenario(name), tmp_path).events
 
@@ -82,7 +106,7 @@ def test_script_for_processes_is_accepted(name: str, tmp_path: Path) -> None:
         (["one-joins", "--client", "aiokafka", "--machine", "zookeeper"], "can't run 'zookeeper'"),
         (["one-join", "--client", "aiokafka"], "did you mean"),
         (["one-joins", "--client", "aiokafka", "--set", "latency_ms=3"], "of the model"),
-        (["leader-lost", "--client", "aiokafka"], "can't be run live"),
+        (["leader-lost", "--client", "rocketmq"], "can't be run live"),
         (
             ["one-joins", "--client", "aiokafka", "--bootstrap-server", "127.0.0.1:1"],
             "No broker reached at 127.0.0.1:1",

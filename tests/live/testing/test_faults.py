@@ -114,6 +114,12 @@ def test_throttle_time_is_in_the_response(broker: Broker) -> None:
         broker.group("h").wait_assigned()
 
 
+NOT_OF_CLIENT_B = (
+    r"no Heartbeat of client 'b' was received while the fault was installed; 0 before\n"
+    r"meanwhile: \d+ Heartbeat v\d of client 'a' in group 'g'$"
+)
+
+
 def test_scope_narrows_requests_down(broker: Broker) -> None:
     with (
         broker.fault(AnswerError("REBALANCE_IN_PROGRESS"), api="Heartbeat", client_id="b") as b,
@@ -124,7 +130,7 @@ def test_scope_narrows_requests_down(broker: Broker) -> None:
         broker.requests.clear()
         eventually(lambda: len(broker.requests.of("Heartbeat", client_id="a")) >= 2, "heartbeats")
         assert (b.hits, other.hits) == (0, 0)
-        with pytest.raises(FaultNotHit, match=r"should have met Fault\(AnswerError"):
+        with pytest.raises(FaultNotHit, match=NOT_OF_CLIENT_B):
             b.must_have_hit()
 
 

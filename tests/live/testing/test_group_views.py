@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from coterie.testing import Broker, WaitTimedOut, WrongUse
+from coterie.testing import Broker, BrokerLeak, WaitTimedOut, WrongUse
 from tests.live.testing.consumers import confluent, kafka_python
 
 TOPICS = {"t": 4}
@@ -76,7 +76,7 @@ def test_member_is_expelled_and_returns() -> None:
 
 def test_failed_wait_shows_the_group() -> None:
     with Broker(topics=TOPICS) as kafka, kafka_python(kafka, "g", "t", client_id="one"):
-        group = kafka.group("g").wait_stable().result
+        group = kafka.group("g").wait_assigned().result
         with pytest.raises(WaitTimedOut) as caught:
             group.wait_stable(members=2, timeout_s=0.1)
         text = str(caught.value)
@@ -114,9 +114,10 @@ def test_waits_are_awaited_in_a_coroutine() -> None:
             waiting = group.wait_stable(members=3, timeout_s=5)
             with pytest.raises(WrongUse, match="await"):
                 _ = waiting.result
-            with pytest.warns(RuntimeWarning, match="never awaited"):
-                del waiting
+            del waiting
         await group.wait_empty()
 
-    with Broker(topics=TOPICS) as kafka:
-        asyncio.run(run(kafka))
+    kafka = Broker(topics=TOPICS).start()
+    asyncio.run(run(kafka))
+    with pytest.raises(BrokerLeak, match=r"the wait `waiting = .*, which was never awaited"):
+        kafka.close()

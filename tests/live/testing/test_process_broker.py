@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from coterie.cli.serve import command
+from coterie.control.application import BODY_BYTES
 from coterie.testing import (
     AnswerError,
     Broker,
@@ -188,6 +189,20 @@ def asked(announced: Any, path: str, **headers: str) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
+def upload(announced: Any, size_bytes: int) -> tuple[int, str]:
+    """Send a body with curl, which sends all of it; return its exit code and the status."""
+    done = subprocess.run(
+        [
+            "curl", "--silent", "--output", os.devnull, "--write-out", "%{http_code}",
+            "--header", "Content-Type: application/json",
+            "--header", f"Authorization: Bearer {announced['token']}",
+            "--data-binary", "@-", announced["control_url"] + "/topics",
+        ],
+        input=b" " * size_bytes, stdout=subprocess.PIPE, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode()
+
+
 def test_control_port_of_the_command(tmp_path: Path) -> None:
     file = tmp_path / "control.json"
     options = ("--port", "0", "--data-dir", ":memory:", "--control", "0")
@@ -202,6 +217,7 @@ def test_control_port_of_the_command(tmp_path: Path) -> None:
         assert asked(announced, "/topics") == (200, {})
         assert asked(announced, "/topics", Authorization="Bearer x")[0] == 401
         assert asked(announced, "/topics", Host="evil.example")[0] == 403
+        assert {upload(announced, 2 * BODY_BYTES) for _ in range(4)} == {(0, "413")}
         assert asked(announced, "/ready")[1]["bootstrap_servers"] == announced["bootstrap_servers"]
         it.send_signal(signal.SIGTERM)
         assert it.wait(END_LIMIT_S) == 0

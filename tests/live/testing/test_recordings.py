@@ -148,3 +148,19 @@ def test_recording_rotates_while_clients_speak(kafka: Broker, tmp_path: Path) ->
     assert Path(numbered(str(tmp_path / "r"), 1)).exists()
     assert read(str(tmp_path / "r")).remarks == []
     assert replay(tmp_path / "r").exit_code == 0
+
+
+def test_group_and_connection_that_are_not_recorded_are_named(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    kafka.topic("sales")
+    with recorded(kafka, tmp_path / "r"):
+        speak_kafka_python(kafka)
+    result = replay(tmp_path / "r", "--group", "order")
+    assert result.exit_code == 1
+    assert "No request of the recording is about group 'order'; did you mean orders?" in (
+        result.output
+    )
+    result = replay(tmp_path / "r", "--connection", "99", "--to-transcript", "-")
+    assert result.exit_code == 1
+    assert "The recording has no requests of connection 99, only from 1 to" in result.output

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -11,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from coterie.testing import Broker, WaitTimedOut
 from coterie.testing.memory_connections import Frame
 from coterie.testing.virtual_time import START_MS
+from coterie.virtual.selector import JumpingSelector
 from tests.live.testing.stories import STORIES, Story, told
 
 HOUR_S = 3600
@@ -96,6 +98,28 @@ def test_offsets_expire_after_a_week() -> None:
 
     # The log is not cleaned meanwhile: a week has forty thousand such rounds.
     run(story, config={"log.cleaner.backoff.ms": "3600000"})
+
+
+def test_automatic_commits_do_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiokafka commits if it is later than its deadline; at the deadline it asks again at once."""
+    turns: Counter[float] = Counter()
+    select = JumpingSelector.select
+
+    def counted(self: JumpingSelector, timeout: float | None = None) -> Any:
+        turns[time.monotonic()] += 1
+        return select(self, timeout)
+
+    async def story(kafka: Broker) -> None:
+        async with kafka.virtual_time() as clock:
+            config = kafka.client_config("aiokafka", group_id="g", enable_auto_commit=True)
+            kafka.produce("t", "a")
+            async with AIOKafkaConsumer("t", **config) as consumer:
+                await consumer.getone()
+                monkeypatch.setattr(JumpingSelector, "select", counted)
+                await clock.advance(290)
+
+    run(story)
+    assert turns.most_common(1)[0][1] < 100
 
 
 def test_default_timeouts_pass_in_milliseconds() -> None:

@@ -37,12 +37,13 @@ def produced_in_own_thread(kafka: Broker) -> None:
 
 # What mypy would find.
 NAME: Any = "NOT_COORDINATOR"
+TOPICS: Any = ["orders"]
 CLASS: Any = CloseBefore
 USES: dict[str, tuple[Act, str]] = {
     # Topics and records.
     "topic twice": (lambda kafka: kafka.topic("t"), "TOPIC_ALREADY_EXISTS"),
     "bad topic name": (lambda kafka: kafka.topic("no/name"), "INVALID_TOPIC_EXCEPTION"),
-    "no topic": (lambda kafka: kafka.produce("u", "a"), r"topic 'u' does not exist; create it"),
+    "no topic": (lambda kafka: kafka.produce("u", "a"), r"the topics are t\ncreate it"),
     "no partition": (
         lambda kafka: kafka.produce("t", "a", partition=9), "UNKNOWN_TOPIC_OR_PARTITION",
     ),
@@ -55,9 +56,10 @@ USES: dict[str, tuple[Act, str]] = {
     "library": (lambda kafka: kafka.client_config("pykafka"), "aiokafka, confluent-kafka, kafka-p"),
     # The life of a broker.
     "started twice": (lambda kafka: kafka.start(), "runs already"),
-    "time goes back": (lambda kafka: kafka.advance(-1), "never goes back"),
+    "time goes back": (lambda kafka: kafka.advance(-1), "from 0 to 315,576,000, not -1"),
     "clock in real time": (lambda kafka: kafka.clock, r"mark the test .*virtual_time=True"),
     "flush": (lambda _: Broker(flush="sometimes"), "flush: 'sometimes' is not one of: never, com"),
+    "list of topics": (lambda _: Broker(topics=TOPICS), r"topics is a dict .* not \['orders'\]"),
     "release": (lambda _: Broker(version="2.88"), "'2.88' is no release of Kafka; choose"),
     "feature": (
         lambda _: Broker(features={"transactions": 1}),
@@ -84,12 +86,12 @@ USES: dict[str, tuple[Act, str]] = {
     "no action": (lambda kafka: kafka.fault(NAME), r"such as AnswerError\(\.\.\.\), not 'NOT_C"),
     "class as action": (lambda kafka: kafka.fault(CLASS), r"such as CloseBefore\(\), not <class"),
     "probability": (lambda kafka: kafka.fault(CloseBefore(), probability=0.0), "above 0"),
-    "skip": (lambda kafka: kafka.fault(CloseBefore(), skip=-1), "at least 0"),
-    "times": (lambda kafka: kafka.fault(CloseBefore(), times=0), "at least 1"),
-    "for_seconds": (lambda kafka: kafka.fault(CloseBefore(), for_seconds=0), "above 0, not 0"),
-    "delay": (lambda kafka: kafka.fault(Delay(-1)), "never goes back"),
-    "throttle": (lambda kafka: kafka.fault(Throttle(-1)), "never goes back"),
-    "cut": (lambda kafka: kafka.fault(CutAnswer(-1)), "not negative"),
+    "skip": (lambda kafka: kafka.fault(CloseBefore(), skip=-1), "skip is .* from 0"),
+    "times": (lambda kafka: kafka.fault(CloseBefore(), times=0), "times is a whole number from 1"),
+    "for_seconds": (lambda kafka: kafka.fault(CloseBefore(), for_seconds=0), "above 0 .*not 0"),
+    "delay": (lambda kafka: kafka.fault(Delay(-1)), "seconds is .* from 0"),
+    "throttle": (lambda kafka: kafka.fault(Throttle(-1)), "from 0 to 2,147,483,647"),
+    "cut": (lambda kafka: kafka.fault(CutAnswer(-1)), "sent_bytes is .* from 0"),
     "API of another subject": (
         lambda kafka: kafka.fault(NoLeader(), api="JoinGroup"),
         "NoLeader is about Fetch, ListOffsets, Metadata, Produce, not about JoinGroup",

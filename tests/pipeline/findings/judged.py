@@ -69,7 +69,7 @@ def judged(seed: int) -> tuple[set[Pair], set[Pair], set[Pair]]:
     tables = tables_of(each.group for each in told)
     now_ms = (START_S + END_S) * 1000
     of_groups = findings_by_group(tables, now_ms, OFFSETS_RETENTION_MS)
-    findings = all_findings(of_groups, tables["rebalances"], (), now_ms)
+    findings = all_findings(of_groups, tables["rebalances"], (), now_ms, tables["member_sessions"])
     subjects = {
         (rule, each.group.group_id): subject for each in told for rule, subject in each.expected
     }

@@ -297,10 +297,9 @@ def restarted(seed: int, chance: Random) -> list[Told]:
     for number in range(chance.randrange(10, 16)):
         group = _started(f"restarted-{number}-{seed}", chance, 2, 4)
         group.produced_until_s = at_s - 60
-        before = list(group.here.items())
-        begin = at_s + chance.uniform(0, 8)
-        for member_id, process in before:
-            group.change(begin, leave=[member_id], join=[process])
-            begin += chance.uniform(0.5, 6)
+        before = dict(group.here)
+        # The rebalance waits until all of them are back. Static members would keep their places.
+        back = [process._replace(instance=None) for process in before.values()]
+        group.change(at_s + chance.uniform(0, 8), leave=list(before), join=back)
         told.append(Told(group, ()))
     return told

@@ -59,7 +59,7 @@ def session(
         "identity": f"{client} at h",
         "first_seen_ts": at(began),
         "last_seen_ts": at(ended),
-        "exit_kind": None if ended is None else "session expiry",
+        "exit_kind": None if ended is None else "leave",
     }
     return row | columns
 
@@ -130,12 +130,15 @@ def generation(group: str, number: int, *counts: int, topics: str = "a") -> Row:
     }
 
 
-def found(rows: Mapping[str, list[Row]], loaded_ms: Iterable[int] = ()) -> list[Finding]:
+def found(
+    rows: Mapping[str, list[Row]], loaded_ms: Iterable[int] = (), commits_ms: Iterable[int] = ()
+) -> list[Finding]:
     """Return the findings of some groups.
 
     Args:
         rows: by table.
         loaded_ms: when a coordinator loaded a partition.
+        commits_ms: when any group committed.
     """
     schemas = {
         "rebalances": TABLES["rebalances"].schema,
@@ -157,7 +160,14 @@ def found(rows: Mapping[str, list[Row]], loaded_ms: Iterable[int] = ()) -> list[
     ]  # fmt: skip
     now_ms = end_of_records(each // 1000 for each in ends if each is not None)
     of_groups = findings_by_group(tables, now_ms, OFFSETS_RETENTION_MS)
-    return all_findings(of_groups, tables["rebalances"], list(loaded_ms), now_ms)
+    return all_findings(
+        of_groups,
+        tables["rebalances"],
+        list(loaded_ms),
+        now_ms,
+        tables["member_sessions"],
+        commits_ms,
+    )
 
 
 def of_rule(findings: list[Finding], rule: str) -> list[Finding]:

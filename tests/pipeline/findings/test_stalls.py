@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
-from tests.pipeline.findings.rows import found, lag, owned, session
+from tests.pipeline.findings.rows import START_S, found, lag, minute, owned, session
 
 
 def stalled(group: str, *minutes: int, partitions: int = 6) -> list[dict[str, object]]:
@@ -71,3 +71,44 @@ def test_short_stall_that_is_over_is_nothing() -> None:
         "member_sessions": [session("g", "m", 0, None)],
     }
     assert not found(rows)
+
+
+def test_a_stall_begins_with_the_last_progress_in_the_commits() -> None:
+    """The log ends were requested at one moment, long after the last commit."""
+    rows = {
+        "minutes": [minute("g", 60 * each) for each in range(15)],
+        "lag_1m": stalled("g", 32, partitions=1),
+        "member_sessions": [session("g", "m", 0, None, "stuck")],
+        "ownership": [owned("g", 0, 0, None)],
+    }
+    (finding,) = found(rows)
+    assert "stuck at h has not progressed since 09:14:30, lag 141" in finding.evidence
+    assert finding.from_ms == finding.at_ms == (START_S + 14 * 60 + 30) * 1000
+    # From the last commit to the end of the minute of the log end.
+    assert finding.cost == pytest.approx((33 * 60 - 14 * 60 - 30) * 142)
+
+
+def test_a_time_without_log_ends_does_not_divide_a_stall() -> None:
+    """Runs over the wire request log ends once each."""
+    commits = {"minutes": [minute("g", 60 * each, part) for each in range(15) for part in (0, 1)]}
+    sessions = {"member_sessions": [session("g", "m", 0, 900)]}
+    for runs in ([90], [32, 90], [32, 33, 55, 90]):
+        (finding,) = found(commits | sessions | {"lag_1m": stalled("g", *runs, partitions=2)})
+        assert (finding.rule, finding.from_ms) == (
+            "empty_group_with_lag", (START_S + 14 * 60 + 30) * 1000,
+        )  # fmt: skip
+        assert "nobody is in the group since 09:15:00" in finding.evidence
+        assert finding.cost == pytest.approx(2 * (91 * 60 - 14 * 60 - 30) * 142)
+
+
+def test_progress_between_log_ends_divides_a_stall() -> None:
+    rows = {
+        "minutes": [minute("g", 60 * each) for each in (*range(15), 60)],
+        "lag_1m": stalled("g", 30, 90, partitions=1),
+        "member_sessions": [session("g", "m", 0, None)],
+    }
+    passed, stands = sorted(found(rows), key=lambda finding: finding.from_ms)
+    assert (passed.rule, stands.rule) == ("passed_stall", "stalled_partition")
+    assert [each.from_ms for each in (passed, stands)] == [
+        (START_S + 60 * each + 30) * 1000 for each in (14, 60)
+    ]

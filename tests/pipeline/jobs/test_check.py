@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from coterie.pipeline.check_rules import ERROR, WARNING
+from coterie.pipeline.check_rules import ERROR, WARNING, moves_add_up
 from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs.check import check
 from coterie.pipeline.jobs.run import run
@@ -71,3 +71,13 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(tmp_path: Path) -> Non
     # After its retention time a tombstone may have been removed.
     late = check(LocalEngine(), Store.reading(output), delete_retention_ms=0)
     assert WARNING in {each.severity for each in late if each.rule == "log_kept_its_records"}
+
+
+def test_negative_moves_without_need_are_an_error() -> None:
+    """[pipeline/moves-add-up]"""
+    torn = {"group_id": "g", "to_generation": 2, "moved": 0, "moved_min": 3, "excess_moved": -3}
+    whole = torn | {"moved": 3, "excess_moved": 0}
+    unknown = torn | {"moved_min": None, "excess_moved": None}
+    (found,) = moves_add_up([torn, whole, unknown])
+    assert (found.severity, found.subject) == (ERROR, "g")
+    assert found.detail == "the rebalance to generation 2 moved 0 partitions and needed 3"

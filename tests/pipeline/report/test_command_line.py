@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
-from coterie.pipeline.session import JavaMissing, find_java
 from tests.pipeline.report.test_story import PRINTED, SEED, data_with
 
 LIMIT_S = 300
@@ -23,15 +22,8 @@ pytestmark = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.slow,
     pytest.mark.timeout(3 * LIMIT_S),
+    pytest.mark.usefixtures("java"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def java() -> None:
-    try:
-        find_java()
-    except JavaMissing as error:
-        pytest.skip(str(error))
 
 
 def command(*arguments: str) -> list[str]:

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.client.names import short_member
 from coterie.pipeline.report.content import Row, Unowned, content_of
-from coterie.pipeline.report.data import MAX_REBALANCES
+from coterie.pipeline.report.data import MAX_REBALANCES, page_data
 from coterie.pipeline.report.page import render, write_page
 from coterie.pipeline.report.reading import NEWEST_OWNERSHIP, read_content
 from coterie.pipeline.store import Store
@@ -375,3 +375,12 @@ def test_page_of_200_groups_is_small_and_written_quickly(tmp_path: Path) -> None
     # Shared machines have been four times as slow now and then.
     assert time.process_time() - began < 3 * 4
     assert len(page.encode()) < 3_000_000
+
+
+def test_cards_have_no_zeros() -> None:
+    """A zero says nothing that a reader needs to know first."""
+    figures = page_data(content_of({}, ["/data"]))["figures"]
+    assert figures == [[0, "groups"]]
+    busy = page_data(content_of(tables_of(busy_group("orders", 12)), ["/data"]))["figures"]
+    assert [1, "groups"] in busy
+    assert all(value not in (0, "0 ms") for value, _ in busy)

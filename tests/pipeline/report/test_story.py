@@ -20,11 +20,14 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.main import main
+from coterie.pipeline.engine import LocalEngine
+from coterie.pipeline.jobs.run import run
 from coterie.pipeline.show import facts_of, known_groups
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
 from tests.pipeline.histories import commit_key, commit_value
+from tests.pipeline.jobs.written import NOW_MS, Directory, table
 from tests.pipeline.report.stores import busy_group, tables_of, write_store
 from tests.pipeline.timeline.facts import logged, partitions
 
@@ -149,8 +152,11 @@ def test_show_prints_a_kip_848_group_of_kafka(tmp_path: Path) -> None:
     (step,) = second["steps"]
     assert [sum(map(len, owned.values())) for owned in step["owned"].values()] == [4, 2]
     classic = show(str(tmp_path), "classic-one").stdout
-    assert "its beginning is not recorded" in classic
-    assert classic.rstrip().endswith("■ generation 2              no members left")
+    # A group's log never has beginnings, and each generation is printed once.
+    assert "not recorded" not in classic
+    assert "■ generation 1 → 2" in classic
+    assert classic.count("generation 1") == 1
+    assert classic.rstrip().endswith("no members left")
 
 
 def story_lines(path: Path, history: GroupHistory) -> list[str]:
@@ -231,3 +237,38 @@ def test_tasks_of_connect_workers_are_shown(tmp_path: Path) -> None:
         "              │                                   gave up sink4: tasks 1,3",
         "              └ connect-127.0.0.1:18584-e9016891  nothing",
     ]
+
+
+def test_words_say_what_is_known_and_what_is_inferred(tmp_path: Path) -> None:
+    """A log whose first generation is not the first, with a gap, and rejoins without a change."""
+    data = Directory(tmp_path / "data")
+    data.generation("one", 3, NOW_MS, m="a-0")
+    data.generation("one", 4, NOW_MS + 1_000, m="a-0")
+    data.generation("two", 1, NOW_MS, m="a-0", n="a-1")
+    data.generation("two", 3, NOW_MS + 1_000, m="a-0", n="a-1")
+    path = data.write()
+    one = " ".join(show(path, "one").stdout.split())
+    assert "■ generation 3 the first that is recorded derived from the group's log" in one
+    assert "1 partition assigned └ client-m m a 0 08:54:01.000 ■ generation 3 → 4 the leader" in one
+    assert "the leader client-m m rejoined" in one
+    assert "several" not in one
+    assert "of 1 partition moved" in one
+    two = " ".join(show(path, "two").stdout.split())
+    assert "a member rejoined with the same topics; which one is not recorded" in two
+    assert "1 generation is not in the log: not completed, or compacted" in two
+
+
+def test_group_without_management_is_shown_as_in_its_directory(tmp_path: Path) -> None:
+    """Its findings and lags are no story [pipeline/unmanaged-groups]."""
+    data = Directory(tmp_path / "data")
+    for number in range(20):
+        data.commit("simple", "a-0", 10, NOW_MS + 60_000 * number)
+    path, output = data.write(), str(tmp_path / "out")
+    ends = tmp_path / "ends.csv"
+    ends.write_text("topic,partition,at_ts,log_end_offset\na,0,2025-10-09T09:13:30,50\n")
+    run(LocalEngine(), [path], output, log_ends=str(ends))
+    found = table(output, "anomalies", "rule", "group_id")
+    assert found == [("empty_group_with_lag", "simple")]
+    printed = [show(each, "simple").stdout for each in (path, output)]
+    assert printed[0] == printed[1]
+    assert "20 commits, no group management: 1 partition" in printed[0]

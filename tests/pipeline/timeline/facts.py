@@ -160,3 +160,34 @@ def logged(generation: int, at_ms: int, protocol: str = "range", **assigned: str
         for name, given in assigned.items()
     )
     return Generation(generation, at_ms, "consumer", protocol, None, members)
+
+
+def flapping(start_ms: int, times: int, apart_ms: int) -> list[Any]:
+    """Return a group of two members in which a third one, x, joins and leaves again and again."""
+    stay = member_of("one"), member_of("two")
+    facts = [joined(start_ms - 1_209_000, name) for name in ("one", "two")]
+    facts += [
+        began(start_ms - 1_209_000, "join", "one", 0, state="Empty"),
+        completed(
+            start_ms - 1_208_000, 1, start_ms - 1_209_000, member_of("one"), member_of("two")
+        ),
+    ]
+    for number in range(times):
+        at_ms = start_ms + 2 * number * apart_ms
+        left_ms = at_ms + apart_ms
+        generation = 2 * number + 2
+        changes = [
+            joined(at_ms, f"x-{number}"),
+            began(at_ms, "join", f"x-{number}", generation - 1),
+            removed(left_ms, f"x-{number}", "leave"),
+            began(left_ms, "leave", f"x-{number}", generation),
+        ]
+        for fact in changes:
+            fact.client_id = "client-x"
+        facts += [
+            *changes[:2],
+            completed(at_ms + 100, generation, at_ms, *stay, member_of(f"x-{number}")),
+            *changes[2:],
+            completed(left_ms + 100, generation + 1, left_ms, *stay),
+        ]
+    return facts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.pipeline.timeline.departures import Departure, judged
+from coterie.pipeline.timeline.departures import Departure, held_up, judged
 
 
 def departure(silent_ms: int | None, usual_ms: float | None = 1_000, **fields: object) -> Departure:
@@ -21,7 +21,7 @@ def departure(silent_ms: int | None, usual_ms: float | None = 1_000, **fields: o
         (departure(7_400, 5_000), "leave or expiry", "which is usual for it"),
         (departure(7_400, None), "leave or expiry", "how often it commits is not known"),
         # Its heartbeats went on, and then it left: for example after max.poll.interval.ms.
-        (departure(61_000), "leave or expiry", "too long for an expiry"),
+        (departure(61_000), "leave or expiry", "much longer than an expiry takes"),
         (departure(11_000, rebalance_timeout_ms=10_000), "leave or expiry", "rebalance timeout"),
         (departure(None), "leave or expiry", "did not commit"),
         (departure(1_200, owned=False), "leave or expiry", "owned no partitions"),
@@ -34,3 +34,22 @@ def test_silence_is_compared_with_the_session_timeout(
     exit_ = judged(found)
     assert exit_.kind == kind
     assert evidence in exit_.evidence
+
+
+def test_member_that_restarted_while_the_group_waited_for_a_dead_one_may_have_left() -> None:
+    """As seen on Kafka 4.3.1: one was killed, and another one restarted before it expired."""
+    at_us = 100_000_000
+
+    def row(key: str, identity: str, first_us: int, last_us: int | None) -> dict[str, object]:
+        return {
+            "group_id": "g", "member_key": key, "identity": identity, "first_seen_ts": first_us,
+            "last_seen_ts": last_us,
+        }  # fmt: skip
+
+    dead, restarted = row("c-1", "c", 0, at_us), row("a-1", "a", 0, at_us)
+    back = row("a-2", "a", at_us, None)
+    assert held_up([dead, restarted, back]) == {("g", "a-1", at_us)}
+    # It was the only one, so it was itself silent for that long.
+    assert not held_up([restarted, back])
+    # Nobody is back: each of them may have died.
+    assert not held_up([dead, restarted])

@@ -81,6 +81,36 @@ def test_partitions_of_an_expired_member_are_without_owner_until_assigned() -> N
     assert session.rebalances_caused == 2
 
 
+def test_rejoin_between_the_halves_of_a_cooperative_rebalance_belongs_to_it() -> None:
+    """As with kafka-python, whose leader rejoins [pipeline/logical-rebalance]."""
+    sticky = "cooperative-sticky"
+
+    def held(*, after: int = 0) -> journal.GenerationMember:
+        return member_of("one", "a-1 a-2", after=after, owned="a-0 a-1 a-2")
+
+    found = history(
+        joined(0, "one"),
+        began(0, "join", "one", 8, state="Empty"),
+        completed(100, 9, 0, member_of("one", "a-0 a-1 a-2"), protocol=sticky),
+        joined(3000, "two"),
+        began(3000, "join", "two", 9),
+        completed(4000, 10, 3000, held(after=900), member_of("two"), protocol=sticky),
+        began(4100, "leader rejoin", "one", 10),
+        completed(4600, 11, 4100, held(after=5), member_of("two"), protocol=sticky),
+        began(4700, "rejoin with changed subscription", "one", 11, subscription_change="topics"),
+        completed(
+            5900, 12, 4700, member_of("one", "a-1 a-2", owned="a-1 a-2"), member_of("two", "a-0"),
+            protocol=sticky,
+        ),
+    )  # fmt: skip
+    _, rebalance = found.rebalances
+    assert (rebalance.from_generation, rebalance.to_generation, rebalance.generations) == (9, 12, 3)
+    assert (rebalance.trigger.cause, rebalance.trigger.member_key) == ("join", "two")
+    assert (rebalance.moved, rebalance.excess_moved) == (1, 0)
+    assert rebalance.unowned_partition_ms == 1900
+    assert [each.rebalances_caused for each in found.sessions] == [1, 1]
+
+
 def test_two_generations_of_a_cooperative_rebalance_are_one_rebalance() -> None:
     """Member two joins, and member one keeps reading two of three partitions all the time
     [pipeline/logical-rebalance].

@@ -75,6 +75,39 @@ def test_second_half_of_a_cooperative_rebalance_belongs_to_the_first() -> None:
     assert (rebalance.moved, rebalance.moved_min) == (1, 1)
 
 
+@pytest.mark.parametrize("between", [{}, {"cs-3": ""}])
+def test_handover_with_a_rejoin_between_its_halves_is_one_rebalance(
+    between: dict[str, str],
+) -> None:
+    """As with kafka-python, whose leader rejoins [pipeline/logical-rebalance]."""
+    sticky = "cooperative-sticky"
+    keeps, gives = "a-0 a-1 a-2", "a-3 a-4 a-5"
+    found = log_history(
+        "g",
+        [
+            logged(1, 100, sticky, **{"cs-1": f"{keeps} {gives}"}),
+            logged(2, 4000, sticky, **{"cs-1": keeps, "cs-2": ""}),
+            logged(3, 4600, sticky, **{"cs-1": keeps, "cs-2": ""} | between),
+            logged(4, 5900, sticky, **{"cs-1": keeps, "cs-2": gives} | between),
+        ],
+    )
+    first, rebalance = found.rebalances
+    assert (first.to_generation, first.excess_moved) == (1, 0)
+    assert (rebalance.from_generation, rebalance.to_generation, rebalance.generations) == (1, 4, 3)
+    assert (rebalance.trigger.cause, rebalance.trigger.member_key) == ("join", "cs-2")
+    # With another member in between, it is not known what was needed.
+    assert (rebalance.moved, rebalance.moved_min) == (3, None if between else 3)
+    assert rebalance.joined == ("cs-2", *between)
+    # Each of the three partitions for 1.9 s.
+    assert rebalance.unowned_partition_ms == 3 * 1900
+
+
+def test_moves_without_need_are_never_negative() -> None:
+    """An assignor that moves nothing leaves the group unbalanced [pipeline/moved-without-need]."""
+    found = log_history("g", [logged(1, 100, one="a-0 a-1"), logged(2, 900, one="a-0 a-1", two="")])
+    assert found.rebalances[-1].excess_moved == 0
+
+
 def test_rewritten_generation_is_no_rebalance() -> None:
     """[pipeline/static-rewrite]"""
 

@@ -11,7 +11,7 @@ from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
 from coterie.pipeline.transforms.handovers import newest_commits, with_dictionaries
 from coterie.pipeline.transforms.histories import MOVES
-from coterie.pipeline.transforms.lag import lag_1m
+from coterie.pipeline.transforms.lag import lag_1m, sampled_moments
 from coterie.pipeline.transforms.progress import (
     KEY,
     are_among,
@@ -162,6 +162,42 @@ def test_lag_is_null_from_the_minute_in_which_the_log_end_is_too_old() -> None:
     minutes = minutes_of(commits(*(("g", 0, n, 10 + n, 60 * n) for n in range(8))))
     rows = lag_1m(minutes, ends_of((0, 30))).sort_by("window_start_ts").to_pylist()
     assert [row["lag"] for row in rows] == [20, 19, 18, 17, 16, None, None, None]
+
+
+def lags_at_samples(given: pa.Table, *seen: tuple[float, int]) -> list[tuple[Any, ...]]:
+    """Return committed offset, lag and time lag of each minute."""
+    minutes, ends = minutes_of(given), ends_of(*seen)
+    moments = with_dictionaries(sampled_moments(minutes, ends))
+    (batch,) = given.to_batches()
+    newest = pa.Table.from_batches([newest_commits(batch, moments)])
+    rows = lag_1m(minutes, ends, newest=newest).sort_by("window_start_ts").to_pylist()
+    return [(row["committed_offset"], row["lag"], row["time_lag_ms"]) for row in rows]
+
+
+def test_lag_is_that_of_the_moment_at_which_the_log_end_was_requested() -> None:
+    """Commits that a later run reads do not change it [pipeline/lag]."""
+    commit = [("g", 0, n, 100 + n, 70 + 10 * n) for n in range(5)]
+    sample = (85, 108)
+    until_sample = lags_at_samples(commits(*commit[:2]), sample)
+    assert until_sample == lags_at_samples(commits(*commit), sample) == [(101, 7, None)]
+    # All commits of the minute are before the sample, or after it.
+    assert lags_at_samples(commits(*commit), (115, 108)) == [(104, 4, None)]
+    assert lags_at_samples(commits(*commit), (65, 108)) == [(None, None, None)]
+    earlier = ("g", 0, 0, 99, 10)
+    later = [("g", 0, 1 + n, 100 + n, 70 + 10 * n) for n in range(5)]
+    assert lags_at_samples(commits(earlier, *later), (65, 108)) == [
+        (99, None, None), (99, 9, None),
+    ]  # fmt: skip
+
+
+def test_time_lag_is_unknown_if_log_ends_are_more_than_a_minute_apart() -> None:
+    """A consumer that is one second behind, and two runs 16 minutes apart [pipeline/lag]."""
+    given = commits(*(("g", 0, n, 1000 + 60 * n, 60 * n) for n in range(17)))
+    rows = lags_at_samples(given, (5, 1010), (16 * 60 + 1, 1961))
+    assert rows[-1] == (1960, 1, None)
+    # With a log end of the minute before, the message is at most that old.
+    rows = lags_at_samples(given, (5, 1010), (15 * 60 + 30, 1930), (16 * 60 + 1, 1961))
+    assert rows[-1] == (1960, 1, 31_000)
 
 
 def test_topics_of_one_name_in_two_clusters_have_their_own_log_ends() -> None:

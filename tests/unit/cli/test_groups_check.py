@@ -142,6 +142,6 @@ def test_events_of_the_journal_are_checked(running: Broker) -> None:
     address = "--bootstrap-server", running.bootstrap_servers
     result = check(None, "--all-groups", "--interval", "0", "--json", *address)
     (row,) = rows_of(result)
-    assert (row["group"], row["check"]) == ("g", "poll-timeouts")
+    assert (row["group"], row["check"]) == ("g", "max-poll-exceeded")
     assert row["subject"].startswith("coterie-cli ")
     assert check(None, "g", "--interval", "0", "--since", "0s", *address).exit_code == 0

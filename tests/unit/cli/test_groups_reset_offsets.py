@@ -220,6 +220,14 @@ def test_all_topics_of_a_group_without_offsets_is_an_error() -> None:
         (["--topic", "t", "--all-topics", "--to-latest"], "Choose partitions with one of"),
         (["--all-topics", "--to-latest", "--dry-run", "--execute"], "exclude each other"),
         (["--all-topics", "--to-datetime", "noon"], "Invalid value for --to-datetime"),
+        (
+            ["--all-topics", "--to-offset", "x"],
+            "'x' is not a whole number from 0 on.",
+        ),
+        (
+            ["--all-topics", "--to-offset", "-1"],
+            "'--to-offset': '-1' is not a whole number from 0 on.",
+        ),
         (["--all-topics", "--by-duration", "1h"], "is not a duration of the form PnDTnHnMnS"),
     ],
 )

@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.pipeline.progress import step_progress
-from coterie.pipeline.engine import LocalEngine
+from coterie.pipeline.engine import LocalEngine, note_rows_read
 from coterie.pipeline.kafka_input import Copying
 
 
@@ -69,13 +70,54 @@ def test_each_copied_cluster_has_a_bar(terminal: Terminal) -> None:
         assert what in shown(terminal)
 
 
-@pytest.mark.parametrize("is_shown", [True, False])
-def test_pipe_shows_nothing(
-    is_shown: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+def test_terminal_shows_rows_of_a_task_that_reads_for_long(terminal: Terminal) -> None:
+    """A small log is one task, which stood at 0/1 for most of a run."""
+    engine = LocalEngine()
+
+    def work(_: int) -> None:
+        for _ in range(3):
+            note_rows_read(500_000)
+            time.sleep(0.15)
+
+    with standard_error(terminal), step_progress(shown=True) as bars:
+        bars.watch(engine)
+        bars.show_step(step(1, None))
+        engine.run(1, work)
+    assert "500,000 rows read" in shown(terminal)
+    assert "1,000,000 rows read" in shown(terminal)
+    assert "0/1 task, " in " ".join(shown(terminal).split())
+
+
+def test_pipe_gets_a_line_every_few_seconds(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_shown:
-        monkeypatch.setattr(terminal, "isatty", lambda: False)
-    with standard_error(terminal), step_progress(shown=is_shown) as bars:
+    monkeypatch.setattr(terminal, "isatty", lambda: False)
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    engine = LocalEngine()
+
+    def work(_: int) -> None:
+        nonlocal now_s
+        for _ in range(7):
+            now_s += 1
+            note_rows_read(1_000)
+
+    with standard_error(terminal), step_progress(shown=True) as lines:
+        lines.watch(engine)
+        lines.show_copying(Copying("kafka://one:9092", 10, 40, 7))
+        now_s += 6
+        lines.show_copying(Copying("kafka://one:9092", 20, 40, 9))
+        lines.show_step(step(3, None))
+        engine.run(2, work)
+    assert shown(terminal).splitlines() == [
+        "6 s: copy kafka://one:9092, 20 of 40 offsets, 9 records",
+        "11 s: build rebalances, 0 of 2 tasks, 5,000 rows read, 2 of 4 tables",
+        "16 s: build rebalances, 1 of 2 tasks, 10,000 rows read, 2 of 4 tables",
+    ]
+
+
+def test_nothing_is_shown_beside_json(terminal: Terminal) -> None:
+    with standard_error(terminal), step_progress(shown=False) as bars:
         bars.show_step(step(1, 7))
         bars.show_copying(Copying("kafka://one:9092", 10, 40, 7))
     assert terminal.getvalue() == ""

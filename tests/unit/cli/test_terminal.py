@@ -24,6 +24,7 @@ from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroups
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, run
 from tests.unit.cli.test_topics import configured
 from tests.unit.client.fake_broker import FakeBroker
+from tests.unit.server.running import RunningBroker
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = [sys.executable, "-c", "from coterie.cli.main import main; main(prog_name='coterie')"]
@@ -36,12 +37,13 @@ GROUP = "payments.reconciliation.eu-west-1"
 TOPIC = "payments.settled.v2"
 
 
-def on_terminal(broker: FakeBroker, *arguments: str, columns: int = 100) -> list[str]:
+def on_terminal(broker: FakeBroker | str, *arguments: str, columns: int = 100) -> list[str]:
     """Return the lines that a command prints on a terminal, without colours."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
-    environment |= {"COTERIE_BOOTSTRAP": broker.bootstrap, "TERM": "xterm"}
+    bootstrap = broker if isinstance(broker, str) else broker.bootstrap
+    environment |= {"COTERIE_BOOTSTRAP": bootstrap, "TERM": "xterm"}
     with subprocess.Popen(
         [*PROGRAM, *arguments], cwd=ROOT, env=environment, stdin=slave, stdout=slave, stderr=slave
     ) as process:
@@ -169,6 +171,20 @@ def test_list_of_groups_fits_80_columns() -> None:
 def test_topics_fit_80_columns(arguments: list[str]) -> None:
     with cluster() as broker:
         assert widths(on_terminal(broker, "topics", *arguments, columns=80)) <= 80
+
+
+def test_long_names_and_settings_are_folded_at_80_columns(tmp_path: Path) -> None:
+    """[terminal/layout]"""
+    name, directory = "n" * 120, tmp_path / ("d" * 60) / ("e" * 60)
+    replicas = ",".join(f"{each}:1" for each in range(20))
+    with RunningBroker(data_dir=str(directory)) as running:
+        settings = {"leader.replication.throttled.replicas": replicas}
+        running.call(lambda: running.broker.topics.create(name, 1, settings))
+        for arguments in (["topics", "describe", name], ["log-dirs"], ["log-dirs", "--partitions"]):
+            lines = on_terminal(str(running.address), *arguments, columns=80)
+            assert widths(lines) <= 80
+            # Parts of a name are below each other, and other columns beside them.
+            assert sum(line.count("n" * 10) for line in lines) > 1
 
 
 def test_reset_shows_current_and_new_offsets_and_the_difference() -> None:

@@ -14,6 +14,7 @@ from coterie.client.nodes import Node
 from coterie.client.offsets import Committed
 from coterie.client.progress import Sample
 from coterie.client.topics import Partition, Topic
+from coterie.pipeline.findings.of_journal import journal_findings
 from coterie.protocol.messages.journal_records import (
     Fact,
     MemberFenced,
@@ -22,6 +23,7 @@ from coterie.protocol.messages.journal_records import (
     RebalanceBegan,
     StaticMemberReplaced,
 )
+from tests.pipeline.timeline.facts import flapping
 
 NOW_MS = 1_000_000_000
 HOUR_MS = 3_600_000
@@ -105,6 +107,7 @@ def observed(
         facts=facts,
         now_ms=NOW_MS,
         since_ms=NOW_MS - HOUR_MS,
+        judged=journal_findings("g", facts, NOW_MS) if facts else (),
     )
 
 
@@ -185,9 +188,6 @@ NEW_TOPIC = (topic("t", 3), topic("u", 1))
         observed(state="Empty", committed=ENDS),
         # An empty partition needs no commit.
         observed(committed={("t", 0): 90}, ends={("t", 0): 100, ("t", 1): 0, ("t", 2): 0}),
-        # The static member came back, one by joining and one in its place.
-        observed(facts=[EXPIRED_STATIC, joined("n", group_instance_id="i1")]),
-        observed(facts=[EXPIRED_STATIC, replaced("i1")]),
         # Members that left, and one that was removed by an administrator.
         observed(facts=[removed("a", "leave"), removed("b", "admin removal")]),
         observed(facts=[began("a")] * 10),
@@ -363,19 +363,40 @@ FOUND: list[tuple[str, Observation, str, str, str]] = [
     ),
     ("fenced-members", observed(facts=[FENCED, FENCED]), "error", "i1", "2 requests were refused"),
     (
-        "poll-timeouts",
+        "max-poll-exceeded",
         observed(facts=[removed("a", "leave", reason="consumer poll timeout has expired.")]),
         "error",
-        "a",
-        "1 time in the last hour a member left because",
+        "a at h",
+        "In the last hour: did not poll within max.poll.interval.ms and left.",
     ),
-    ("expired-sessions", observed(facts=[removed("a")]), "warning", "a", "1 session expired"),
     (
-        "frequent-rebalances",
-        observed(facts=[*[began("a", "session expiry")] * 9, began("b"), began("b")]),
+        "expired-member",
+        observed(facts=[removed("a")]),
         "warning",
-        "",
-        "most often: 9 times session expiry of a, 2 times join of b",
+        "a at h",
+        "In the last hour: sent no heartbeat and was removed without having left.",
+    ),
+    (
+        "expired-member",
+        # The static member came back.
+        observed(facts=[EXPIRED_STATIC, joined("n", group_instance_id="i1")]),
+        "warning",
+        "i1",
+        "was removed without having left; joined again at",
+    ),
+    (
+        "rebalance-storm",
+        observed(facts=flapping(NOW_MS - 10 * MINUTE_MS, 6, 40_000)),
+        "error",
+        "client-x at 127.0.0.1",
+        "In the last hour: 12 rebalances within 7 min 20 s, 12 of them caused by client-x",
+    ),
+    (
+        "flapping-member",
+        observed(facts=flapping(NOW_MS - 50 * MINUTE_MS, 4, 200_000)),
+        "warning",
+        "client-x at 127.0.0.1",
+        "In the last hour: joined and left 4 times within",
     ),
     (
         "unequal-assignors",

@@ -6,6 +6,7 @@ import pytest
 
 from coterie.conformance.checks.chapters import chapter_paths, read_chapter
 from coterie.conformance.over_tcp.target import TopicSpec
+from coterie.conformance.syntax import parse_arguments
 from coterie.conformance.transcript import TranscriptError
 
 CHAPTER = """\
@@ -100,3 +101,11 @@ def test_every_beginning_is_used() -> None:
     for path in (chapter_paths()[0].parent / "begin").glob("*"):
         assert path.suffix == ".blocks"
         assert path.stem in used
+
+
+def test_no_check_names_a_fetch_session_that_another_check_may_have() -> None:
+    """Kafka draws ids at random; a broker that counts is never near this number."""
+    requests = [each for path in chapter_paths() for check in read_chapter(path)
+                for each in check.requests if each.api == "Fetch"]  # fmt: skip
+    ids = {parse_arguments(each.arguments).named.get("session_id", "0") for each in requests}
+    assert {each for each in ids if not each.startswith("$")} == {"0", "2000000000"}

@@ -6,6 +6,7 @@ import pytest
 
 from coterie.address import Address
 from coterie.conformance.checks.check import Check
+from coterie.conformance.checks.group_settings import DEFAULT_GROUP_SETTINGS
 from coterie.conformance.checks.preconditions import reason_to_skip
 from coterie.conformance.over_tcp.target import Target
 from coterie.conformance.releases import NEWEST, Release, parse_release, resembled_release
@@ -72,19 +73,58 @@ def test_settings() -> None:
     assert reason(full, target_of({"group.max.size": "9"})) == (
         "needs group.max.size=2, the broker has 9"
     )
-    delayed = check_of(f"tick 1s\n{JOIN}")
-    assert not reason(delayed, target_of({}))
-    assert reason(delayed, target_of({"group.initial.rebalance.delay.ms": "0"})) == (
-        "needs group.initial.rebalance.delay.ms=3000, the broker has 0"
-    )
-    assert not reason(check_of(JOIN), target_of({"group.initial.rebalance.delay.ms": "0"}))
 
 
-def test_session_timeout_is_within_the_brokers_bounds() -> None:
-    assert not reason(check_of(JOIN), target_of({}))
-    assert reason(check_of(JOIN), target_of({"group.min.session.timeout.ms": "30000"})) == (
-        "needs a session timeout of 10000 ms, the broker allows 30000 to 1800000"
-    )
+DELAY = "group.initial.rebalance.delay.ms"
+DELAYED = 'c1> JoinGroup v3 member=""\n----\nc1  (delayed)\n'
+PAIR = """\
+given orders Stable c1 c2
+----
+orders Stable generation=1 leader=c1-1 members=[c1-1, c2-1]
+"""
+ALONE = "given orders Stable c1\n----\norders Stable generation=1 leader=c1-1 members=[c1-1]\n"
+SHORT = """\
+c1> JoinGroup v3 member="" session=5s
+----
+c1< JoinGroup v3 error=INVALID_SESSION_TIMEOUT member=""
+"""
+# A client that no core serves beside a group: the core cannot say with which settings this holds.
+STRANGE = f"c2> ApiVersions v0\n{PAIR}"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "holds"),
+    [
+        (JOIN, DELAY, "0", True),
+        (DELAYED, DELAY, "0", False),
+        (DELAYED, DELAY, "5000", True),
+        (PAIR, DELAY, "0", False),
+        (PAIR, DELAY, "2000", True),
+        (ALONE, DELAY, "0", True),
+        (STRANGE, DELAY, "0", False),
+        (STRANGE, "group.max.size", "5", True),
+        (PAIR, "group.max.size", "2", True),
+        (PAIR, "group.max.size", "1", False),
+        (JOIN, "group.min.session.timeout.ms", "30000", False),
+        (SHORT, "group.min.session.timeout.ms", "5000", False),
+        (SHORT, "group.min.session.timeout.ms", "5001", True),
+        (PAIR, "group.max.session.timeout.ms", "9999", False),
+        (JOIN, "num.partitions", "7", True),
+    ],
+)
+def test_conversation_of_a_group_runs_only_with_settings_with_which_it_holds(
+    text: str, name: str, value: str, *, holds: bool
+) -> None:
+    assert not reason(check_of(text), target_of({}))
+    found = reason(check_of(text), target_of({name: value}))
+    default = DEFAULT_GROUP_SETTINGS.get(name)
+    assert found == ("" if holds else f"needs {name}={default}, the broker has {value}")
+
+
+def test_deadline_near_the_brokers_delay_is_no_check_in_real_time() -> None:
+    text = f"{DELAYED}\ntick 1s\n----\n"
+    assert not reason(check_of(text), target_of({DELAY: "1600"}))
+    assert reason(check_of(text), target_of({DELAY: "1400"}))
 
 
 def test_long_waits_are_for_thorough_runs() -> None:
@@ -112,3 +152,27 @@ def test_one_of_several_values(level: str, expected: str) -> None:
     text = "config transaction.version=1|2\nc1> ApiVersions v0\n----\nc1< ApiVersions v0\n"
     found = reason(check_of(text, ".checks"), target_of({"transaction.version": level}))
     assert found == expected
+
+
+INIT = "c1> InitProducerId v3 transaction_timeout_ms=60000\n----\nc1< InitProducerId v3\n"
+SESSION = "c1> Fetch v7 session_id=0 session_epoch=0\n----\nc1< Fetch v7\n"
+DELETION = "c1> DeleteTopics v3 topic_names=[@t]\n----\nc1< DeleteTopics v3\n"
+WAIT = "c1> ApiVersions v0\ntick 2s\ntick 2s\n----\nc1< ApiVersions v0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "expected"),
+    [
+        (INIT, "transaction.max.timeout.ms", "60000", ""),
+        (INIT, "transaction.max.timeout.ms", "59999", "needs {} of at least 60000, "),
+        (SESSION, "max.incremental.fetch.session.cache.slots", "1000", ""),
+        (SESSION, "max.incremental.fetch.session.cache.slots", "9", "needs {} of at least 1000, "),
+        (DELETION, "delete.topic.enable", "true", ""),
+        (DELETION, "delete.topic.enable", "false", "needs {}=true, "),
+        (WAIT, "connections.max.idle.ms", "4000", ""),
+        (WAIT, "connections.max.idle.ms", "3999", "needs {} of at least 4000, "),
+    ],
+)
+def test_limits_of_the_broker(text: str, name: str, value: str, expected: str) -> None:
+    found = reason(check_of(text, ".checks"), target_of({name: value}))
+    assert found == (expected and f"{expected.format(name)}the broker has {value}")

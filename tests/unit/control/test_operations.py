@@ -23,12 +23,15 @@ WITHOUT_ROW = {
     "Broker.client_config": "for Python's libraries; made from bootstrap_servers",
     "Broker.bootstrap_servers": "Control.ready",
     "Broker.requests": "Control.requests",
+    "Group.described": "in the report",
+    "Group.pictured": "Group.stuck, in the broker's thread",
     "Group.history_lines": "made from history",
     "Fault.begin": "the broker calls it",
     "Fault.covers": "the broker calls it",
     "Fault.is_met": "the broker calls it",
     "Fault.is_over": "the broker calls it",
     "Fault.is_removed": "in the state of a fault",
+    "Fault.why_passed": "in the error of must_have_hit",
     "Requests.add": "the broker calls it",
 }
 

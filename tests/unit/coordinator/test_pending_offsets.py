@@ -57,7 +57,7 @@ class Step(NamedTuple):
     commit: bool = False
 
 
-PLACES = st.tuples(st.sampled_from(["g", "h"]), st.just("t"), st.integers(0, 1))
+PLACES = st.tuples(st.sampled_from(["g", "h"]), st.sampled_from(["t", "u"]), st.integers(0, 1))
 PRODUCERS = st.integers(1, 3)
 STEPS = st.one_of(
     PLACES.map(Step),
@@ -176,6 +176,15 @@ def facts(state: LoggedState) -> tuple[Committed, Pending]:
         for group, topic, index in places:
             by_group.setdefault(group, {}).setdefault((topic, index), set()).add(producer)
     assert state.pending.by_group == by_group, "the index has what the transactions have"
+    groups_by_topic: dict[str, dict[str, None]] = {}
+    for group, topic, _ in committed:
+        groups_by_topic.setdefault(topic, {})[group] = None
+    assert state.groups_by_topic == groups_by_topic, "the index has what is committed"
+    by_topic: dict[str, dict[str, int]] = {}
+    for group, topic, _ in {place for places in pending.values() for place in places}:
+        groups = by_topic.setdefault(topic, {})
+        groups[group] = groups.get(group, 0) + 1
+    assert state.pending.by_topic == by_topic, "the index has what is pending"
     return committed, pending
 
 

@@ -16,7 +16,9 @@ from coterie.protocol.spliced import (
     elements_encoder,
     splicing_encoder,
     splicing_framer,
+    stepping_framer,
 )
+from coterie.server.network.sliced_response import run_now
 
 CORRELATION_ID = 7
 
@@ -63,6 +65,8 @@ def test_spliced_metadata(version: int, count: int) -> None:
     assert (
         splicing_framer(MetadataResponse, version, "topics")(response, CORRELATION_ID) == expected
     )
+    steps = stepping_framer(MetadataResponse, version, "topics")(response, CORRELATION_ID)
+    assert run_now(steps) == expected
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -85,3 +89,16 @@ def test_spliced_list_of_groups(version: int) -> None:
     response.groups = cast("Any", encoded)
     framer = splicing_framer(ListGroupsResponse, version, "groups")
     assert framer(response, CORRELATION_ID) == expected
+    steps = stepping_framer(ListGroupsResponse, version, "groups")(response, CORRELATION_ID)
+    assert run_now(steps) == expected
+
+
+def test_large_response_has_short_steps() -> None:
+    """The elements of a response are encoded some at a time, and its bytes copied so."""
+    groups = [
+        ListGroupsResponseGroup(group_id="g" * 200, protocol_type="consumer", group_state="Empty")
+        for _ in range(20_000)
+    ]
+    response = ListGroupsResponse(error_code=0, groups=groups)
+    steps = sum(1 for _ in stepping_framer(ListGroupsResponse, 4)(response, CORRELATION_ID))
+    assert steps > 100

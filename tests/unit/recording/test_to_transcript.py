@@ -13,6 +13,7 @@ from coterie.conformance.requests import build_request
 from coterie.conformance.transcript import TranscriptError, all_paths, parse, parse_request_line
 from coterie.conformance.transcript import read as read_transcript
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -144,3 +145,32 @@ def test_request_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_stretch_without_groups_has_no_transcript(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="no request about a group"):
         written(tmp_path)
+
+
+def test_heartbeats_that_change_nothing_are_left_out(tmp_path: Path) -> None:
+    """[recording/heartbeats] The session still ends when it did."""
+    beats = []
+    for number, at_s in enumerate((3, 6, 9, 12, 15, 18), 3):
+        message = HeartbeatRequest(group_id="orders", generation_id=1, member_id=RECORDED_ID)
+        answer = response(ApiKey.HEARTBEAT, HeartbeatResponse(error_code=0), 4, number)
+        beats += [
+            request(message, 4, number, at_ms=at_s * 1000),
+            answer._replace(at_ms=answer.at_ms + at_s * 1000),
+        ]
+    made = written(
+        tmp_path,
+        join("", 0, 1),
+        joined(1, 1, error_code=ErrorCode.MEMBER_ID_REQUIRED),
+        join(RECORDED_ID, 2, 2),
+        joined(2, 3, error_code=0, generation_id=1, protocol_name="range", leader=RECORDED_ID),
+        *beats,
+        join(RECORDED_ID, 40_000, 20),
+        **{"group.initial.rebalance.delay.ms": "0"},
+    )
+    sent = [line for line in commands(made.text) if "Heartbeat" in line or "tick" in line]
+    beat = "c1> Heartbeat v4 group=orders member=c1-1 generation=1"
+    assert sent == ["tick 9s", beat, "tick 9s", beat, "tick 22s"]
+    assert "\n00:28.000 orders removed c1-1" in made.text
+    assert made.left_out == {
+        "Heartbeat: answered without an error, as the next one of its member": 4
+    }

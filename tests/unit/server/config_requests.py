@@ -38,9 +38,11 @@ def describe(
     return result
 
 
-def value_of(client: Client, name: str, kind: int = TOPIC, resource: str = "t") -> Any:
+def value_of(
+    client: Client, name: str, kind: int = TOPIC, resource: str = "t", version: int = 4
+) -> Any:
     """Return value, source and synonyms of one setting."""
-    (config,) = describe(client, kind, resource, name).configs
+    (config,) = describe(client, kind, resource, name, version=version).configs
     synonyms = [(each.name, each.value, each.source) for each in config.synonyms]
     return config.value, config.config_source, synonyms
 

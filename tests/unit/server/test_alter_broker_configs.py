@@ -61,8 +61,29 @@ class TestBrokerSettings:
         assert value_of(client, "max.message.bytes") == ("2000", 3, [cluster, default])
         self.set(client, "", name, None)
         assert value_of(client, name, BROKER, "1") == ("1048588", 5, [default])
-        assert describe(client, BROKER, "").configs == []
+        (kept,) = describe(client, BROKER, "").configs
+        assert kept.name == "min.insync.replicas"
         assert client.broker.topics.by_name["t"].config.max_message_bytes == 1_048_588
+
+    def test_the_cluster_keeps_min_insync_replicas(self, client: Client) -> None:
+        """[settings/kept-for-the-cluster]"""
+        kept, other = "min.insync.replicas", "log.retention.ms"
+        removed = (40, f"Cluster-level {kept} cannot be removed while ELR is enabled.")
+        of_broker = (40, f"Broker-level {kept} cannot be altered while ELR is enabled.")
+        assert change(client, BROKER, "", (other, SET, "5"), (kept, DELETE, None)) == removed
+        for operation, value in ((SET, "1"), (DELETE, None)):
+            assert (
+                change(client, BROKER, "1", (other, SET, "5"), (kept, operation, value))
+                == of_broker
+            )
+        # Other reasons come first.
+        wrong = change(client, BROKER, "1", (kept, SET, "0"))
+        assert wrong == (42, f"Invalid value 0 for configuration {kept}: Value must be at least 1")
+        fixed = change(client, BROKER, "", (kept, DELETE, None), ("node.id", SET, "5"))
+        assert fixed == (42, "Cannot update these configs dynamically: [node.id]")
+        assert value_of(client, other, BROKER, "1")[1] == 5
+        self.set(client, "", kept, "2")
+        assert value_of(client, kept) == ("2", 3, [(kept, "2", 3), (kept, "1", 5)])
 
     def test_a_family_of_units(self, client: Client) -> None:
         hours = ("log.retention.hours", "168", 5)
@@ -153,7 +174,7 @@ class TestBrokerSettings:
         assert stored is not None
         assert (stored.broker, stored.cluster) == (
             {"message.max.bytes": "99"},
-            {"log.retention.ms": "7"},
+            {"log.retention.ms": "7", "min.insync.replicas": "1"},
         )
         restarted = Config()
         restarted.alter(stored.broker, stored.cluster)

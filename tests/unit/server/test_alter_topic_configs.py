@@ -23,6 +23,7 @@ from tests.unit.server.config_requests import (
     Outcome,
     change,
     client_with_topic,
+    describe,
     value_of,
 )
 from tests.unit.server.manual import Client, open_log
@@ -113,6 +114,25 @@ class TestIncrementalAlter:
         log = open_log(client.broker, "t")
         change(client, TOPIC, "t", ("segment.bytes", SET, "1048576"))
         assert log.config.segment_bytes == 1_048_576
+        change(client, TOPIC, "t", ("internal.segment.bytes", SET, "500"))
+        assert log.config.segment_bytes == 500
+
+    def test_small_segments(self, client: Client) -> None:
+        """The setting is shown where it is set. [settings/small-segments]"""
+        name = "internal.segment.bytes"
+        before = describe(client, TOPIC, "t").configs
+        assert name not in {each.name for each in before}
+        assert describe(client, TOPIC, "t", name).configs == []
+        assert change(client, TOPIC, "t", (name, SET, " +0500")) == (0, None)
+        assert value_of(client, name) == ("500", 1, [(name, "500", 1)])
+        assert len(describe(client, TOPIC, "t").configs) == len(before) + 1
+        refused = change(client, TOPIC, "t", (name, SET, "x"))
+        assert refused == (
+            40,
+            f"Invalid value x for configuration {name}: Not a number of type INT",
+        )
+        assert change(client, TOPIC, "t", (name, DELETE, None)) == (0, None)
+        assert describe(client, TOPIC, "t", name).configs == []
 
     @pytest.mark.parametrize(
         ("name", "changes", "outcome"),
@@ -307,7 +327,10 @@ class TestAlter:
         assert overrides() == {}
 
     def test_it_replaces_what_was_altered_of_one_layer(self, client: Client) -> None:
-        assert self.alter(client, "", ("log.retention.ms", "7"), kind=BROKER) == (0, None)
+        kept = ("min.insync.replicas", "1")
+        assert self.alter(client, "", ("log.retention.ms", "7"), kept, kind=BROKER) == (0, None)
+        without = self.alter(client, "", ("log.retention.ms", "8"), kind=BROKER)
+        assert without == (40, f"Cluster-level {kept[0]} cannot be removed while ELR is enabled.")
         assert self.alter(client, "1", ("log.retention.ms", "5"), kind=BROKER) == (0, None)
         assert self.alter(client, "1", ("log.retention.bytes", "6"), kind=BROKER) == (0, None)
         assert value_of(client, "log.retention.ms", BROKER, "1")[:2] == ("7", 3)

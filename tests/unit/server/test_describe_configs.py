@@ -10,6 +10,7 @@ from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequestResource,
 )
 from coterie.server.handlers.describe_configs import MAX_REPETITIONS
+from coterie.server.releases import Release
 from tests.unit.server.config_requests import (
     BROKER,
     GROUP,
@@ -102,7 +103,30 @@ class TestDescribe:
         assert by_name["ssl.keystore.password"].config_type == 9
         assert by_name["authorizer.class.name"].value == ""
         assert "log.initial.task.delay.ms" not in by_name
-        assert describe(client, BROKER, "").configs == []
+
+    def test_the_cluster_keeps_min_insync_replicas(self) -> None:
+        """As a new cluster of Kafka 4.3.1 shows it [settings/kept-for-the-cluster]."""
+        name = "min.insync.replicas"
+        client, given = client_with_topic(), Client(make_broker({name: "2"}))
+        default = (name, "1", 5)
+        assert value_of(client, name) == ("1", 3, [(name, "1", 3), default])
+        assert value_of(client, name, BROKER, "1") == ("1", 3, [(name, "1", 3), default])
+        for version in range(1, 5):
+            (found,) = describe(client, TOPIC, "t", name, version=version).configs
+            assert not found.is_default
+        (kept,) = describe(client, BROKER, "").configs
+        assert (kept.name, kept.value, kept.config_source, kept.is_default) == (name, "1", 3, False)
+        of_start = (name, "2", 4)
+        assert value_of(given, name, BROKER, "1") == ("2", 3, [(name, "2", 3), of_start, default])
+
+    @pytest.mark.parametrize("release", ["2.8", "3.9", "4.0"])
+    def test_older_releases_keep_nothing(self, release: str) -> None:
+        client = client_with_topic()
+        client.broker.pretend(Release.named(release))
+        name = "min.insync.replicas"
+        assert value_of(client, name, version=1) == ("1", 5, [(name, "1", 5)])
+        assert describe(client, BROKER, "", version=1).configs == []
+        assert change(client, BROKER, "1", (name, SET, "2")) == (0, None)
 
     def test_address_and_directory_of_the_broker(self) -> None:
         with RunningBroker({"node.id": "3"}) as running, running.client() as client:

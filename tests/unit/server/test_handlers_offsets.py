@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -37,6 +38,32 @@ def client() -> Client:
 
 def topic_id(client: Client) -> bytes:
     return client.broker.topics.by_name["t"].topic_id
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_fetch_before_the_offsets_topic_exists(version: int) -> None:
+    """[offsets/fetch-before-the-topic]"""
+    client = Client(make_broker(is_new=True))
+    client.broker.topics.create("t", 2, {})
+    name: Any = {"topic_id": topic_id(client)} if version >= 10 else {"name": "t"}
+    topics = [OffsetFetchRequestTopic(partition_indexes=[0, 1], **name)]
+    groups = [OffsetFetchRequestGroup(group_id=each, topics=topics) for each in ("g", "h")]
+    request = OffsetFetchRequest(group_id="g", topics=topics)
+    if version >= 8:
+        request = OffsetFetchRequest(groups=groups)
+    answer = client.call(request, version)
+    if version >= 8:
+        found = [(each.group_id, each.error_code, each.topics) for each in answer.groups]
+        assert found == [("g", 16, []), ("h", 16, [])]
+    elif version >= 2:
+        assert (answer.error_code, answer.topics) == (16, [])
+    else:
+        assert codes(answer) == [("t", [(0, 16), (1, 16)])]
+        assert {each.committed_offset for each in answer.topics[0].partitions} == {-1}
+    client.call(FindCoordinatorRequest(key="g"), 3)
+    again = client.call(request, version)
+    errors = [each.error_code for each in again.groups] if version >= 8 else [again.error_code]
+    assert not any(errors)
 
 
 def commit_request(*topics: tuple[str | bytes, list[int]], **fields: Any) -> OffsetCommitRequest:

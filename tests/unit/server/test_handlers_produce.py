@@ -191,6 +191,22 @@ class TestRefused:
         client.broker.topics.create("s", 1, {"max.message.bytes": "50"})
         assert produce(client, batch(b"a"), topic="s").error_code == ErrorCode.MESSAGE_TOO_LARGE
 
+    def test_batch_above_the_size_of_a_segment(self, client: Client) -> None:
+        """What is stored counts, not what was sent. [data-plane/batch-checks]"""
+        topic = client.broker.topics.create("s", 1, {"internal.segment.bytes": "500"})
+        assert produce(client, batch(b"v" * 300), topic="s").error_code == 0
+        answer = produce(client, batch(b"v" * 500), topic="s")
+        assert answer.error_code == ErrorCode.RECORD_LIST_TOO_LARGE
+        assert answer.log_start_offset == -1
+        assert produce(client, batch(b"v" * 300), topic="s").base_offset == 1
+        assert len(topic.partitions[0].log.segments) == 2
+        for name, codec, error in (("u", "uncompressed", 18), ("z", "gzip", 0)):
+            client.broker.topics.create(
+                name, 1, {"internal.segment.bytes": "500", "compression.type": codec}
+            )
+            small = batch(b"v" * 5_000, compression=Compression.GZIP)
+            assert produce(client, small, topic=name).error_code == error
+
 
 class TestIdempotent:
     def test_retry_is_stored_once(self, client: Client) -> None:

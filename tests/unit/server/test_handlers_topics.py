@@ -317,8 +317,21 @@ class TestDeleteTopics:
     def test_deletion_can_be_disabled(self) -> None:
         client = Client(make_broker({"delete.topic.enable": "false"}))
         client.broker.topics.create("orders", 1, {})
-        (answer,) = self.delete(client, DeleteTopicsRequestTopic(name="orders"))
-        assert answer.error_code == ErrorCode.TOPIC_DELETION_DISABLED
+        asked = [DeleteTopicsRequestTopic(name=name) for name in ("nope", "orders", "orders")]
+        asked.append(DeleteTopicsRequestTopic(name=None, topic_id=b"\1" * 16))
+        answers = self.delete(client, *asked)
+        assert [(each.name, each.topic_id) for each in answers] == [
+            (each.name, each.topic_id) for each in asked
+        ]
+        disabled = (ErrorCode.TOPIC_DELETION_DISABLED, None)
+        assert all((each.error_code, each.error_message) == disabled for each in answers)
+
+    @pytest.mark.parametrize(("version", "error"), [(1, 42), (2, 42), (3, 73), (5, 73)])
+    def test_older_versions_say_that_deletion_is_disabled(self, version: int, error: int) -> None:
+        client = Client(make_broker({"delete.topic.enable": "false"}))
+        request = DeleteTopicsRequest(topic_names=["nope", "nope"], timeout_ms=1000)
+        answers = client.call(request, version).responses
+        assert [(each.name, each.error_code) for each in answers] == [("nope", error)] * 2
 
     def test_new_topic_of_the_same_name_has_another_id(self, client: Client) -> None:
         before = topic_id(client)

@@ -9,6 +9,7 @@ from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.metadata import MetadataRequest
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
@@ -48,6 +49,11 @@ def find(client: Client) -> int:
     return int(client.call(request, 4).coordinators[0].error_code)
 
 
+def fetch_error(client: Client) -> int:
+    """Return the error of a fetch of all offsets of a group [offsets/fetch-before-the-topic]."""
+    return int(client.call(OffsetFetchRequest(group_id="g", topics=None), 7).error_code)
+
+
 def topic(client: Client) -> Any:
     """Return the description of the topic in a list of all; None if it is not in it."""
     found = client.call(MetadataRequest(topics=None), 12).topics
@@ -62,8 +68,9 @@ def test_all_groups_are_gone_and_the_topic_appears_with_the_next_use(client: Cli
     assert topic(client) is None
     heartbeat = HeartbeatRequest(group_id="g", generation_id=generation, member_id=member)
     assert client.call(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert committed(client) == [-1]
+    assert fetch_error(client) == ErrorCode.NOT_COORDINATOR
     assert find(client) == ErrorCode.NONE
+    assert committed(client) == [-1]
     after = topic(client)
     assert after.topic_id != before.topic_id
     assert len(after.partitions) == len(before.partitions)
@@ -104,6 +111,7 @@ def test_deletion_that_a_crash_interrupted_is_finished_by_the_start(client: Clie
     client.broker._data._lock.release()
     client = Client(make_broker(filesystem=client.broker._data.files.filesystem, is_new=True))
     assert topic(client) is None
+    assert find(client) == ErrorCode.NONE
     assert committed(client) == [-1]
     client.call(commit(7), 8)
     run(client.broker, client.broker.begin())

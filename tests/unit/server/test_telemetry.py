@@ -89,6 +89,26 @@ def test_setting_announces_telemetry() -> None:
     assert get(client).requested_metrics == []
 
 
+@pytest.mark.parametrize(
+    ("reporters", "is_announced"),
+    [
+        ("org.apache.kafka.common.metrics.JmxReporter", False),
+        ("com.example.PrometheusReporter,com.example.ClientsReporter", False),
+        ("com.example.Prometheus,io.confluent.telemetry.reporter.TelemetryReporter", True),
+        ("kafka.server.TestClientMetricsReceiver", True),
+    ],
+)
+def test_reporter_that_receives_metrics_announces_telemetry(
+    reporters: str, is_announced: bool
+) -> None:
+    """[telemetry/announced]"""
+    for settings in ({"metric.reporters": reporters}, {}):
+        client = Client(make_broker(settings))
+        if not settings:
+            client.broker.topics.set_broker_settings({}, {"metric.reporters": reporters})
+        assert (announced(client) >= TELEMETRY_APIS) == is_announced
+
+
 class TestSubscriptions:
     """[telemetry/subscriptions]"""
 

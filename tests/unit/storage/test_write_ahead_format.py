@@ -24,11 +24,12 @@ ENTRIES = st.builds(
     st.integers(0, 2**63 - 1),
     st.integers(0, 2**63 - 1),
     st.binary(max_size=700),
+    st.integers(0, 2**32 - 1),
 )
 
 
 def entry(number: int, data: bytes = b"batch") -> Entry:
-    return Entry(PartitionId(bytes([number]) * 16, number), 100 * number, 7, data)
+    return Entry(PartitionId(bytes([number]) * 16, number), 100 * number, 7, data, 5)
 
 
 def frames(count: int, file_id: bytes = FILE_ID) -> list[bytes]:

@@ -1,16 +1,25 @@
 """What a start does with write-ahead files: replay, removal, and what it leaves alone."""
 
+import struct
 from itertools import count
 
 import pytest
 
+from coterie.protocol.checksum import crc32c
 from coterie.protocol.records import encode_batch
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
-from coterie.storage.write_ahead_format import FILE_PREFIX, ID_BYTES
+from coterie.storage.write_ahead_format import (
+    BLOCK_BYTES,
+    FILE_PREFIX,
+    ID_BYTES,
+    Entry,
+    decode_frames,
+    parse_file_name,
+)
 from coterie.storage.write_ahead_log import WriteAheadLog
 from coterie.storage.write_ahead_recovery import Replayed
 
@@ -28,31 +37,38 @@ def open_directory(filesystem: MemoryFileSystem) -> DataDirectory:
 class Machine:
     """A data directory with three partitions; the segments can lose what was not synced."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, compacted: bool = False) -> None:
         self.filesystem = MemoryFileSystem()
+        self.config = LogConfig(flush=True, segment_bytes=400, compacted=compacted)
         self.directory = open_directory(self.filesystem)
         self.directory.create_partitions("t", range(len(NAMES)), b"\1" * 16)
         self.logs = self.open_logs()
 
     def open_logs(self) -> list[Log]:
-        config = LogConfig(flush=True, segment_bytes=400)
-        return [self.directory.open_log("t", number, config) for number in range(len(NAMES))]
+        numbers = range(len(NAMES))
+        return [self.directory.open_log("t", number, self.config) for number in numbers]
 
     @property
     def write_ahead(self) -> WriteAheadLog:
         assert self.directory.write_ahead is not None
         return self.directory.write_ahead
 
-    def append(self, *numbers: int) -> None:
+    def append(self, *numbers: int, key: bytes = b"key", now_ms: int = 0) -> None:
         """Append a batch to logs, which are then durable."""
         logs = [self.logs[number] for number in numbers]
         for log in logs:
-            log.append(encode_batch([(b"key", b"value")], log.log_end_offset, 0))
+            log.append(encode_batch([(key, b"value")], log.log_end_offset, now_ms))
         frame = self.write_ahead.begin(logs)
         assert frame is not None
         assert set(frame.logs) == set(logs)
         frame.run()
         self.write_ahead.end(frame, None)
+
+    def append_alone(self, number: int, *, key: bytes, now_ms: int) -> None:
+        """Append a batch to one log, which is then synced by itself."""
+        log = self.logs[number]
+        log.append(encode_batch([(key, b"value")], log.log_end_offset, now_ms))
+        log.sync()
 
     def bytes_of(self, number: int, base_offset: int = 0) -> bytes:
         file = self.filesystem.open(self.path(number, base_offset))
@@ -66,6 +82,17 @@ class Machine:
         self.directory._lock.release()
         self.filesystem.boot += " and again"
 
+    def write_first_format(self) -> None:
+        """Write the write-ahead files anew, as versions before segments had identities did."""
+        for name in self.filesystem.list("data"):
+            file_id = parse_file_name(name)
+            if file_id is None:
+                continue
+            file = self.filesystem.open(f"data/{name}")
+            entries = decode_frames(file_id, file.read(0, file.size()))
+            file = self.filesystem.create(f"data/{name}")
+            file.write(0, first_format(file_id, entries))
+
     def start(self) -> Replayed:
         self.directory = open_directory(self.filesystem)
         self.logs = self.open_logs()
@@ -74,15 +101,30 @@ class Machine:
         return self.directory.replayed
 
 
+def first_format(file_id: bytes, entries: list[Entry]) -> bytes:
+    """Return a frame of the first format, as its version has written it."""
+    body = b"".join(
+        struct.pack(">16siqqI", *each.partition_id, each.base_offset, each.position, len(each.data))
+        + each.data
+        for each in entries
+    )
+    checked = struct.pack(">IQ", len(body), 0) + body
+    checked += bytes(-(20 + len(checked)) % BLOCK_BYTES)
+    return b"CotrWal1" + file_id + crc32c(checked).to_bytes(4, "big") + checked
+
+
 @pytest.fixture
 def machine() -> Machine:
     return Machine()
 
 
-def test_lost_appends_are_written_again(machine: Machine) -> None:
+@pytest.mark.parametrize("is_first_format", [False, True], ids=["format 2", "format 1"])
+def test_lost_appends_are_written_again(machine: Machine, is_first_format: bool) -> None:
     machine.append(0, 1)
     machine.append(1, 2)
     before = [machine.bytes_of(number) for number in range(3)]
+    if is_first_format:
+        machine.write_first_format()
     machine.lose_power()
     for number in range(3):
         machine.filesystem.open(machine.path(number)).truncate(0)
@@ -130,6 +172,32 @@ def test_a_log_that_another_software_has_continued_is_left_as_it_is(machine: Mac
     file.write(0, foreign)
     assert machine.start() == Replayed(files=1, entries=2, skipped=1)
     assert machine.bytes_of(0) == foreign
+
+
+def test_records_are_not_added_to_others_of_the_same_length(machine: Machine) -> None:
+    machine.append_alone(0, key=b"key", now_ms=0)
+    machine.append(0, 1)
+    size = len(machine.bytes_of(0)) // 2
+    machine.lose_power()
+    foreign = encode_batch([(b"key", b"other")], 0, 7)
+    assert len(foreign) == size
+    file = machine.filesystem.open(machine.path(0))
+    file.truncate(0)
+    file.write(0, foreign)
+    assert machine.start() == Replayed(files=1, entries=1, skipped=1)
+    assert machine.bytes_of(0) == foreign
+
+
+def test_a_closed_segment_whose_sync_was_in_vain_is_written_again(machine: Machine) -> None:
+    """The kernel had reported the error to a sync that ran at the same time, and to it alone."""
+    for _ in range(9):
+        machine.append(0, 1)
+    assert machine.logs[0].segments[-1].base_offset > 4
+    before = machine.bytes_of(0)
+    machine.lose_power()
+    machine.filesystem.open(machine.path(0)).write(100, bytes(200))
+    assert machine.start().skipped == 0
+    assert machine.bytes_of(0) == before
 
 
 def test_a_segment_that_another_software_has_ended_is_not_made_longer(machine: Machine) -> None:

@@ -110,3 +110,18 @@ def test_without_ids_there_is_no_timer() -> None:
     assert coordinated.coordinator.next_deadline_ms() is None
     coordinated.init()
     assert coordinated.coordinator.next_deadline_ms() is not None
+
+
+def test_many_transactions_that_time_out_at_once_are_aborted_a_few_at_a_time() -> None:
+    coordinated = Coordinated(config=CONFIG)
+    for number in range(40):
+        transactional_id = f"t{number}"
+        coordinated.init(timeout_ms=1_500, transactional_id=transactional_id)
+        coordinated.use(1000 + number, 0, FOO, transactional_id=transactional_id)
+    aborted, end_ms = [], coordinated.now_ms + 3_000
+    while (deadline_ms := coordinated.coordinator.next_deadline_ms() or 0) < end_ms:
+        coordinated.now_ms = max(deadline_ms, coordinated.now_ms)
+        effects = coordinated.coordinator.advance(coordinated.now_ms)
+        aborted.append(len(effects.appends))
+        coordinated._apply(effects)
+    assert [count for count in aborted if count] == [16, 16, 8]

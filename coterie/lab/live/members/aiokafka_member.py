@@ -45,6 +45,7 @@ async def run(application: Application) -> None:
         client_id=options.client_id,
         group_instance_id=options.instance,
         session_timeout_ms=options.session_ms,
+        metadata_max_age_ms=options.metadata_age_ms,
         heartbeat_interval_ms=options.heartbeat_ms,
         rebalance_timeout_ms=options.rebalance_ms,
         max_poll_interval_ms=options.rebalance_ms,

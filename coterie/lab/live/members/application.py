@@ -24,7 +24,8 @@ class Options(NamedTuple):
         group, topics, client_id: what it is.
         instance: the instance id; None for a dynamic member.
         machine: the machine of the lab, which decides the assignor.
-        session_ms, heartbeat_ms, rebalance_ms, commit_ms, poll_gap_ms: as in the lab.
+        session_ms, heartbeat_ms, rebalance_ms, commit_ms, poll_gap_ms, metadata_age_ms: as in the
+            lab.
         lines: the file to write to.
     """
 
@@ -39,6 +40,7 @@ class Options(NamedTuple):
     rebalance_ms: int
     commit_ms: int
     poll_gap_ms: float
+    metadata_age_ms: int
     lines: str
 
 

@@ -20,6 +20,7 @@ def settings(application: Application) -> dict[str, Any]:
         "client.id": options.client_id,
         "group.id": options.group,
         "max.poll.interval.ms": options.rebalance_ms,
+        "topic.metadata.refresh.interval.ms": options.metadata_age_ms,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 100,

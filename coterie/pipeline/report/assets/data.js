@@ -52,3 +52,14 @@ function spanOf(group) {
 }
 
 const FINDINGS = DATA.findings.rows.map(row => named('finding', row));
+
+// The outages of brokers, which concern many groups.
+const OUTAGES = FINDINGS.filter(each => each.rule === 'broker restart');
+
+// Shade the outages behind the lanes of all groups, or of one.
+function shadeOutages({ context, top, height, from, to, x }, group) {
+  context.fillStyle = colour('outage');
+  for (const each of OUTAGES)
+    if (each.from <= to && each.to >= from && (!group || each.groups.includes(group.id)))
+      context.fillRect(x(each.from), top - 4, Math.max(3, x(each.to) - x(each.from)), height);
+}

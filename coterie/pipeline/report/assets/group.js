@@ -1,6 +1,6 @@
 // A group: a line that is always there, and a body that is made when the group is opened.
 function groupElement(group) {
-  const by = group.by ? [nameOf(group.by[0]), ` (${counted(group.by[1], 'time')}, mostly ${group.by[2]})`] : [];
+  const by = group.by ? [nameOf(group.by[0]), ` (${counted(group.by[1], 'time')}, ${group.by[1] > 1 ? 'mostly ' : ''}${group.by[2]})`] : [];
   const element = el('details', { 'data-group': group.id, id: anchorOf(group.id) }, el('summary', {},
     el('span', { class: 'id' }, nameOf(group.id)),
     el('span', { class: 'n', 'data-label': group.count === 1 ? 'rebalance' : 'rebalances' },
@@ -113,7 +113,8 @@ function partitionTable(name, rows) {
     column('committed', row => row.committed, { number: true }),
     column('log end', row => row.end, { number: true }),
     column('lag', row => row.lag, { number: true }),
-    column('time lag', row => row.timeLag, { number: true, cell: row => duration(row.timeLag) }),
+    column('time lag', row => row.timeLag, { number: true,
+      cell: row => row.timeLag ? `≤ ${duration(row.timeLag)}` : duration(row.timeLag) }),
     column('state', row => row.stalled ? 'stalled' : null,
       { cell: row => row.stalled ? el('span', { class: 'critical' }, 'stalled') : '' }),
     column('moves', row => row.moves, { number: true }),

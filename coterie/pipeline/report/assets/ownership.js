@@ -34,6 +34,7 @@ function ownership(group, span) {
     group.lanes.slice(0, shown).forEach((name, n) =>
       label(context, name, left - 8, top + n * LANE + BAR - 1, left - 10));
     inside(frame, () => {
+      shadeOutages(frame, group);
       const near = visible(frame);
       for (const row of near)
         if (row.completed !== null && x(row.completed) - x(when(row)) > 2) {

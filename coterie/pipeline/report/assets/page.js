@@ -1,6 +1,8 @@
 // The page from top to bottom: totals, the chosen time, findings, the timeline, groups, the log.
 const main = document.querySelector('main');
 const FIRST_FINDINGS = 10;
+// More findings of one rule than this are one line until it is pressed.
+const MOST_ALIKE = 2;
 
 function header() {
   const note = el('p', { class: 'note' });
@@ -44,14 +46,26 @@ function findings(open) {
   const counts = new Map();
   for (const each of FINDINGS) counts.set(each.rule, (counts.get(each.rule) || 0) + 1);
   let rule = null, most = FIRST_FINDINGS;
+  const unfolded = new Set();
   const list = el('ol', { class: 'findings' }), more = el('p', { class: 'note' });
   const buttons = [null, ...counts.keys()].map(name => el('button', { type: 'button', class: 'plain',
     onclick: () => { rule = name; most = FIRST_FINDINGS; update(); } },
   name === null ? `all ${grouped(DATA.findings.total)}` : `${name} ${grouped(counts.get(name))}`));
 
+  function likeOnes(one) {
+    return FINDINGS.filter(each => each.rule === one.rule);
+  }
+
+  function isUnfolded(name) {
+    return rule !== null || unfolded.has(name) || counts.get(name) <= MOST_ALIKE;
+  }
+
   function update() {
-    const found = FINDINGS.filter(each => rule === null || each.rule === rule);
-    list.replaceChildren(...found.slice(0, most).map(each => findingElement(each, open)));
+    const found = (rule === null ? FINDINGS : FINDINGS.filter(each => each.rule === rule))
+      .filter(each => isUnfolded(each.rule) || each === likeOnes(each)[0]);
+    list.replaceChildren(...found.slice(0, most).map(each => isUnfolded(each.rule)
+      ? findingElement(each, open)
+      : likeElement(likeOnes(each), open, () => { unfolded.add(each.rule); update(); })));
     [null, ...counts.keys()].forEach((name, n) => buttons[n].setAttribute('aria-pressed', name === rule));
     more.replaceChildren(found.length <= most ? '' : el('button', { type: 'button',
       onclick: () => { most = Infinity; update(); } }, `Show all ${grouped(found.length)}`));
@@ -59,6 +73,22 @@ function findings(open) {
 
   update();
   return [el('div', { class: 'chips' }, ...buttons), list, more];
+}
+
+// Several findings of one rule in a line: their number, their groups, and the first of them.
+function likeElement(found, open, unfold) {
+  const ids = [...new Set(found.flatMap(each => each.group === null ? each.groups : [each.group]))]
+    .sort((one, other) => compare(one, other, 1));
+  const element = findingElement(found[0], open), evidence = element.querySelector('.evidence');
+  element.classList.add('like');
+  element.dataset.group = ids.join(' ');
+  element.querySelector('.rule').append(` × ${grouped(found.length)}`);
+  evidence.prepend(el('span', { class: 'of' }, `${counted(ids.length, 'group')}: `,
+    ...ids.slice(0, 8).flatMap((id, n) => [n ? ', ' : '', nameOf(id)]),
+    ids.length > 8 ? ` and ${grouped(ids.length - 8)} more` : '', '. The first: '));
+  evidence.append(' ', el('button', { type: 'button', class: 'plain', onclick: unfold },
+    `Show all ${grouped(found.length)}`));
+  return element;
 }
 
 function findingElement(each, open) {
@@ -86,7 +116,10 @@ function groupList() {
     ['moved without need', group => group.excess],
     ['most often caused by', group => group.by && group.by[0]]];
   const elements = new Map(DATA.groups.map(group => [group, groupElement(group)]));
-  const list = el('div', { id: 'groups' }, ...elements.values());
+  // On a narrow screen the first ones are shown; the style sheet hides the others.
+  const list = el('div', { id: 'groups', class: 'cut' }, ...elements.values());
+  const all = DATA.groups.length > FIRST_GROUPS ? el('button', { type: 'button', id: 'all-groups',
+    class: 'plain', onclick: showAllGroups }, `Show all ${grouped(DATA.groups.length)} groups`) : '';
   let order = null, direction = 1;
   const buttons = heads.map(([title, value], n) => el('button', { type: 'button',
     class: n && n < 5 ? 'n' : null, onclick: event => {
@@ -94,21 +127,30 @@ function groupList() {
       order = title;
       buttons.forEach(button => button.removeAttribute('aria-sort'));
       event.target.setAttribute('aria-sort', direction > 0 ? 'ascending' : 'descending');
-      list.append(...[...elements.keys()].sort((a, b) => compare(value(a), value(b), direction))
+      list.append(...[...elements.keys()].sort((a, b) => compare(value(a), value(b), direction)
+        || compare(a.id, b.id, 1))
         .map(group => elements.get(group)));
     } }, title));
   const find = el('input', { id: 'find', type: 'search', placeholder: 'Find a group',
     'aria-label': 'Find a group', oninput: () => {
       const typed = find.value.toLowerCase();
+      showAllGroups();
       for (const each of document.querySelectorAll('[data-group]'))
         each.hidden = !each.dataset.group.toLowerCase().includes(typed);
     } });
-  return [find, el('div', { class: 'heads' }, el('span'), ...buttons), list];
+  return [find, el('div', { class: 'heads' }, el('span', {}, 'Sort by'), ...buttons), list, all];
+}
+
+function showAllGroups() {
+  document.getElementById('groups').classList.remove('cut');
+  const button = document.getElementById('all-groups');
+  if (button) button.remove();
 }
 
 function openGroup(group) {
   const element = document.getElementById(anchorOf(typeof group === 'string' ? group : group.id));
   if (!element) return;
+  showAllGroups();
   element.open = true;
   element.hidden = false;
   element.scrollIntoView({ block: 'start' });

@@ -152,6 +152,8 @@ function label(context, text, x, y, room) {
 }
 
 const CAUSES = [
+  // Which of both it was is not known.
+  ['leave or expiry', '#cc79a7', cause => cause === 'leave or expiry'],
   ['expiry', '#d55e00', cause => cause.includes('expir') && !cause.includes('leave')],
   ['leave', '#e69f00', cause => cause.includes('leave') || cause.includes('left')],
   ['join', '#0072b2', cause => cause === 'join'],

@@ -43,7 +43,8 @@ function table(caption, columns, rows, noun) {
 
   function update() {
     const found = rows();
-    if (order) found.sort((a, b) => compare(order.value(a), order.value(b), direction));
+    if (order) found.sort((a, b) => compare(order.value(a), order.value(b), direction)
+      || compare(columns[0].value(a), columns[0].value(b), 1));
     body.replaceChildren(...found.slice(0, most).map(row => el('tr', {}, ...used.map(each =>
       el('td', { class: each.number ? 'n' : each.time ? 't' : null }, cellOf(each, row))))));
     const isCut = found.length > most;

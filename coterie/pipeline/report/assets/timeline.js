@@ -42,6 +42,10 @@ function timeline(open) {
       label(context, group.id || '(empty name)', left - 8, y + 11, left - 10);
       context.fillStyle = colour('panel');
       context.fillRect(left, y, right - left, ROW - 4);
+    });
+    inside(frame, () => shadeOutages(frame));
+    every.slice(0, shown).forEach((group, n) => {
+      const y = top + n * ROW;
       inside(frame, () => {
         for (const row of rowsOf(group).rebalances) {
           const at = when(row), end = row.completed === null ? at : row.completed;

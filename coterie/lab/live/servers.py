@@ -1,0 +1,148 @@
+"""What a script does to the servers of a live run, and to the way to them.
+
+The broker of a run is one process, so it can't do all that a cluster does; `report` says what is
+done in place of it:
+
+broker_dies        all partitions lose their broker, not one of several, and the coordinator is gone
+coordinator_moves  the coordinator comes back in the same broker, with its log, and the partitions
+                   are away as long as it is
+cut                a member's proxy stands still, so that it reaches neither the coordinator nor its
+                   partitions
+"""
+
+import signal
+import sys
+
+from coterie.address import Address
+from coterie.client.cluster import Cluster
+from coterie.client.connection import Deadline
+from coterie.client.errors import ClientError
+from coterie.client.history import journal_of, read_history
+from coterie.lab.errors import WrongInput
+from coterie.lab.live.clients import LiveRun
+from coterie.lab.live.processes import Child, free_port
+from coterie.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+    CreatePartitionsResponse,
+)
+from coterie.protocol.messages.journal_records import GenerationCompleted
+
+_HOST = "127.0.0.1"
+_INITIAL_DELAY_MS = 3_000
+# The steps for which the lab must have started the broker, and why.
+OF_OUR_BROKER = {
+    "broker_dies": "only a broker that the lab has started can be killed and started again",
+    "coordinator_moves": "only a broker that the lab has started can be killed and started again",
+    "kill_leader": "no request of Kafka names the leader, and only the journal of Coterie does",
+}
+_INSTEAD = {
+    "broker_dies": "One process is the whole cluster: all partitions are away, not those of one"
+    " broker of several.",
+    "coordinator_moves": "One process is the whole cluster: the coordinator comes back in the same"
+    " broker, and the partitions are away as long as it is.",
+    "cut": "A member is cut from its partitions, too: the coordinator and they are in one process.",
+}
+
+
+class Servers:
+    """The broker that a run has started, and the proxies of its members."""
+
+    def __init__(self, run: LiveRun) -> None:
+        self.run = run
+        self._broker: Child | None = None
+        self._command: list[str] = []
+        self._proxies: dict[str, tuple[Child, Address]] = {}
+
+    def serve(self, *, on_disk: bool) -> None:
+        """Start a broker of our own: in memory, or where it can be killed and started again."""
+        run = self.run
+        delay_ms = run.parameters.initial_delay_ms
+        address = Address(_HOST, free_port())
+        self._command = [
+            sys.executable, "-m", "coterie", "serve", "--port", str(address.port),
+            "--data-dir", str(run.directory / "data") if on_disk else ":memory:",
+            "--stop-with-input",
+            "--config",
+            f"group.initial.rebalance.delay.ms={_INITIAL_DELAY_MS if delay_ms < 0 else delay_ms}",
+            "--config", "group.min.session.timeout.ms=1000",
+        ]  # fmt: skip
+        run.bootstrap = str(address)
+        run.broker = "coterie"
+        self.start()
+
+    def start(self) -> None:
+        """Start the broker, for the first time or again."""
+        self._broker = self.run.children.start("coterie", self._command)
+        self.run.children.wait_for_port(self._broker, Address.parse(self.run.bootstrap))
+
+    def kill(self) -> None:
+        """Kill the broker."""
+        assert self._broker is not None, "the steps have been checked"
+        self._broker.kill()
+
+    def announce(self, steps: set[str]) -> None:
+        """Report what is done in place of steps that one process can't do as they are."""
+        for step in sorted(steps & _INSTEAD.keys()):
+            self.run.report(f"{step}: {_INSTEAD[step]}")
+
+    # -- the group and its topics ------------------------------------------------------------------
+
+    def leader(self) -> str | None:
+        """Return the client id of the group's leader, as the journal has it; None without one."""
+        try:
+            with Cluster(self.run.bootstrap) as cluster:
+                facts = read_history(cluster, journal_of(cluster, self.run.group)).facts
+        except ClientError as error:
+            raise WrongInput(f"The leader of the group is not known: {error}.") from None
+        generations = [each for each in facts if isinstance(each, GenerationCompleted)]
+        if not generations:
+            return None
+        newest = generations[-1]
+        return next(
+            (each.client_id for each in newest.members if each.member_id == newest.leader), None
+        )
+
+    def grow(self, to: int) -> None:
+        """Add partitions, evenly to all topics, up to a number."""
+        counts = dict(self.run.counts)
+        while sum(counts.values()) < to:
+            counts[min(counts, key=lambda name: counts[name])] += 1
+        topics = [
+            CreatePartitionsRequestTopic(name=name, count=count)
+            for name, count in counts.items()
+            if count > self.run.counts[name]
+        ]
+        with Cluster(self.run.bootstrap) as cluster:
+            request = CreatePartitionsRequest(
+                topics=topics, timeout_ms=int(cluster.timeout_s * 1_000), validate_only=False
+            )
+            deadline = Deadline(cluster.timeout_s)
+            answer = cluster.controller().call(request, CreatePartitionsResponse, deadline)
+        for each in answer.results:
+            if each.error_code:
+                raise WrongInput(f"The broker adds no partitions to a topic: {each.error_message}")
+        self.run.counts = counts
+
+    # -- the way to them ---------------------------------------------------------------------------
+
+    def proxied(self, pod: str) -> str:
+        """Return the address of a pod's own way to the broker, a proxy that is started for it."""
+        if pod not in self._proxies:
+            address = Address(_HOST, free_port())
+            child = self.run.children.start(
+                f"proxy-{pod}",
+                [
+                    sys.executable, "-m", "coterie", "proxy",
+                    "--listen", str(address), "--upstream", self.run.bootstrap,
+                ],
+            )  # fmt: skip
+            self.run.children.wait_for_port(child, address)
+            self._proxies[pod] = child, address
+        return str(self._proxies[pod][1])
+
+    def cut(self, pod: str, *, is_cut: bool) -> None:
+        """Let a pod's proxy stand still, or go on."""
+        found = self._proxies.get(pod)
+        if found is not None:
+            found[0].signal(signal.SIGSTOP if is_cut else signal.SIGCONT)

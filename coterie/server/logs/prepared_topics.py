@@ -1,0 +1,63 @@
+"""The settings of topics that one request creates, stored with one write [topics/settings-file].
+
+The file is replaced as a whole, so a write for each of a thousand topics would take time that grows
+with the square of their number. Settings belong to a topic's id, so those of a topic that is not
+created have no effect.
+"""
+
+from collections.abc import Callable, Mapping
+
+from coterie.server.logs.partition import Topic
+from coterie.server.logs.settings_file import Alterations, SettingsFile
+from coterie.server.logs.topic_changes import Change, OnDisk
+from coterie.server.workers import once
+
+
+class PreparedTopics:
+    """Topics whose settings are stored, and that are created next."""
+
+    def __init__(
+        self, settings: SettingsFile, new_topic: Callable[[str, Mapping[str, str]], Topic]
+    ) -> None:
+        """Start without any.
+
+        Args:
+            settings: the file.
+            new_topic: returns a topic of a name and with settings, under a new id.
+        """
+        self._settings = settings
+        self._new_topic = new_topic
+        self._topics: dict[str, Topic] = {}
+
+    def prepare(self, wanted: Mapping[str, Mapping[str, str]], on_disk: OnDisk) -> Change[None]:
+        """Store the settings of topics that are created next.
+
+        If that fails, the creation of each tries it again and reports the error.
+
+        Args:
+            wanted: their own settings by name.
+            on_disk: returns work that the change waits for.
+        """
+        topics = [self._new_topic(name, overrides) for name, overrides in wanted.items()]
+        try:
+            yield on_disk(once(lambda: self.store(topics)))
+        except OSError:
+            return
+        self._topics = {each.name: each for each in topics}
+
+    def store(self, topics: list[Topic]) -> None:
+        """Store the settings of topics that do not exist yet. Raises OSError."""
+        alterations = Alterations()
+        alterations.topics.update({each: each.config.overrides for each in topics})
+        self._settings.alter(alterations)
+
+    def take(self, name: str, overrides: Mapping[str, str]) -> Topic | None:
+        """Return the prepared topic of a name, which is created now; None if there is none."""
+        topic = self._topics.pop(name, None)
+        return topic if topic is not None and topic.config.overrides == overrides else None
+
+    def forget(self) -> None:
+        """Forget the topics that were prepared and not created."""
+        for topic in self._topics.values():
+            self._settings.forget_topic(topic.topic_id)
+        self._topics = {}

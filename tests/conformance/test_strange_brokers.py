@@ -1,0 +1,66 @@
+"""Brokers that are not Kafka: what differs is said once, and what follows from it is not said."""
+
+import pytest
+
+from coterie.conformance.checks.registry import all_checks
+from coterie.conformance.over_tcp.target import Target
+from coterie.conformance.results import Status
+from tests.conformance.brokers import outcomes_of
+from tests.planting import Plant, planted
+
+pytestmark = pytest.mark.asyncio
+
+_BAD = (Status.DEVIATES, Status.FAILS)
+_GROUPS = [
+    each
+    for each in all_checks()
+    if each.transcript.path.suffix == ".txt" or each.area in ("groups", "transactional_offsets")
+]
+_JOIN = "coterie.coordinator.classic.join:_join_new"
+_UUID = "step.partition.new_uuid()"
+# Member ids of other forms than Kafka's: kfake's, and such that begin with no name of a client.
+_FORMS = (
+    Plant(
+        "hexadecimal digits",
+        _JOIN,
+        f"{{step.context.client.client_id}}-{{{_UUID}}}",
+        f"{{step.context.client.client_id}}-{{{_UUID}.replace('-', '')}}",
+    ),
+    Plant("no client id", _JOIN, f"{{step.context.client.client_id}}-{{{_UUID}}}", f"{{{_UUID}}}"),
+    Plant("no instance id", _JOIN, f"{{instance}}-{{{_UUID}}}", f"{{{_UUID}}}"),
+    Plant(
+        "a name that needs quotes",
+        _JOIN,
+        f"{{step.context.client.client_id}}-{{{_UUID}}}",
+        f"member [{{{_UUID}}}]",
+    ),
+)
+
+
+@pytest.mark.parametrize("form", _FORMS, ids=lambda plant: plant.name.replace(" ", "-"))
+async def test_form_of_member_ids_is_one_deviation(form: Plant) -> None:
+    with planted(form):
+        outcomes, leftovers = await outcomes_of(_GROUPS)
+    bad = [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
+    assert [name for name, _ in bad] == ["groups/form_of_member_ids"], bad
+    assert not leftovers
+
+
+@pytest.mark.parametrize("reported", [True, False])
+async def test_missing_delay_is_one_deviation(
+    monkeypatch: pytest.MonkeyPatch, *, reported: bool
+) -> None:
+    """A broker without the delay either reports another one than it has, or none."""
+
+    async def read(target: Target) -> None:
+        if reported:
+            target.settings["group.initial.rebalance.delay.ms"] = "3000"
+
+    monkeypatch.setattr(Target, "_read_settings", read)
+    outcomes, _ = await outcomes_of(_GROUPS, {"group.initial.rebalance.delay.ms": "0"})
+    bad = [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
+    assert [name for name, _ in bad] == ["initial_delay/no_response_before_the_delay_ends"], bad
+    skipped = {each.reason for each in outcomes if "has 0" in each.reason}
+    (reason,) = skipped
+    assert reason.startswith("needs group.initial.rebalance.delay.ms=3000, the broker has 0: see ")
+    assert reason.endswith(bad[0][0])

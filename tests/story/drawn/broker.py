@@ -1,0 +1,133 @@
+"""The coordinator of Coterie in virtual time, for many groups, with its records kept."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from coterie.conformance.harness import Batch, CoordinatorHarness, Pair
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Effects, Event
+from coterie.coordinator.machine import Append, ClientContext, RequestContext
+from coterie.lab.kernel import MS, World
+from coterie.lab.records import KeptRecords
+from coterie.protocol.messages.journal_records import PartitionLoaded, encode_fact
+from coterie.protocol.wire import Message
+
+# 2025-10-09 09:00:00 UTC.
+START_MS = 1_760_000_400_000
+_LATENCY_US = 1_500
+_APPEND_US = 2_000
+
+# Is called with the response, or with None if the broker cannot be reached.
+Handler = Callable[[Any], None]
+
+
+class _Records(KeptRecords):
+    """The records of a broker, with the loads of its partitions."""
+
+    def add(self, at_ms: int, events: Sequence[Event]) -> None:
+        """Keep events of the coordinator, each as a record of the journal."""
+        super().add(at_ms, events)
+        loads: list[Pair] = [
+            encode_fact(event.group_id, event.fact)
+            for event in events
+            if isinstance(event.fact, PartitionLoaded) and event.fact.group_count
+        ]
+        if loads:
+            self.append_facts(at_ms, loads)
+
+
+class Broker(CoordinatorHarness):
+    """A broker that coordinates all groups of a cluster.
+
+    Attributes:
+        world: the time.
+        records: what its logs have.
+        is_down: whether it has been killed.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.records = _Records(START_MS)
+        self.is_down = False
+        self._waiting: dict[Hashable, Handler] = {}
+        self._number = 0
+        self._life = 0
+        self._armed_ms: int | None = None
+        super().__init__(GroupConfig(offsets_topic_num_partitions=1), START_MS)
+
+    def submit(self, client: ClientContext, request: Message, version: int, then: Handler) -> None:
+        """Send a request; `then` gets the response some time later."""
+        self.world.after(_LATENCY_US, self._arrive, client, request, version, then)
+
+    def kill(self) -> None:
+        """Stop at once: nobody gets a response any more."""
+        self.is_down = True
+        self._life += 1
+        # What is in the records was durable.
+        self.logs[0].acknowledge(len(self.logs[0].pending))
+        waiting, self._waiting = self._waiting, {}
+        for then in waiting.values():
+            self.world.after(_LATENCY_US, then, None)
+
+    def start(self) -> None:
+        """Start again, with what was durable."""
+        self._set_clock()
+        self.is_down = False
+        self.restart()
+        self.events.clear()
+        self._armed_ms = None
+        self._arm()
+
+    def _arrive(self, client: ClientContext, request: Message, version: int, then: Handler) -> None:
+        if self.is_down:
+            self.world.after(_LATENCY_US, then, None)
+            return
+        self._set_clock()
+        self._number += 1
+        self._waiting[self._number] = then
+        effects = self.handle(request, RequestContext(client, version, self._number))
+        self.carry_out(effects, self._number)
+        self._arm()
+
+    def deliver(self, to: Any, message: Any) -> None:
+        """Send a response."""
+        then = self._waiting.pop(to, None)
+        if then is not None:
+            self.world.after(_LATENCY_US, then, message)
+
+    def carry_out(self, effects: Effects[Any], to: Hashable = None) -> None:
+        """Carry effects out, and keep the facts."""
+        self.records.add(self.now_ms, effects.events)
+        super().carry_out(effects, to)
+        self.events.clear()
+
+    def append(self, append: Append) -> Batch:
+        """Keep a batch, which is durable some time later."""
+        batch = super().append(append)
+        self.records.append(self.now_ms, batch.pairs)
+        self.world.after(_APPEND_US, self._durable, append.partition, self._life)
+        return batch
+
+    def _durable(self, partition: int, life: int) -> None:
+        if life == self._life:
+            self._set_clock()
+            self.acknowledge(partition, 1)
+            self._arm()
+
+    def _set_clock(self) -> None:
+        self.now_ms = START_MS + self.world.now_us // MS
+
+    def _arm(self) -> None:
+        """Wake up at the next deadline."""
+        deadline_ms = self.coordinator.next_deadline_ms()
+        if deadline_ms is not None and (self._armed_ms is None or deadline_ms < self._armed_ms):
+            self._armed_ms = deadline_ms
+            self.world.at((deadline_ms - START_MS) * MS, self._wake, self._life)
+
+    def _wake(self, life: int) -> None:
+        if life != self._life:
+            return
+        self._armed_ms = None
+        self._set_clock()
+        self.fire_due_timers()
+        self._arm()

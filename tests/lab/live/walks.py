@@ -129,7 +129,7 @@ def worker_bounces(folder: Path) -> Iterator[str]:
     require(not back.owned["1"], "the returned worker is not empty")
     # The delay goes on and does not begin anew, however long the worker needed to start.
     left_s = lost.delay_s - (back.at_s - lost.at_s)
-    require(0 < left_s and abs(back.delay_s - left_s) < 1, f"the delay is {back.delay_s} s then")
+    require(left_s > 0 and abs(back.delay_s - left_s) < 1, f"the delay is {back.delay_s} s then")
     require(again.owned == before.owned, "its tasks do not come back")
     require(abs(again.at_s - back.at_s - back.delay_s) < 3, "they come back at another time")
 

@@ -7,7 +7,7 @@ batch with a greater offset, would look right. This file of ours tells them apar
 
 An entry never contradicts a segment that is as it was written, whatever a crash or a loss of power
 leaves: a segment gets its entry when it is closed, and before a cleaned segment takes the place of
-another one, the file has the entries of both.
+another one, the file has the entries of both, or none if it had none of the other.
 """
 
 import struct
@@ -105,9 +105,14 @@ class SegmentDigests:
     def replacing(self, base_offset: int, entry: SegmentDigest) -> Callable[[], None]:
         """Note what is about to take the place of a segment.
 
+        Of a segment without an entry nothing is noted yet: until it is replaced, the only entry
+        would be a wrong one.
+
         Returns:
             What has to be called before, in any thread. It may raise OSError.
         """
+        if not self.of(base_offset):
+            return lambda: None
         self._add(base_offset, entry)
         filesystem, path, text = self._filesystem, self._path, self._text()
 

@@ -11,8 +11,9 @@ import time
 
 import click
 
-from tests.crash.campaign import KINDS, Campaign, Runner, Task, tasks_of
+from tests.crash.campaign import KINDS, Campaign, Runner, Task, pair_tasks, tasks_of
 from tests.crash.headers import try_headers
+from tests.crash.pair_table import claims, search
 from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
 from tests.crash.transaction_crashes import crash_for
@@ -26,6 +27,8 @@ _KILLS_SHARE = 0.25
 _PIPELINE_SHARE = 0.15
 # The share of the time for crashes while transactions run.
 _TRANSACTIONS_SHARE = 0.2
+# The share of the time for pairs of operations.
+_PAIRS_SHARE = 0.25
 # How many of the failures are printed.
 _MAX_PRINTED = 40
 # Every planted bug, and the search for it.
@@ -46,6 +49,7 @@ _ALL_PLANTS = (
     "--pipeline-kills", default=60, show_default=True, help="The same, with transactions."
 )
 @click.option("--transactions/--no-transactions", default=True, help="Crash transactions, too.")
+@click.option("--pairs/--no-pairs", default=True, help="Cross all operations, too.")
 @click.option("--repeat", default="", metavar="WHERE", help="One crash, as a failure printed it.")
 @click.option(
     "--repeat-transactions", default="", metavar="WHERE", help="The same, of transactions."
@@ -60,6 +64,7 @@ def main(
     kills: int,
     pipeline_kills: int,
     transactions: bool,
+    pairs: bool,
     repeat: str,
     repeat_transactions: str,
 ) -> None:
@@ -78,6 +83,9 @@ def main(
     if transactions:
         failures += _crash_transactions(seconds * _TRANSACTIONS_SHARE, processes)
     missed = _search_for_plants(processes) if plants else 0
+    if pairs:
+        failures += _cross_operations(seconds * _PAIRS_SHARE, processes)
+        missed += _search_by_pairs(processes) if plants else 0
     campaign = Campaign()
     tasks = tasks_of(kinds.split(","), scenarios.split(","))
     left = campaign.run_for(seconds - (time.monotonic() - began), tasks, processes)
@@ -148,6 +156,30 @@ def _search_for_plants(processes: int) -> int:
             missed += not found
             click.echo(f"{plant.name:<78}{found or 'NOT FOUND':<24}{seconds:>9.2f}")
     return missed
+
+
+def _cross_operations(seconds: float, processes: int) -> int:
+    """Crash pairs of operations, print the figures, and return the number of failures."""
+    campaign = Campaign()
+    campaign.run_for(seconds, pair_tasks(), processes)
+    click.echo("\npairs of operations")
+    for line in (*campaign.failures[:_MAX_PRINTED], *campaign.table()):
+        click.echo(line)
+    return campaign.wrong
+
+
+def _search_by_pairs(processes: int) -> int:
+    """Search for each bug by each pair that docs/crashes.md names; return how many failed."""
+    named = claims()
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        results = pool.starmap(search, named)
+    missed = [claim for claim, found in zip(named, results, strict=True) if not found]
+    for letter, pair in missed:
+        click.echo(f"plant {letter} is not found by {pair}")
+    click.echo(
+        f"{len(named) - len(missed)} of {len(named)} searches by pairs have found their plant"
+    )
+    return len(missed)
 
 
 def _search(number: int) -> tuple[str, float]:

@@ -17,7 +17,8 @@ from tests.crash import damage, producers
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.failures import FAULTS, crashes_after, fail_call, shorten_call
 from tests.crash.history import History
-from tests.crash.losses import A_FEW, NOWHERE, Crash, deaths, power_losses
+from tests.crash.losses import A_FEW, EVERY_BYTE, NOWHERE, Crash, deaths, power_losses
+from tests.crash.pairs import is_pair, pairs
 from tests.crash.producers import LATER, STALE
 from tests.crash.restart import Found, Restarts, Wrong, check, live_on, produce_on
 from tests.crash.scenario_run import Recording
@@ -37,18 +38,29 @@ _MAX_FAILURES = 5
 # records anyway, so fewer combinations are tried.
 _LOST_WITHOUT_SYNC = 1
 _LOST = 3
+_LOST_IN_PAIRS = 1
+# One in so many crashes of a pair of operations is tried in a task: primes, so that operations
+# differ in which of theirs are tried.
+PAIR_SAMPLES = {"death": 29, "power": 1999}
+# Stands for the first and the last operation of a pair, which only its recording says.
+WHOLE_PAIR = -1
 # The prefixes of one task: enough for disks to repeat, and few enough to share the work.
 _STEP = 4
 
 
 class Task(NamedTuple):
-    """One kind of crash, after the prefixes `first` to `last` of one scenario's operations."""
+    """One kind of crash, after the prefixes `first` to `last` of one scenario's operations.
+
+    Only the crashes are tried whose number, divided by `sample`, leaves `residue`.
+    """
 
     kind: str
     scenario: str
     flush: bool
     first: int
     last: int
+    sample: int = 1
+    residue: int = 0
 
     @property
     def mode(self) -> str:
@@ -92,11 +104,16 @@ def crashes(task: Task) -> Iterator[Crash]:
     """Yield the disks of a task."""
     recording = _recording(task.scenario, task.flush)
     base, operations = recording.base, recording.operations
+    if task.first == WHOLE_PAIR:
+        # What comes before the first operation is not crashed.
+        task = task._replace(first=recording.marks[0], last=recording.marks[-1])
+    # There are hundreds of pairs of operations, so fewer disks of each are made.
+    tears, lost = (A_FEW, _LOST_IN_PAIRS) if is_pair(task.scenario) else (EVERY_BYTE, _LOST)
     if task.kind == "death":
-        yield from deaths(base, operations, task.first, task.last)
+        yield from deaths(base, operations, task.first, task.last, tears)
     elif task.kind == "power":
-        most = _LOST if task.flush else _LOST_WITHOUT_SYNC
-        yield from power_losses(base, operations, task.first, task.last, most)
+        most = lost if task.flush else _LOST_WITHOUT_SYNC
+        yield from power_losses(base, operations, task.first, task.last, most, tears)
     elif task.kind == STALE:
         yield from producers.stale(base, operations, task.first, task.last)
     elif task.kind == LATER:
@@ -130,15 +147,16 @@ class Runner:
         self.failures: list[str] = []
         self._found: dict[int, Found] = {}
 
-    def run(self, only: str = "", most: int = _MAX_FAILURES, sample: int = 1) -> Result:
+    def run(self, only: str = "", most: int = _MAX_FAILURES, sample: int = 0) -> Result:
         """Try the disks of the task.
 
         Args:
             only: try only the disk with this detail.
             most: how many wrong crashes or damages end the search.
-            sample: one in this many crashes or damages is tried.
+            sample: one in this many crashes or damages is tried, instead of the task's number.
         """
         began = time.monotonic()
+        sample, residue = (sample, 0) if sample else (self.task.sample, self.task.residue)
         if self.task.kind in FAILING:
             self._fail_calls(only)
         elif self.task.kind == WINDOW:
@@ -147,7 +165,7 @@ class Runner:
             self._shorten_calls(only)
         else:
             for number, crash in enumerate(crashes(self.task)):
-                if not number % sample and (not only or only == crash.detail):
+                if number % sample == residue and (not only or only == crash.detail):
                     self._try(crash)
                 if len(self.failures) >= most:
                     break
@@ -270,9 +288,30 @@ class Runner:
         return f"{what}\n    python -m tests.crash --repeat '{where}'"
 
 
-def run(task: Task, sample: int = 1) -> Result:
-    """Run one task with one in `sample` of its crashes."""
+def run(task: Task, sample: int = 0) -> Result:
+    """Run one task, or one in `sample` of its crashes."""
     return Runner(task).run(sample=sample)
+
+
+def pair_tasks() -> Iterator[Task]:
+    """Yield the tasks of all pairs of operations: a few crashes of each, then others of each."""
+    every = [
+        (kind, pair.name, flush)
+        for pair in pairs()
+        for flush in (True, False)
+        for kind in CRASHES
+        # Without syncs a loss of power may lose everything.
+        if flush or (kind == "death" and not pair.needs_flush)
+    ]
+    for residue in range(max(PAIR_SAMPLES.values())):
+        for kind, name, flush in every:
+            if residue < PAIR_SAMPLES[kind]:
+                yield pair_task(kind, name, flush=flush, residue=residue)
+
+
+def pair_task(kind: str, name: str, *, flush: bool = True, residue: int = 0) -> Task:
+    """Return one task of a pair of operations."""
+    return Task(kind, name, flush, WHOLE_PAIR, WHOLE_PAIR, PAIR_SAMPLES[kind], residue)
 
 
 def tasks_of(kinds: Iterable[str], scenarios: Iterable[str] = SCENARIOS) -> list[Task]:
@@ -313,7 +352,7 @@ class Campaign:
         self.outcomes += result.outcomes
         self.failures += result.failures
 
-    def run_for(self, seconds: float, tasks: list[Task], processes: int) -> int:
+    def run_for(self, seconds: float, tasks: Iterable[Task], processes: int) -> int:
         """Run as many tasks as there is time for; return how many were not begun."""
         began = time.monotonic()
         left = iter(tasks)

@@ -66,6 +66,8 @@ class History:
 
     def __init__(self) -> None:
         self.groups = Register(NO_GROUPS)
+        # What the settings file holds; None if there is none.
+        self.settings = Register(None)
         self.topics: dict[str, Register] = {}
         # Every value that was ever appended to a topic, in the order of offsets, by topic id.
         self.values: dict[bytes, list[bytes]] = {}

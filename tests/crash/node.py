@@ -7,7 +7,7 @@ raises `LogFailed` after the partition was stopped as the server stops it.
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
@@ -21,7 +21,9 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.config.keys import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
 from coterie.server.coordinators.loading import LogReplay
+from coterie.server.logs.stored_settings import StoredSettings, StoredTopic, write_settings
 from coterie.storage.cleanable import CleanerConfig, cleanable
 from coterie.storage.cleaner import Cleaning
 from coterie.storage.directory import DataDirectory
@@ -48,6 +50,33 @@ CLEANER = CleanerConfig(delete_retention_ms=500, segment_bytes=SEGMENT_BYTES, sl
 
 _NO_VALUES: Mapping[str, bytes] = {}
 
+
+class Bounds(NamedTuple):
+    """The settings that decide when files change.
+
+    Attributes:
+        min_compaction_lag_ms: how long a record is not cleaned.
+        segment_bytes, segment_ms: when a segment is full.
+        retention_bytes: what retention leaves of a topic.
+    """
+
+    min_compaction_lag_ms: int = 0
+    segment_bytes: int = SEGMENT_BYTES
+    segment_ms: int = LogConfig().segment_ms
+    retention_bytes: int = SEGMENT_BYTES
+
+    @property
+    def cleaner(self) -> CleanerConfig:
+        """The settings of the cleaner."""
+        return CLEANER._replace(
+            min_compaction_lag_ms=self.min_compaction_lag_ms, segment_bytes=self.segment_bytes
+        )
+
+
+DEFAULT_BOUNDS = Bounds()
+# As they are read from a file without any.
+NO_SETTINGS = StoredSettings(resources={GROUP_RESOURCE: {}, CLIENT_METRICS_RESOURCE: {}})
+
 Pairs = frozenset[tuple[bytes, bytes]]
 
 
@@ -69,10 +98,11 @@ def open_directory(filesystem: Any, *, flush: bool) -> DataDirectory:
     return directory
 
 
-def log_config(topic: str, *, flush: bool) -> LogConfig:
+def log_config(topic: str, *, flush: bool, bounds: Bounds = DEFAULT_BOUNDS) -> LogConfig:
     """The settings of a topic's log."""
     return LogConfig(
-        segment_bytes=SEGMENT_BYTES,
+        segment_bytes=bounds.segment_bytes,
+        segment_ms=bounds.segment_ms,
         index_interval_bytes=_INDEX_INTERVAL_BYTES,
         compacted=topic == OFFSETS_TOPIC,
         flush=flush,
@@ -112,12 +142,19 @@ class Node(UnitHarness):
     """A coordinator whose appends go to a log on a recorded disk."""
 
     def __init__(
-        self, filesystem: Any, history: History, *, flush: bool, delay_ms: int = 0
+        self,
+        filesystem: Any,
+        history: History,
+        *,
+        flush: bool,
+        delay_ms: int = 0,
+        bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         """Start on what the disk holds, `delay_ms` after the time at which all scenarios begin."""
         self.filesystem = filesystem
         self.history = history
         self.flush = flush
+        self.bounds = bounds
         self.directory = open_directory(filesystem, flush=flush)
         if OFFSETS_TOPIC not in self.directory.topics:
             self.directory.create_partitions(OFFSETS_TOPIC, [0], OFFSETS_ID)
@@ -139,7 +176,8 @@ class Node(UnitHarness):
 
     def open_log(self, topic: str) -> Log:
         """Open the log of a topic's only partition."""
-        return self.directory.open_log(topic, 0, log_config(topic, flush=self.flush))
+        config = log_config(topic, flush=self.flush, bounds=self.bounds)
+        return self.directory.open_log(topic, 0, config)
 
     @property
     def done(self) -> int:
@@ -317,10 +355,10 @@ class Node(UnitHarness):
         log, directory = self.log_of_groups, self.directory
         if first is None:
             first = directory.cleaner_offset(OFFSETS_TOPIC, 0)
-        found = cleanable(log, first, self.now_ms, CLEANER)
+        found = cleanable(log, first, self.now_ms, self.bounds.cleaner)
         if end is not None:
             found = found._replace(end_offset=end)
-        cleaning = Cleaning(log, found, self.now_ms, CLEANER)
+        cleaning = Cleaning(log, found, self.now_ms, self.bounds.cleaner)
         waiting = list(between)
         try:
             for step in cleaning:
@@ -416,6 +454,19 @@ class Node(UnitHarness):
         self.turn()
         while self.directory.remove_deleted():
             pass
+
+    def alter_topic(self, name: str, segment_bytes: int) -> None:
+        """Alter the size of a topic's segments, as IncrementalAlterConfigs does."""
+        topic_id = self.directory.topics[name].topic_id
+        topic = StoredTopic(name, {"segment.bytes": str(segment_bytes)})
+        register = self.history.settings
+        before = register.states[-1] or NO_SETTINGS
+        settings = before._replace(topics={**before.topics, topic_id: topic})
+        register.change(self.done, settings)
+        write_settings(self.filesystem, DATA, settings, durable=self.flush)
+        register.acknowledge(self.done)
+        log = self.open_log(name)
+        log.config = log.config._replace(segment_bytes=segment_bytes)
 
     # -- the end -----------------------------------------------------------------------------------
 

@@ -11,11 +11,12 @@ from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.logs.stored_settings import StoredSettings, read_settings
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
-from tests.crash.node import Pairs, load, log_config, open_directory, state_of
+from tests.crash.node import DATA, Pairs, load, log_config, open_directory, state_of
 from tests.crash.producers import (
     FoundProducers,
     Sent,
@@ -41,6 +42,7 @@ class Found(NamedTuple):
         producers: the producers of each topic, by name.
         cut: whether a log's tail was cut off.
         operations: how many operations recovery did.
+        settings: what the settings file holds.
     """
 
     detected: str
@@ -49,6 +51,7 @@ class Found(NamedTuple):
     producers: dict[str, FoundProducers]
     cut: bool
     operations: int
+    settings: StoredSettings | None = None
 
 
 class Restarts:
@@ -87,7 +90,8 @@ class Restarts:
         except StorageError as error:
             count = len(filesystem.operations)
             return Found(str(error), groups, topics, producers, cut, count)
-        return Found("", groups, topics, producers, cut, len(filesystem.operations))
+        settings = read_settings(filesystem, DATA)
+        return Found("", groups, topics, producers, cut, len(filesystem.operations), settings)
 
     def _groups(self, log: Log) -> GroupState:
         chunks = tuple(log.chunks())
@@ -184,6 +188,9 @@ def check(
         _check_topic(name, found, register.states[low : high + 1], history)
         if name in found.topics:
             _check_producers(name, found, history, promised=has_snapshots)
+    low, high = history.settings.bounds(operations)
+    if found.settings not in history.settings.states[low : high + 1]:
+        raise Wrong(f"settings: {found.settings} of {history.settings.states[low : high + 1]}")
     unknown = found.topics.keys() - history.topics.keys()
     if unknown:
         raise Wrong(f"topics that were never created: {unknown}")

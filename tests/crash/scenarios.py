@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tests.crash.many_logs import MANY
+from tests.crash.pairs import is_pair, record_pair
 from tests.crash.producers import Sent
 from tests.crash.scenario_run import Recording, ScenarioRun
 
@@ -286,7 +287,9 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def record(name: str, *, flush: bool) -> Recording:
-    """Run a scenario and return what it did."""
+    """Run a scenario, or a pair of operations, and return what it did."""
+    if is_pair(name):
+        return record_pair(name, flush=flush)
     run = ScenarioRun(flush=flush)
     SCENARIOS[name](run)
     return Recording(name, flush, run.base, run.recorder.operations, run.history)

@@ -3,7 +3,8 @@
 import pytest
 
 from coterie.protocol.records import iterate_batches
-from coterie.storage.cleaner import clean
+from coterie.storage.cleanable import cleanable
+from coterie.storage.cleaner import Cleaning, clean
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog
 from coterie.storage.log import Log
@@ -158,3 +159,17 @@ def test_logs_that_are_not_compacted_have_no_such_file(memory: Place) -> None:
         pair(log, b"k", b"value %d" % number)
     assert len(log.segments) > 2
     assert FILE_NAME not in memory.filesystem.list("/data/t-0")
+
+
+def test_a_kill_while_a_segment_without_an_entry_is_replaced(memory: Place) -> None:
+    """The file was lost, as after a loss of power, and a cleaning has not named its segment yet."""
+    directory, _ = filled(memory)
+    directory._lock.release()
+    memory.filesystem.remove(f"{memory.directory}/{DIGESTS}")
+    directory = opened(memory)
+    log = directory.open_log("t", 0, CONFIG)
+    for step in Cleaning(log, cleanable(log, 0, NOW_MS, CLEANER), NOW_MS, CLEANER):
+        if step.pending is not None:
+            step.pending.run()
+            break
+    assert log.log_end_offset == read_again(memory, directory).log_end_offset

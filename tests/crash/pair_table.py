@@ -1,0 +1,123 @@
+"""The table of pairs in docs/crashes.md: `python -m tests.crash.pair_table` makes it, in an hour.
+
+A test compares the part that says which pairs are reached; `make crash` searches for every planted
+bug by every pair that the table names.
+"""
+
+from itertools import pairwise
+from pathlib import Path
+
+from tests.crash.operations import OPERATIONS
+from tests.crash.pair_plants import PAIR_PLANTS, candidates, find_by
+from tests.crash.pairs import AFTER, SWAPPING, WITHIN, pair_of, pairs, record_pair
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "crashes.md"
+# When the second operation came, as the table says it. Planted bugs are capital letters.
+_SIGNS = {AFTER: "a", WITHIN: "w", SWAPPING: "s"}
+_WHENS = {sign: when for when, sign in _SIGNS.items()}
+_SETTINGS = "plain"
+_BEGIN, _END = "<!-- pairs -->\n", "<!-- end of pairs -->"
+
+Cells = dict[tuple[str, str], str]
+
+
+def reached() -> Cells:
+    """Do every pair; return when each was reached. A pair that fails raises its error."""
+    found: Cells = {}
+    for pair in pairs(_SETTINGS):
+        recording = record_pair(pair.name, flush=True)
+        marks = recording.marks
+        if all(before < after for before, after in pairwise(marks)):
+            key = pair.first.name, pair.second.name
+            found[key] = found.get(key, "") + _SIGNS[pair.when]
+    return found
+
+
+def documented() -> Cells:
+    """Return the cells of the table."""
+    _, _, rest = DOCUMENT.read_text().partition(_BEGIN)
+    lines = rest.partition(_END)[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line]
+    head, _, *body = rows
+    return {
+        (first, second): cell
+        for first, *cells in body
+        for second, cell in zip(head[1:], cells, strict=True)
+    }
+
+
+def claims() -> list[tuple[str, str]]:
+    """Return each planted bug with each pair that finds it, as the table says."""
+    return [
+        (letter, f"{first}+{second}+{_WHENS[sign]}")
+        for (first, second), cell in documented().items()
+        for sign, letter in _claims_in(cell)
+    ]
+
+
+def search(letter: str, pair: str) -> str:
+    """Search for a planted bug by a pair; see `find_by`."""
+    (planted_bug,) = (each for each in PAIR_PLANTS if each.letter == letter)
+    return find_by(planted_bug, pair_of(f"{pair}+{planted_bug.bounds}"))
+
+
+def table(cells: Cells) -> str:
+    """Return the lines of the table."""
+    names = [operation.name for operation in OPERATIONS]
+    lines = [f"| first, then | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for first in names:
+        row = " | ".join(cells.get((first, second), "") for second in names)
+        lines.append(f"| {first} | {row} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(cells: Cells) -> None:
+    """Put a table into the document."""
+    before, _, rest = DOCUMENT.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    DOCUMENT.write_text(f"{before}{_BEGIN}{table(cells)}{_END}{after}")
+
+
+def with_plants(cells: Cells, found: list[tuple[str, str]]) -> Cells:
+    """Return cells with the planted bugs that were found by pairs, `FIRST+SECOND+WHEN`."""
+    letters: Cells = {}
+    for letter, pair in found:
+        first, second, when = pair.split("+")
+        key = first, second
+        letters[key] = letters.get(key, "") + f"{_SIGNS[when]}{letter}"
+    return {key: _joined(cell, letters.get(key, "")) for key, cell in cells.items()}
+
+
+def _joined(cell: str, letters: str) -> str:
+    """Return a cell: the signs, each followed by the bugs that were found then."""
+    return "".join(
+        sign
+        + "".join(
+            sorted(letters[at + 1] for at in range(0, len(letters), 2) if letters[at] == sign)
+        )
+        for sign in cell
+    )
+
+
+def _claims_in(cell: str) -> list[tuple[str, str]]:
+    found = []
+    sign = ""
+    for each in cell:
+        if each.isupper():
+            found.append((sign, each))
+        else:
+            sign = each
+    return found
+
+
+def _search_all() -> list[tuple[str, str]]:
+    return [
+        (planted_bug.letter, pair.name.rpartition("+")[0])
+        for planted_bug in PAIR_PLANTS
+        for pair in candidates(planted_bug)
+        if find_by(planted_bug, pair)
+    ]
+
+
+if __name__ == "__main__":
+    write(with_plants(reached(), _search_all()))

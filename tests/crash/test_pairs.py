@@ -1,0 +1,35 @@
+"""Every pair of operations is done and crashed here and there; `make crash` goes on for longer."""
+
+import pytest
+
+from tests.crash.campaign import CRASHES, pair_task, run
+from tests.crash.pair_plants import PAIR_PLANTS
+from tests.crash.pair_table import claims, documented, reached, search
+from tests.crash.pairs import AFTER, pairs
+
+# One crash in so many: one to three of each pair.
+_SAMPLE = {"death": 149, "power": 19_997}
+# Of one pair in so many: the disks of a loss of power take long to make.
+_PAIRS = {"death": 1, "power": 5}
+
+
+def test_the_document_says_which_pairs_are_reached() -> None:
+    without_plants = {
+        key: "".join(each for each in cell if each.islower()) for key, cell in documented().items()
+    }
+    assert without_plants == reached()
+
+
+@pytest.mark.parametrize("kind", CRASHES)
+def test_a_few_crashes_of_pairs(kind: str) -> None:
+    failures = []
+    for number, pair in enumerate(pairs("min-lag")):
+        if pair.when == AFTER and not number % _PAIRS[kind]:
+            failures += run(pair_task(kind, pair.name), _SAMPLE[kind]).failures
+    assert failures == []
+
+
+@pytest.mark.parametrize("letter", [each.letter for each in PAIR_PLANTS])
+def test_a_planted_bug_is_found_by_a_pair(letter: str) -> None:
+    pair = next(pair for each, pair in claims() if each == letter)
+    assert search(letter, pair)

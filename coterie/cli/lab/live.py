@@ -9,7 +9,7 @@ import click
 from coterie.cli.errors import INTERRUPTED, CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
-from coterie.cli.numbers import COUNT, LONG
+from coterie.cli.numbers import COUNT, LONG, NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table
 
@@ -31,8 +31,8 @@ _CLEAR_LINE = "\r\x1b[K"
 @click.option(
     "--zookeeper", default="", metavar="H:P", help="A ZooKeeper that runs, for clients of that era."
 )
-@click.option("--members", type=COUNT, help="Members at the beginning.")
-@click.option("--partitions", type=COUNT, help="Partitions.")
+@click.option("--members", type=NATURAL, help="Members at the beginning.")
+@click.option("--partitions", type=NATURAL, help="Partitions.")
 @click.option(
     "--seed", type=LONG, default=None, help="Seed of the script; by default the next unused one."
 )

@@ -9,7 +9,7 @@ import click
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
-from coterie.cli.numbers import COUNT, LONG
+from coterie.cli.numbers import LONG, NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
@@ -26,8 +26,8 @@ _A_DAY_MS = 86_400_000
 @click.command("run")
 @click.argument("scenario", required=False)
 @click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine; repeatable.")
-@click.option("--members", type=COUNT, help="Members at the beginning.")
-@click.option("--partitions", type=COUNT, help="Partitions.")
+@click.option("--members", type=NATURAL, help="Members at the beginning.")
+@click.option("--partitions", type=NATURAL, help="Partitions.")
 @click.option("--seed", type=LONG, default=0, show_default=True, help="Seed of all chance.")
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Change a setting; repeatable."

@@ -36,15 +36,15 @@ def handle(
     broker: Services, request: OffsetFetchRequest, connection: Exchange
 ) -> OffsetFetchResponse | None:
     """Fetch the committed offsets of each group once."""
+    if len(request.groups) > 1:
+        # Kafka answers for a group as often as the request names it: a small request could need a
+        # response of gigabytes.
+        request.groups = list({group.group_id: group for group in request.groups}.values())
     if OFFSETS_TOPIC in broker.topics.hidden and connection.version >= _OFFSETS_TOPIC_SINCE:
         # The client looks for the coordinator, and with that the topic comes into being.
         error = ErrorCode.NOT_COORDINATOR
         answer: OffsetFetchResponse = error_response(request, error, connection.version)
         return answer
-    if len(request.groups) > 1:
-        # Kafka answers for a group as often as the request names it: a small request could need a
-        # response of gigabytes.
-        request.groups = list({group.group_id: group for group in request.groups}.values())
     fetch = broker.coordinator.offset_fetch
     if _is_large(broker, request):
         _fetch_in_parts(broker, request, connection)

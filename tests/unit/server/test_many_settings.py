@@ -144,7 +144,8 @@ def test_groups_and_broker_of_one_request(client: Client, writes: list[int]) -> 
     assert len(writes) == 1
     config = client.broker.config
     assert set(config.groups) == {"a", "b"}
-    assert config.cluster_defaults == {"log.retention.ms": "1000"}
+    # The second one is kept for the cluster from its first change on.
+    assert config.cluster_defaults == {"log.retention.ms": "1000", "min.insync.replicas": "1"}
 
 
 def create(count: int, *, first: int = 0) -> CreateTopicsRequest:
@@ -198,4 +199,5 @@ def test_time_grows_with_the_number_and_not_with_its_square() -> None:
         client.call(incremental(*topics), 1)
         return thread_time() - began_s
 
-    assert seconds(800) < 8 * min(seconds(200) for _ in range(3))
+    long_s = min(seconds(800) for _ in range(3))
+    assert long_s < 8 * min(seconds(200) for _ in range(3))

@@ -6,7 +6,6 @@ The event loop runs only when a test turns or advances it, and the transport kee
 import asyncio
 import itertools
 import os
-import time
 from typing import TYPE_CHECKING, Any, cast
 
 from coterie.address import Address
@@ -23,7 +22,7 @@ from coterie.server.network.connection import Connection
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log
 from tests.unit.server.manual_loop import ManualLoop
-from tests.unit.server.turns import limited_turn
+from tests.unit.server.turns import counted_time, limited_turn
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -35,8 +34,8 @@ COMMIT = FlushMode(commit=True, interval_ms=None)
 class ManualEnvironment(Environment):
     """The environment of a broker on a manual loop, with the loop's clocks and numbered member ids.
 
-    Slices of long work end by processor time, so that a busy machine does not cut short work into
-    slices; work that waits is done by threads.
+    Slices of long work end by the processor time that counts, so that a busy machine does not cut
+    short work into slices; work that waits is done by threads.
     """
 
     def __init__(self, loop: "ManualLoop", log: "RecordingLog | None" = None) -> None:
@@ -45,7 +44,7 @@ class ManualEnvironment(Environment):
             (RecordingLog() if log is None else log).as_logger(),
             now_ms=loop.clock,
             monotonic_s=loop.time,
-            slice_clock_s=time.thread_time,
+            slice_clock_s=counted_time,
             random_bytes=os.urandom,
         )
         self._numbers = itertools.count()

@@ -244,7 +244,7 @@ def _outages(
 
 def _outage(outage: Outage, touches: Sequence[Touch], now_ms: int) -> Finding:
     silent_ms = outage.to_ms - outage.from_ms
-    end_ms = outage.to_ms + outage.replaced_ms
+    end_ms = outage.last_replaced_ms
     partitions = {
         touch.group_id: touch.partitions for touch in touches if touch.group_id in outage.groups
     }

@@ -29,6 +29,7 @@ class Outage(NamedTuple):
         from_ms, to_ms: the last record before it, and the first one after it.
         groups: the groups all of whose members were replaced after it.
         replaced_ms: the time between the first and the last of these replacements.
+        last_replaced_ms: the last of them.
         known: how many groups had members.
         missing: the identities of members that expired after it and did not come back.
         loaded_ms: when a coordinator loaded its partitions; None if no journal says so.
@@ -38,6 +39,7 @@ class Outage(NamedTuple):
     to_ms: int
     groups: tuple[str, ...]
     replaced_ms: int
+    last_replaced_ms: int
     known: int
     missing: tuple[str, ...]
     loaded_ms: int | None
@@ -106,6 +108,7 @@ def _outage(
         to_ms,
         tuple(sorted(replaced)),
         max(moments) - min(moments),
+        max(moments),
         known,
         tuple(missing),
         loads[0] if loads else None,

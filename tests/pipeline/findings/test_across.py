@@ -105,6 +105,16 @@ def test_outage_is_a_silence_after_which_all_sessions_are_new() -> None:
     assert (finding.from_ms, finding.to_ms) == ((START_S + 1000) * 1000, 1_760_001_508_612)
 
 
+def test_outage_lasts_until_the_last_group_is_replaced() -> None:
+    """As on a Kafka that was killed: sessions of 45 s expired long after the first commit."""
+    rows, commits_ms = outage(108)
+    again_ms = [(START_S + each) * 1000 for each in range(1088, 1114, 2)]
+    (finding,) = found(rows, commits_ms=sorted([*commits_ms, *again_ms]))
+    assert "no commit of any group for 1 min 28 s" in finding.evidence
+    assert "were replaced within 612 ms" in finding.evidence
+    assert finding.to_ms == (START_S + 1108) * 1000 + 612
+
+
 def test_silence_without_new_sessions_is_no_outage() -> None:
     """Producers that pause make all groups silent, too."""
     rows, commits_ms = outage(108)

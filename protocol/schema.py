@@ -87,6 +87,11 @@ def fields_of(cls: type[Declaration]) -> tuple[WireField, ...]:
     return fields
 
 
+def array_names(cls: type[Declaration]) -> tuple[str, ...]:
+    """Return the names of the fields that are arrays."""
+    return tuple(each.name for each in fields_of(cls) if each.type.element is not None)
+
+
 def untagged(cls: type[Declaration], version: int) -> list[WireField]:
     """Return the fields of `version` that are encoded in order, without a tag."""
     return [f for f in fields_of(cls) if f.present(version) and f.declared.tag is None]

@@ -24,6 +24,7 @@ from coterie.server.handlers.produce_partitions import (
 from coterie.server.handlers.transactional_produce import TransactionCheck, refused_transaction
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.route import Route
 from coterie.server.network.sliced_response import run_in_slices, run_now
 from coterie.server.services import Services
 from coterie.storage.log import Log
@@ -140,7 +141,7 @@ def _append_later(
     The appends are made at once, before the transaction can end.
     """
     if request.acks == _NO_ACKS:
-        delayed.framer = _no_frame
+        delayed.route = _without_response(delayed.route)
     elif _is_large(request):
         _append_in_slices(broker, request, connection, delayed, check)
         return
@@ -154,8 +155,14 @@ def _append_later(
         connection.fail_request(error)
 
 
+def _without_response(route: Route) -> Route:
+    """Return the route of a request that has no response: its place in the queue is given up."""
+    return Route(
+        route.api, route.version, route.handle, route.decoder, _no_frame, flexible=route.flexible
+    )
+
+
 def _no_frame(_response: object, _correlation_id: int) -> bytes:
-    """Encode the response to a request that has none: its place is given up."""
     return b""
 
 

@@ -14,7 +14,7 @@ Invariants:
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import cast
+from typing import Any, cast
 
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
@@ -27,6 +27,7 @@ from coterie.server.network.delayed_response import (
     PostponedRequest,
 )
 from coterie.server.network.routes import Routes
+from coterie.server.network.sliced_response import run_in_slices
 from coterie.server.network.turns import Turns
 from coterie.server.services import Services
 
@@ -164,6 +165,13 @@ class Channel(Exchange):
             self._broker.pending_writes.add(self)
         if may_unmute and not self._is_blocked():
             self._resume_soon()
+
+    def encode_in_slices(self, response: DelayedResponse, message: Any) -> None:
+        """Encode a large response in later turns, and then send its frame."""
+        in_steps = response.route.in_steps
+        assert in_steps is not None, "a large response can be encoded in steps"
+        steps = in_steps(message, response.correlation_id)
+        run_in_slices(self._broker, self, steps, response.send_frame)
 
     def flush(self) -> None:
         """Write the collected responses with one call."""

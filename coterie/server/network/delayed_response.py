@@ -61,6 +61,10 @@ class Exchange(asyncio.Protocol):
         """Write the responses at the head of the queue that are ready; `response` became ready."""
 
     @abstractmethod
+    def encode_in_slices(self, response: "DelayedResponse", message: Any) -> None:
+        """Encode a large response in later turns, and then send its frame."""
+
+    @abstractmethod
     def handle_postponed(self, postponed: "PostponedRequest", request: object) -> None:
         """Handle a request that was postponed, as if it had just arrived."""
 
@@ -91,17 +95,18 @@ class DelayedResponse:
 
     Attributes:
         connection: the connection of the request.
-        frame: the encoded response; None until `send`.
+        route: of the request.
+        frame: the encoded response; None until `send`, and until a large one is encoded.
         on_disconnect: called if the connection is lost before the response was sent.
     """
 
-    __slots__ = ("connection", "correlation_id", "frame", "framer", "on_disconnect")
+    __slots__ = ("connection", "correlation_id", "frame", "on_disconnect", "route")
 
     def __init__(self, connection: Exchange) -> None:
         """Delay the response to the request that `connection` is handling now."""
         self.connection = connection
         self.correlation_id = connection.correlation_id
-        self.framer: Callable[[Any, int], bytes] = connection.route.framer
+        self.route = connection.route
         self.frame: bytes | bytearray | None = None
         self.on_disconnect: Callable[[], None] | None = None
 
@@ -114,7 +119,11 @@ class DelayedResponse:
         if connection.closed:
             return
         assert self.frame is None, "a request is answered once"
-        self.frame = self.framer(message, self.correlation_id)
+        route = self.route
+        if route.is_large(message):
+            connection.encode_in_slices(self, message)
+            return
+        self.frame = route.framer(message, self.correlation_id)
         connection.response_ready(self)
 
     def send_frame(self, frame: bytes | bytearray) -> None:
@@ -161,13 +170,8 @@ class Muting(DelayedResponse):
     def __init__(self, connection: Exchange) -> None:  # there may have been no request
         self.connection = connection
         self.correlation_id = 0
-        self.framer = _no_frame
         self.frame = None
         self.on_disconnect = None
-
-
-def _no_frame(_message: Any, _correlation_id: int) -> bytes:
-    raise AssertionError("it is never sent")
 
 
 class Flushable(Protocol):

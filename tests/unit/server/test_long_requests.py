@@ -7,7 +7,9 @@ import pytest
 
 from coterie.coordinator.replay import replay
 from coterie.coordinator.transactions.transaction import Transaction
+from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -15,6 +17,11 @@ from coterie.protocol.messages.describe_configs import (
 )
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.list_transactions import ListTransactionsRequest
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
@@ -25,10 +32,14 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.config.keys import TOPIC_RESOURCE
+from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.network.routes import Overlay
 from tests.unit.server.groups import commit
 from tests.unit.server.manual import COMMIT, Client, make_broker, wait_for_disk
 from tests.unit.server.manual_loop import START_MS
 from tests.unit.server.test_sweeps import commit_in_groups
+from tests.unit.server.turns import limited_turn
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
@@ -65,6 +76,57 @@ class TestLargeResponses:
         )
         results = client.call(request, 4).results
         assert [each.resource_name for each in results] == names
+
+    def test_creation_of_many_topics(self, client: Client) -> None:
+        """Each topic has some thirty settings in the response."""
+        names = [f"t{number}" for number in range(2_000)]
+        topics = [
+            CreateTopicsRequestTopic(name=name, num_partitions=1, replication_factor=1)
+            for name in names
+        ]
+        request = CreateTopicsRequest(topics=topics, timeout_ms=1_000, validate_only=True)
+        answered = client.call(request, 7).topics
+        assert [each.name for each in answered] == names
+        assert all(len(each.configs) > 20 for each in answered)
+
+    def test_delayed_response_with_many_elements(self) -> None:
+        """It does not matter which handler or coordinator sends it; later responses wait for it."""
+        members = [
+            JoinGroupResponseMember(member_id=f"m{number}", metadata=bytes(100))
+            for number in range(60_000)
+        ]
+        response = JoinGroupResponse(
+            error_code=0,
+            generation_id=1,
+            protocol_name="range",
+            leader="m0",
+            member_id="m0",
+            members=members,
+        )
+        delayed: list[DelayedResponse] = []
+
+        def join(_broker: object, _request: object, connection: Connection) -> None:
+            delayed.append(DelayedResponse(connection))
+            connection.delay(delayed[0])
+
+        broker = make_broker()
+        broker.use_routes(Overlay(broker.routes, {ApiKey.JOIN_GROUP: lambda _: join}))
+        client = Client(broker)
+        request = JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=6_000,
+            rebalance_timeout_ms=6_000,
+            member_id="m0",
+            protocol_type="consumer",
+            protocols=[],
+        )
+        sent = [client.send(request, 5), client.send(HEARTBEAT, 4)]
+        with limited_turn():
+            delayed[0].send(response)
+        client.loop.turn()
+        answers = client.answers()
+        assert [correlation_id for correlation_id, _ in answers] == sent
+        assert answers[0][1] == response
 
     def test_list_of_groups_of_one_partition(self) -> None:
         """Sorting them is work, too [administration/list-order]."""

@@ -209,8 +209,8 @@ PAIR_PLANTS = (
         ),
     ),
 )
-# A loss of power leaves many disks after each operation, so one in many is tried.
-_SEARCHES = (("death", 7), ("power", 997))
+# A loss of power leaves many disks after each operation, so one in many is tried, and then others.
+_SEARCHES = (("death", 7), ("power", 997), ("power", 249))
 
 
 def candidates(planted_bug: PairPlant) -> Iterator[Pair]:

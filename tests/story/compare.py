@@ -228,5 +228,7 @@ def _terminal(record: Record, group: str, shown: Shown) -> Iterator[str]:
         if offsets.get(partition, 0) < offset:
             yield f"{group}: {partition} is committed to {offset}, not {offsets.get(partition)}"
     for row in shown.stories[group].group.rebalances if group in shown.told else ():
-        if str(row["to_generation"]) not in shown.told[group]:
+        # A rebalance that was cut short by another has no generation.
+        number = row["to_generation"]
+        if number is not None and str(number) not in shown.told[group]:
             yield f"{group}: generation {row['to_generation']} is not in `pipeline show`"

@@ -3,10 +3,6 @@
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
-COPY protocol protocol
-COPY storage storage
-COPY assignors assignors
-COPY coordinator coordinator
 COPY coterie coterie
 RUN pip wheel --no-cache-dir --wheel-dir /wheels .
 

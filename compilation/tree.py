@@ -1,7 +1,6 @@
 """The source of the compiled form: a copy of the package with written-out messages.
 
-The package `coterie` is copied with real directories in place of links. Modules that declare
-messages are rewritten, and the modules of `runtime` are added.
+Modules that declare messages are rewritten, and the modules of `runtime` are added.
 """
 
 import re
@@ -34,7 +33,7 @@ def write_tree(target: Path) -> Path:
     package = target / "coterie"
     shutil.rmtree(package, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
-    shutil.copytree(ROOT / "coterie", package, symlinks=False, ignore=ignored)
+    shutil.copytree(ROOT / "coterie", package, ignore=ignored)
     for path in _RUNTIME.glob("[a-z]*.py"):
         shutil.copy(path, package / "protocol" / path.name)
     for module in compiled_modules(package):

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("protocol", "storage", "assignors", "coordinator", "coterie")
+PACKAGES = ("coterie",)
 
 Graph = dict[str, set[str]]
 
 
 def import_graph(root: Path, packages: Iterable[str]) -> Graph:
-    """Return which module imports which, by dotted names below `coterie`.
+    """Return which module imports which, by dotted names.
 
     Args:
         root: the directory of the packages.
@@ -34,7 +34,7 @@ def _module_name(path: Path) -> str:
     parts = path.with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1]
-    return ".".join(parts if parts[0] == "coterie" else ("coterie", *parts))
+    return ".".join(parts)
 
 
 def _imported(path: Path, files: Mapping[str, Path]) -> set[str]:

@@ -15,10 +15,6 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SPECIFICATION = ROOT / "docs" / "spec"
 SOURCES = (
-    "protocol",
-    "storage",
-    "assignors",
-    "coordinator",
     "coterie",
     "benchmarks",
     "benchmarks_pipeline",
@@ -55,7 +51,7 @@ def rules(directory: Path = SPECIFICATION) -> Counter[str]:
 
 
 def source_files() -> list[Path]:
-    """Return every file that may refer to a rule. Links into the top-level packages are skipped."""
+    """Return every file that may refer to a rule."""
     return [
         path
         for source in SOURCES

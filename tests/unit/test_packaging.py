@@ -61,10 +61,15 @@ def test_image_has_every_package_of_the_distribution() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert packages == ["coterie"]
-    links = [path for path in (ROOT / "coterie").iterdir() if path.is_symlink()]
-    assert {path.name for path in links} == {"protocol", "storage", "assignors", "coordinator"}
-    for package in [*packages, *(path.name for path in links)]:
-        assert f"COPY {package} {package}" in dockerfile
+    assert "COPY coterie coterie" in dockerfile
+
+
+def test_links_at_the_top_lead_into_the_package() -> None:
+    """The package has one path: a checkout without links is complete (ADR 9)."""
+    links = {path.name: str(path.readlink()) for path in ROOT.iterdir() if path.is_symlink()}
+    assert links == {name: f"coterie/{name}" for name in links}
+    assert set(links) == {"protocol", "storage", "assignors", "coordinator"}
+    assert not [path for path in (ROOT / "coterie").rglob("*") if path.is_symlink()]
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "docker-compose.yml", "Makefile", "README.md"])

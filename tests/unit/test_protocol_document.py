@@ -58,7 +58,10 @@ def test_every_transcript_of_a_difference_is_listed() -> None:
 
 def test_only_quotas_ask_a_client_to_wait() -> None:
     """Nothing else sets `throttle_time_ms`, which is 0 by default."""
-    sources = [*(ROOT / "coordinator").rglob("*.py"), *(ROOT / "coterie" / "server").rglob("*.py")]
+    sources = [
+        *(ROOT / "coterie" / "coordinator").rglob("*.py"),
+        *(ROOT / "coterie" / "server").rglob("*.py"),
+    ]
     assert {path.name for path in sources if "throttle_time_ms" in path.read_text("utf-8")} == {
         "create_partitions.py",
         "create_topics.py",

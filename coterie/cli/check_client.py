@@ -1,7 +1,7 @@
 """`coterie check-client -- COMMAND...`: does that consumer keep to the rules of the protocol?
 
-Exit code 0: no check fails. 1: some fail. 2: the command line is wrong, or the program cannot be
-started or never connects.
+Exit code 0: the client breaks no rule. 1: it breaks some. 2: the command line is wrong, the program
+cannot be started or never connects, or a check has itself failed.
 """
 
 import asyncio
@@ -126,11 +126,12 @@ async def _check(
 ) -> int:
     """Play the scenarios and report; return the exit code."""
     from coterie.cli.client_results import Progress, print_results
+    from coterie.client_check.model import Judgement, exit_code
     from coterie.client_check.program import CommandNotUsable, places_in
     from coterie.client_check.sockets import Sockets
     from coterie.client_check.suite import Suite
     from coterie.conformance.results import as_json as results_as_json
-    from coterie.conformance.results import as_junit, exit_code
+    from coterie.conformance.results import as_junit
 
     task = asyncio.current_task()
     assert task is not None, "this is a coroutine"
@@ -156,9 +157,11 @@ async def _check(
         "seconds": round(time.monotonic() - began_s, 1),
     }
     if options["junit"]:
-        options["junit"].write_text(as_junit(results, _SUITE), encoding="utf-8")
+        failing, erroneous = (Judgement.BREAKS,), (Judgement.ERROR,)
+        text = as_junit(results, _SUITE, failing, erroneous=erroneous)
+        options["junit"].write_text(text, encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(results_as_json(results, about), indent=2))
+        click.echo(json.dumps(results_as_json(results, about, Judgement), indent=2))
     else:
         print_results(results, about, verbose=options["verbose"])
     return exit_code(results)

@@ -1,6 +1,7 @@
 """What `coterie check-client` shows: its progress, and its results by area."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -8,17 +9,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from coterie.conformance.results import Result, Status, counts
+from coterie.client_check.model import Judgement
+from coterie.conformance.results import Result, counts
 
 if TYPE_CHECKING:
     from coterie.client_check.model import Scenario
 
-_STYLES = {
-    Status.PASS: "green",
-    Status.DEVIATES: "yellow",
-    Status.FAILS: "red",
-    Status.SKIPPED: "dim",
+_STYLES: dict[StrEnum, str] = {
+    Judgement.PASS: "green",
+    Judgement.DIFFERS: "yellow",
+    Judgement.BREAKS: "red",
+    Judgement.SKIPPED: "dim",
+    Judgement.ERROR: "bold red",
 }
+_SHOWN = (Judgement.BREAKS, Judgement.DIFFERS, Judgement.ERROR)
 # Wide enough for each reason where no terminal sets the width.
 _FILE_WIDTH = 200
 
@@ -51,7 +55,7 @@ class Progress:
         """Show that a scenario has ended, and what is no pass."""
         self._bar.update(self._task, advance=1, description=scenario.name[:60])
         for each in results:
-            if each.status in (Status.FAILS, Status.DEVIATES) and not self._bar.disable:
+            if each.status in _SHOWN and not self._bar.disable:
                 style = _STYLES[each.status]
                 self._bar.console.print(f"[{style}]{each.status:9}[/] {each.name}")
 
@@ -69,7 +73,7 @@ def print_results(results: Sequence[Result], about: dict[str, Any], *, verbose: 
         console = Console(width=_FILE_WIDTH)
     shown: tuple[str, ...] = ()
     for each in results:
-        if each.status not in (Status.FAILS, Status.DEVIATES):
+        if each.status not in _SHOWN:
             continue
         console.print(f"[{_STYLES[each.status]}]{each.status:9}[/] [bold]{each.name}[/]")
         for line in (each.sentence, f"Source: {each.source}", f"Seen: {each.reason}"):
@@ -81,7 +85,7 @@ def print_results(results: Sequence[Result], about: dict[str, Any], *, verbose: 
     console.print()
     console.print(_table(results))
     _print_skips(console, results)
-    totals = ", ".join(f"{count} {status}" for status, count in counts(results).items())
+    totals = ", ".join(f"{count} {status}" for status, count in counts(results, Judgement).items())
     software = about["client"]["software"] or "a client without a name"
     console.print(
         f"\n{software}: {len(results)} checks, {totals}, in {about['seconds']} s", highlight=False
@@ -93,14 +97,17 @@ def print_results(results: Sequence[Result], about: dict[str, Any], *, verbose: 
 def _table(results: Sequence[Result]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("AREA")
-    for status in Status:
+    for status in Judgement:
         table.add_column(status.upper(), justify="right")
     for area in dict.fromkeys(each.area for each in results):
-        found = counts(each for each in results if each.area == area)
-        cells = [str(found[status] or "") for status in Status]
+        found = counts((each for each in results if each.area == area), Judgement)
+        cells = [str(found[status] or "") for status in Judgement]
         table.add_row(
             area,
-            *(f"[{_STYLES[status]}]{cell}[/]" for status, cell in zip(Status, cells, strict=True)),
+            *(
+                f"[{_STYLES[status]}]{cell}[/]"
+                for status, cell in zip(Judgement, cells, strict=True)
+            ),
         )
     return table
 
@@ -109,7 +116,7 @@ def _print_skips(console: Console, results: Sequence[Result]) -> None:
     """Print the reasons of skips, each with the number of checks."""
     reasons: dict[str, int] = {}
     for each in results:
-        if each.status is Status.SKIPPED:
+        if each.status is Judgement.SKIPPED:
             reasons[each.reason] = reasons.get(each.reason, 0) + 1
     if reasons:
         console.print("\nskipped because")

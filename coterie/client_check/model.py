@@ -4,10 +4,11 @@ A scenario is a coroutine that gets a `Run`: it starts the program, waits for wh
 changes what the broker answers, and gives a verdict for each of its checks.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from enum import StrEnum
 from typing import Any, NamedTuple
 
-from coterie.conformance.results import Status
+from coterie.conformance.results import Result
 
 # A story; its argument is the `Run`.
 Play = Callable[[Any], Awaitable[None]]
@@ -29,10 +30,35 @@ class Check(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
+class Judgement(StrEnum):
+    """What came of a check of a client.
+
+    The words differ from those of `coterie check`, because they mean something else: there a
+    response deviates, or none comes.
+    """
+
+    PASS = "pass"  # noqa: S105 - no password
+    """The client does as the rule says."""
+    DIFFERS = "differs"
+    """It does something else than Kafka's own consumer, but breaks no rule of the protocol."""
+    BREAKS = "breaks"
+    """It breaks a rule."""
+    SKIPPED = "skipped"
+    """It could not be checked; the reason says why."""
+    ERROR = "error"
+    """The check itself has failed, which says nothing of the client."""
+
+
+def exit_code(results: Iterable[Result]) -> int:
+    """Return 2 if a check itself has failed, 1 if the client breaks a rule, otherwise 0."""
+    found = {each.status for each in results}
+    return 2 if Judgement.ERROR in found else int(Judgement.BREAKS in found)
+
+
 class Verdict(NamedTuple):
     """What a scenario found out about one check."""
 
-    status: Status
+    status: Judgement
     reason: str = ""
 
 
@@ -81,7 +107,7 @@ class NotReached(Exception):  # noqa: N818 - the end of a scenario, not an error
         status: what that means for the checks that are not decided yet.
     """
 
-    def __init__(self, reason: str, status: Status = Status.FAILS) -> None:
+    def __init__(self, reason: str, status: Judgement = Judgement.BREAKS) -> None:
         super().__init__(reason)
         self.status = status
 

@@ -9,10 +9,9 @@ from coterie.assignors import TopicPartition
 from coterie.client_check.broker import ScriptedBroker
 from coterie.client_check.conversation import NEVER, Conversation, Exchange
 from coterie.client_check.members import ScriptedMember, decoded_assignment
-from coterie.client_check.model import NotReached, Profile, Scenario, Verdict
+from coterie.client_check.model import Judgement, NotReached, Profile, Scenario, Verdict
 from coterie.client_check.program import Program
 from coterie.client_check.script import Action, Rule
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 
 T = TypeVar("T")
@@ -79,17 +78,17 @@ class Run:
 
     # --- verdicts ---------------------------------------------------------------------------------
 
-    def verdict(self, name: str, status: Status, reason: str = "") -> None:
+    def verdict(self, name: str, status: Judgement, reason: str = "") -> None:
         """Give the verdict of a check; the first one counts."""
         assert name in self._names, f"{name} is not a check of this scenario"
         self.verdicts.setdefault(name, Verdict(status, reason))
 
     def passes(self, name: str) -> None:
         """The client does as the check says."""
-        self.verdict(name, Status.PASS)
+        self.verdict(name, Judgement.PASS)
 
     def check(
-        self, name: str, holds: object, reason: str, otherwise: Status = Status.FAILS
+        self, name: str, holds: object, reason: str, otherwise: Judgement = Judgement.BREAKS
     ) -> None:
         """Let a check pass if a condition holds.
 
@@ -106,7 +105,7 @@ class Run:
 
     def skip(self, name: str, reason: str) -> None:
         """The check cannot be decided."""
-        self.verdict(name, Status.SKIPPED, reason)
+        self.verdict(name, Judgement.SKIPPED, reason)
 
     # --- the program ------------------------------------------------------------------------------
 
@@ -185,7 +184,7 @@ class Run:
         holds: Callable[[], T | None],
         what: str,
         limit_s: float = _REACTION_LIMIT_S,
-        status: Status = Status.FAILS,
+        status: Judgement = Judgement.BREAKS,
     ) -> T:
         """Wait until a condition holds.
 
@@ -219,7 +218,7 @@ class Run:
         interval_s = self.profile.heartbeat_interval_s or self.profile.session_timeout_ms / 3000
         return max(_REACTION_LIMIT_S, 2 * interval_s + 10)
 
-    async def hit(self, rule: Rule, what: str, status: Status = Status.SKIPPED) -> Exchange:
+    async def hit(self, rule: Rule, what: str, status: Judgement = Judgement.SKIPPED) -> Exchange:
         """Wait until a request has met a rule and was answered, if it is.
 
         Raises:

@@ -5,12 +5,13 @@ A stage makes brokers and programs: with sockets and processes, or in virtual ti
 
 import asyncio
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from coterie.client_check.broker import ScriptedBroker
 from coterie.client_check.lines import conversation_lines
-from coterie.client_check.model import Check, NotReached, Profile, Scenario
+from coterie.client_check.model import Check, Judgement, NotReached, Profile, Scenario
 from coterie.client_check.program import CommandNotUsable, Program
 from coterie.client_check.run import (
     CLIENT_ID,
@@ -21,7 +22,7 @@ from coterie.client_check.run import (
     TOPIC,
     Run,
 )
-from coterie.conformance.results import Result, Status
+from coterie.conformance.results import Result
 
 _OTHER_PARTITIONS = 2
 # A scenario that has not ended by then never does.
@@ -112,10 +113,10 @@ class Suite:
 
     def _judge_starts(self) -> None:
         count, runs = self._failed_starts, self._runs
-        result = Result(STARTS.name, Status.PASS, STARTS.sentence, STARTS.source)
+        result = Result(STARTS.name, Judgement.PASS, STARTS.sentence, STARTS.source)
         if count:
             reason = f"in {count} of {runs} runs it did not begin to read within 30 s"
-            result = result._replace(status=Status.FAILS, reason=reason)
+            result = result._replace(status=Judgement.BREAKS, reason=reason)
         self.results[STARTS.name] = result
 
     async def _in_turn(self, scenario: Scenario) -> None:
@@ -186,21 +187,22 @@ class Suite:
             status, reason = early.status, str(early)
             if run.scenario.values and run.program.exit_code and not run.joins():
                 # The program does not know what the scenario has put into its command.
-                status = Status.SKIPPED
+                status = Judgement.SKIPPED
                 errors = run.program.last_errors()
                 said = f": {errors[-1]}" if errors else ""
                 code = run.program.exit_code
                 reason = f"with {_given(run.scenario)} the program ended with {code}{said}"
             for each in run.scenario.checks:
                 run.verdict(each.name, status, reason)
-        except (AssertionError, LookupError, ValueError) as error:
-            # The client has done what the scenario does not expect; the other checks go on.
-            for each in run.scenario.checks:
-                run.verdict(each.name, Status.SKIPPED, f"the check itself has failed: {error!r}")
         except TimeoutError:
             for each in run.scenario.checks:
                 text = f"not finished within {_SCENARIO_LIMIT_S:g} s"
-                run.verdict(each.name, Status.FAILS, text)
+                run.verdict(each.name, Judgement.BREAKS, text)
+        except CommandNotUsable:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other checks go on
+            for each in run.scenario.checks:
+                run.verdict(each.name, Judgement.ERROR, _cause(error))
 
     def _must_have_connected(self, run: Run) -> None:
         """Check that the program has talked to the broker at all.
@@ -233,16 +235,18 @@ class Suite:
                 continue
             verdict = None if run is None else run.verdicts.get(check.name)
             reason = self._lacking(check.needs) if run is not None else lacking[check.name]
-            if run is not None and run.has_not_started and scenario is not self._first:
-                status = Status.SKIPPED
+            if verdict is not None and verdict.status is Judgement.ERROR:
+                status, reason = verdict
+            elif run is not None and run.has_not_started and scenario is not self._first:
+                status = Judgement.SKIPPED
                 reason = f"the client did not begin to read, see {STARTS.name}"
-            elif verdict is None or (reason and verdict.status is not Status.PASS):
-                status = Status.SKIPPED
+            elif verdict is None or (reason and verdict.status is not Judgement.PASS):
+                status = Judgement.SKIPPED
                 reason = reason or "the scenario ended before this was seen"
             else:
                 status, reason = verdict
             shown: tuple[str, ...] = ()
-            if run is not None and status is not Status.PASS and run.verdicts.get(check.name):
+            if run is not None and status is not Judgement.PASS and run.verdicts.get(check.name):
                 if lines is None:
                     lines = tuple(conversation_lines(run.talk, run.broker.topic_names))
                 shown = lines
@@ -251,6 +255,13 @@ class Suite:
             )
         self.results |= {each.name: each for each in found}
         self._report(scenario, found)
+
+
+def _cause(error: Exception) -> str:
+    """Say what has failed in a check, and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{place.filename}, line {place.lineno}, in {place.name}"
+    return f"the check itself has failed: {error!r} ({where})"
 
 
 def _given(scenario: Scenario) -> str:

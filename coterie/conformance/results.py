@@ -1,7 +1,7 @@
-"""Results of checks: statuses, exit code, and the forms for programs, JSON and JUnit's XML.
+"""Results of checks: their statuses, and the forms for programs, JSON and JUnit's XML.
 
-`coterie check` and `coterie check-client` share them. A result is one behaviour: what was checked,
-where the rule comes from, and what was seen.
+`coterie check` and `coterie check-client` share them, each with statuses of its own. A result is
+one behaviour: what was checked, where the rule comes from, and what was seen.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -14,16 +14,16 @@ _NOT_IN_XML = {code: None for code in range(32) if code not in (9, 10, 13)}
 
 
 class Status(StrEnum):
-    """What came of a check."""
+    """What came of a check of a broker."""
 
     PASS = "pass"  # noqa: S105 - no password
-    """The behaviour is as the rule says."""
+    """Every response is as expected."""
     DEVIATES = "deviates"
-    """It differs from Kafka, but no rule of the protocol is broken."""
+    """A response differs."""
     FAILS = "fails"
-    """A rule is broken."""
+    """The broker closed the connection, or did not answer."""
     SKIPPED = "skipped"
-    """It could not be checked; the reason says why."""
+    """The check does not apply; the reason says why."""
 
 
 class Result(NamedTuple):
@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
     Attributes:
         name: stable, with its area before the slash: "joining/uses-given-id".
-        status: what came of it.
+        status: what came of it, a `Status` or what check-client has for it.
         sentence: the behaviour, in one sentence.
         source: where the rule comes from: a KIP, a release of Kafka, a rule in docs/spec.
         reason: why it is no pass; "" for a pass.
@@ -40,7 +40,7 @@ class Result(NamedTuple):
     """
 
     name: str
-    status: Status
+    status: StrEnum
     sentence: str
     source: str
     reason: str = ""
@@ -53,29 +53,27 @@ class Result(NamedTuple):
         return self.name.partition("/")[0]
 
 
-def counts(results: Iterable[Result]) -> dict[str, int]:
+def counts(results: Iterable[Result], statuses: Iterable[StrEnum] = Status) -> dict[str, int]:
     """Return how many results have each status, in the order of the statuses."""
-    found = dict.fromkeys((str(status) for status in Status), 0)
+    found = dict.fromkeys((str(status) for status in statuses), 0)
     for each in results:
         found[str(each.status)] += 1
     return found
 
 
-def exit_code(results: Iterable[Result]) -> int:
-    """Return 1 if a check fails, otherwise 0; a deviation is no failure."""
-    return int(any(each.status is Status.FAILS for each in results))
-
-
-def as_json(results: Sequence[Result], about: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(
+    results: Sequence[Result], about: Mapping[str, Any], statuses: Iterable[StrEnum] = Status
+) -> dict[str, Any]:
     """Return the object that `--json` prints.
 
     Args:
         results: the results.
         about: what was checked; its keys come first.
+        statuses: those that a result may have.
     """
     return {
         **about,
-        "counts": counts(results),
+        "counts": counts(results, statuses),
         "checks": [
             {
                 "name": each.name,
@@ -95,8 +93,9 @@ def as_json(results: Sequence[Result], about: Mapping[str, Any]) -> dict[str, An
 def as_junit(
     results: Sequence[Result],
     suite: str,
-    failing: Container[Status] = (Status.FAILS,),
+    failing: Container[StrEnum],
     error: str = "",
+    erroneous: Container[StrEnum] = (),
 ) -> str:
     """Return the results as a JUnit report.
 
@@ -105,14 +104,14 @@ def as_junit(
         suite: the name of the test suite.
         failing: the statuses that are failures; any other is a passed test with output.
         error: why the run ended early; an error of the suite.
+        erroneous: the statuses of checks that have themselves failed.
     """
-    found = counts(results)
     attributes = {
         "name": suite,
         "tests": str(len(results) + bool(error)),
-        "errors": str(int(bool(error))),
+        "errors": str(sum(each.status in erroneous for each in results) + bool(error)),
         "failures": str(sum(each.status in failing for each in results)),
-        "skipped": str(found[Status.SKIPPED]),
+        "skipped": str(sum(each.status == Status.SKIPPED for each in results)),
     }
     root = Element("testsuites", attributes)
     listed = SubElement(root, "testsuite", attributes)
@@ -131,7 +130,9 @@ def as_junit(
         )
         if each.status in failing:
             SubElement(case, "failure", {"message": _xml(each.reason)})
-        elif each.status is Status.SKIPPED:
+        elif each.status in erroneous:
+            SubElement(case, "error", {"message": _xml(each.reason)})
+        elif each.status == Status.SKIPPED:
             SubElement(case, "skipped", {"message": _xml(each.reason)})
         about = [each.sentence, f"Source: {each.source}"]
         if each.reason:

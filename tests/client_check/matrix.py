@@ -9,7 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_CELLS = {"pass": "", "fails": "**fails**", "deviates": "deviates", "skipped": "-"}
+_CELLS = {
+    "pass": "",
+    "breaks": "**breaks**",
+    "differs": "differs",
+    "skipped": "-",
+    "error": "**error**",
+}
 
 
 def matrix(results: list[dict[str, Any]], names: list[str]) -> list[str]:
@@ -19,13 +25,13 @@ def matrix(results: list[dict[str, Any]], names: list[str]) -> list[str]:
         for check in result["checks"]:
             rows.setdefault(check["name"], {})[name] = check["status"]
     lines = [f"| check | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
-    for status in ("pass", "deviates", "fails", "skipped"):
+    for status in ("pass", "differs", "breaks", "skipped"):
         counts = [str(result["counts"][status]) for result in results]
         lines.append(f"| *{status}* | {' | '.join(counts)} |")
     seconds = [f"{result['seconds']:.0f}" for result in results]
     lines.append(f"| *seconds* | {' | '.join(seconds)} |")
     for check, found in rows.items():
-        if set(found.values()) & {"fails", "deviates"}:
+        if set(found.values()) & {"breaks", "differs", "error"}:
             cells = [_CELLS[found.get(name, "skipped")] for name in names]
             lines.append(f"| {check} | {' | '.join(cells)} |")
     return lines

@@ -5,9 +5,8 @@ from itertools import pairwise
 from coterie.assignors import TopicPartition
 from coterie.client_check.conversation import NEVER, Exchange
 from coterie.client_check.members import decoded_assignment
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import PARTITIONS, RECORDS, TOPIC, Run
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_subscription
 
@@ -209,13 +208,13 @@ def _judge_start(run: Run) -> None:
         "connecting/asks-for-versions",
         first.api.kafka_name == "ApiVersions",
         "it never asks for them" if not asked else f"its first request is {first.api.kafka_name}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     run.check(
         "connecting/states-its-software",
         run.profile.software,
         f"its newest ApiVersions is v{run.profile.versions.get('ApiVersions', -1)}, without a name",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     malformed = [each.text for each in talk.of_kind("malformed")]
     refused = [each for each in malformed if "not announced" in each]
@@ -254,7 +253,7 @@ def _judge_joining(run: Run, sync: Exchange) -> None:
         "joining/states-timeouts",
         session_ms >= 1000 and (joins[0].version == 0 or rebalance_ms >= session_ms),
         f"session {session_ms} ms, rebalance {rebalance_ms} ms",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     answer = next(
         each.response for each in reversed(joins) if each.place < sync.place and each.response
@@ -282,7 +281,7 @@ def _judge_subscription(run: Run, join: Exchange) -> None:
         for each in join.request.protocols:
             topics += decode_subscription(each.metadata).topics
     except MalformedFrame as error:
-        run.verdict(name, Status.FAILS, f"not a subscription: {error}")
+        run.verdict(name, Judgement.BREAKS, f"not a subscription: {error}")
         return
     kind = join.request.protocol_type
     run.check(
@@ -310,7 +309,7 @@ def _judge_reading(run: Run, sync: Exchange, stopped: int) -> None:
         "positions/resets-without-offset",
         looked_up and all(0 <= offset <= RECORDS for offset in firsts.values()),
         f"it starts at {sorted(firsts.values())} " + ("" if looked_up else "without ListOffsets"),
-        Status.FAILS if looked_up else Status.DEVIATES,
+        Judgement.BREAKS if looked_up else Judgement.DIFFERS,
     )
     fetched = run.fetched(sync.answered_place)
     run.check(
@@ -377,13 +376,13 @@ def _judge_heartbeats(run: Run, sync: Exchange) -> None:
     interval_s = run.profile.heartbeat_interval_s
     name = "heartbeats/in-time"
     if interval_s is None:
-        run.verdict(name, Status.FAILS, f"{len(beats)} heartbeats within {_READ_LIMIT_S:g} s")
+        run.verdict(name, Judgement.BREAKS, f"{len(beats)} heartbeats within {_READ_LIMIT_S:g} s")
     else:
         run.check(
             name,
             interval_s * _HEARTBEATS_A_SESSION <= session_s,
             f"{interval_s:g} s pass between heartbeats, the session ends after {session_s:g} s",
-            Status.DEVIATES if interval_s < session_s else Status.FAILS,
+            Judgement.DIFFERS if interval_s < session_s else Judgement.BREAKS,
         )
     wanted = run.identity()
     wrong = [
@@ -396,7 +395,7 @@ def _judge_end(run: Run, stopped: int, *, is_ended: bool) -> None:
     code = run.program.exit_code
     run.check("closing/ends", is_ended, "it still runs")
     left = run.talk.first("LeaveGroup", after=stopped)
-    run.check("closing/leaves", left, f"it ended with {code} without LeaveGroup", Status.DEVIATES)
+    run.check("closing/leaves", left, f"it ended with {code} without LeaveGroup", Judgement.DIFFERS)
     limit = NEVER if left is None else left.place
     committed: dict[TopicPartition, int] = {}
     for each in run.talk.of("OffsetCommit", before=limit):
@@ -405,7 +404,7 @@ def _judge_end(run: Run, stopped: int, *, is_ended: bool) -> None:
         "closing/commits",
         set(committed.values()) == {RECORDS + 2} and len(committed) == PARTITIONS,
         f"the records end at {RECORDS + 2}, committed is {sorted(committed.values())}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
 
 

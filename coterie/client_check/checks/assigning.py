@@ -7,9 +7,8 @@ from typing import Any
 from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
 from coterie.client_check.conversation import Exchange
 from coterie.client_check.members import ScriptedMember, decoded_assignment, subscription_of
-from coterie.client_check.model import Check, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import OTHER_TOPIC, PARTITIONS, TOPIC, Run
-from coterie.conformance.results import Status
 
 MISSING_TOPIC = "check-missing"
 _COUNTS = {TOPIC: PARTITIONS, OTHER_TOPIC: 2}
@@ -72,7 +71,7 @@ async def lead(run: Run, members: Sequence[ScriptedMember], after: int) -> Led:
     for _ in range(_MAX_GENERATIONS):
         await _all_of(run, [each.join() for each in members], "joined again when others joined")
         if any(each.is_leader for each in members):
-            raise NotReached("the client does not lead the group", Status.SKIPPED)
+            raise NotReached("the client does not lead the group", Judgement.SKIPPED)
         await _all_of(run, [each.sync() for each in members], "sent the assignment as leader")
         syncs = run.talk.of("SyncGroup", after=after)
         joins = [each for each in run.joins() if each.response is not None and not each.error]
@@ -116,7 +115,7 @@ def _judge_exactly(run: Run, name: str, protocol: str, led: Led) -> None:
         name,
         given == wanted,
         f"Kafka's {protocol} assigns {_text(wanted)}, the client {_text(given)}",
-        Status.DEVIATES if not _problem(led) else Status.FAILS,
+        Judgement.DIFFERS if not _problem(led) else Judgement.BREAKS,
     )
 
 
@@ -180,7 +179,7 @@ async def missing_topic(run: Run) -> None:
         led = await _led_until_complete(run, [member])
     except NotReached as early:
         # One wrong subscription must not stop the group.
-        raise NotReached(str(early), Status.FAILS) from None
+        raise NotReached(str(early), Judgement.BREAKS) from None
     problem = _problem(led)
     run.check("assigning/missing-topics", not problem, problem)
 
@@ -303,7 +302,7 @@ async def sticky(run: Run) -> None:
     fair = max(sizes) - min(sizes) <= 1
     run.check("assigning/sticky", not problem and fair, problem or f"it assigns {sizes}")
     kept = f"it had {', '.join(map(str, sorted(before)))} and takes {_new(own - before)}"
-    run.check("assigning/sticky-keeps", own <= before, kept, Status.DEVIATES)
+    run.check("assigning/sticky-keeps", own <= before, kept, Judgement.DIFFERS)
 
 
 def _new(partitions: set[TopicPartition]) -> str:
@@ -349,7 +348,9 @@ async def cooperative_sticky(run: Run) -> None:
     states = any(own for own in _owned(first.subscriptions))
     name = "assigning/cooperative-withholds"
     if not states:
-        run.verdict(name, Status.FAILS, "its subscription does not state the partitions it owns")
+        run.verdict(
+            name, Judgement.BREAKS, "its subscription does not state the partitions it owns"
+        )
     else:
         run.check(name, not taken, f"it assigns {', '.join(taken)}, which have an owner")
     await run.reached(

@@ -3,10 +3,9 @@
 from coterie.assignors import TopicPartition
 from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.conversation import Exchange
-from coterie.client_check.model import Check, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.client_check.script import Action, SetFields
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
@@ -26,7 +25,7 @@ async def _refused(run: Run, error: ErrorCode) -> Exchange:
     await run.stable()
     await read_more(run)
     return await run.reached(
-        lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Status.SKIPPED
+        lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Judgement.SKIPPED
     )
 
 
@@ -79,7 +78,7 @@ async def commit_not_coordinator(run: Run) -> None:
         "committing/looks-up-on-not-coordinator",
         found,
         "it commits again without FindCoordinator",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
 
 
@@ -121,7 +120,7 @@ async def commit_old_generation(run: Run) -> None:
     for partition in range(len(run.partitions())):
         await run.broker.produce(run.values["topic"], partition, ["once more"])
     refused = await run.reached(
-        lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Status.SKIPPED
+        lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Judgement.SKIPPED
     )
     # The group is in a later generation, as the error says.
     run.broker.begin_rebalance(run.group)
@@ -140,7 +139,7 @@ async def commit_old_generation(run: Run) -> None:
         f"{len(again)} more commits in generation {generation} as {member_id}"
         if joined
         else "it does not join again",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
 
 
@@ -150,7 +149,7 @@ async def commit_old_generation(run: Run) -> None:
 async def _fetch_refused(run: Run, name: str, action: Action) -> Exchange:
     rule = run.rule(action, "OffsetFetch")
     await run.start()
-    refused = await run.hit(rule, "sent OffsetFetch", Status.FAILS)
+    refused = await run.hit(rule, "sent OffsetFetch", Judgement.BREAKS)
     again = await run.reached(
         lambda: run.talk.first("OffsetFetch", after=refused.answered_place),
         "sent OffsetFetch again",
@@ -192,7 +191,7 @@ async def offsets_not_coordinator(run: Run) -> None:
     await run.member("before").commit(dict.fromkeys(run.partitions(), _COMMITTED))
     rule = run.rule(AnswerError(ErrorCode.NOT_COORDINATOR), "OffsetFetch")
     await run.start()
-    refused = await run.hit(rule, "sent OffsetFetch", Status.FAILS)
+    refused = await run.hit(rule, "sent OffsetFetch", Judgement.BREAKS)
     try:
         await run.stable()
     except NotReached:
@@ -209,7 +208,7 @@ async def offsets_not_coordinator(run: Run) -> None:
     )
     found = run.talk.first("FindCoordinator", after=refused.place)
     name = "positions/looks-up-on-not-coordinator"
-    run.check(name, found, "it goes on without FindCoordinator", Status.DEVIATES)
+    run.check(name, found, "it goes on without FindCoordinator", Judgement.DIFFERS)
 
 
 @scenario(

@@ -1,9 +1,8 @@
 """Versions and frames: refusals, old brokers, unknown fields, parts of frames, slow answers."""
 
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import RECORDS, Run
 from coterie.client_check.script import AddTags, RefuseVersion, SetFields, Trickle
-from coterie.conformance.results import Status
 from coterie.protocol.api_keys import ApiKey
 from coterie.testing.actions import CutAnswer, Delay
 
@@ -193,7 +192,7 @@ async def throttled(run: Run) -> None:
         not early,
         f"{first.api.kafka_name} comes {first.at_s - fetch.answered_s:.2f} s after a response with"
         f" throttle_time_ms={_THROTTLE_MS}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     beat = await run.until(
         lambda: run.talk.first("Heartbeat", after=fetch.answered_place), run.heartbeat_limit_s

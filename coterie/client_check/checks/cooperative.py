@@ -6,9 +6,8 @@ from coterie.assignors import TopicPartition
 from coterie.client_check.checks.following import leader_of, partitions
 from coterie.client_check.conversation import Exchange
 from coterie.client_check.members import ScriptedMember
-from coterie.client_check.model import Check, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
-from coterie.conformance.results import Status
 from coterie.protocol.messages.consumer_protocol import decode_subscription
 
 _NAME = "cooperative-sticky"
@@ -64,7 +63,7 @@ async def cooperative_follower(run: Run) -> None:
         "cooperative/commits-revoked",
         committed.get(partitions(2)[0], -1) >= end,
         f"it had read to {end}, committed is {committed.get(partitions(2)[0])}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     await _joined(run, leader)
     await leader.sync(
@@ -84,7 +83,7 @@ async def cooperative_follower(run: Run) -> None:
         "cooperative/keeps-its-place",
         min(kept) >= end,
         f"it had read to {end}, and reads from {min(kept)}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
 
 
@@ -97,7 +96,7 @@ async def _joined(run: Run, leader: ScriptedMember) -> None:
     finally:
         join.cancel()
     if not leader.is_leader:
-        raise NotReached("the coordinator has made the client the leader", Status.SKIPPED)
+        raise NotReached("the coordinator has made the client the leader", Judgement.SKIPPED)
 
 
 async def _rebalance_held(run: Run, leader: ScriptedMember) -> Exchange:
@@ -119,7 +118,7 @@ async def _rebalance_held(run: Run, leader: ScriptedMember) -> Exchange:
         "cooperative/reads-during-rebalance",
         read == set(partitions(0, 1, 2)),
         f"it reads {_text(read)}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     await _joined(run, leader)
     return join

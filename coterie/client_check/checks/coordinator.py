@@ -3,9 +3,8 @@
 from coterie.client_check.broker import OTHER_NODE
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.checks.rejoining import read_more
-from coterie.client_check.model import Check, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
@@ -62,7 +61,7 @@ async def moved(run: Run) -> None:
     name = "coordinator/keeps-id-when-moved"
     run.check(name, ids <= {member_id}, f"it joins as {sorted(ids)}")
     name = "coordinator/keeps-generation-when-moved"
-    run.check(name, not ids, "it joins again", Status.DEVIATES)
+    run.check(name, not ids, "it joins again", Judgement.DIFFERS)
 
 
 @scenario(
@@ -85,7 +84,7 @@ async def not_available(run: Run) -> None:
         "coordinator/looks-up-when-not-available",
         found,
         "it goes on without FindCoordinator",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
 
 
@@ -136,7 +135,7 @@ async def outage(run: Run) -> None:
         # The program knows, and may be started again; Kafka's own client waits.
         errors = run.program.last_errors()
         reason = f"the program ended with {run.program.exit_code}: {''.join(errors[-1:])}"
-        raise NotReached(reason, Status.DEVIATES)
+        raise NotReached(reason, Judgement.DIFFERS)
     if joined and run.joins(begin):
         await remove_ghost(run, member_id, begin)
     await run.reached(
@@ -149,5 +148,5 @@ async def outage(run: Run) -> None:
         "coordinator/keeps-id-after-outage",
         ids <= {member_id},
         f"it joins as {sorted(ids)}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )

@@ -3,9 +3,8 @@
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.conversation import Exchange
-from coterie.client_check.model import Check, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
-from coterie.conformance.results import Status
 from coterie.testing.actions import CloseBefore
 
 _LIMIT_S = 40.0
@@ -24,16 +23,18 @@ def _check(api: str) -> Check:
 async def _close_once(run: Run, *apis: str) -> None:
     """Close the connection at the first request of each API, and wait for the next one.
 
-    A program that ends with an error then deviates: Kafka's own client tries again.
+    A program that ends with an error then differs: Kafka's own client tries again.
     """
     rules = {api: run.rule(CloseBefore(), api) for api in apis}
     await run.start()
     for api, rule in rules.items():
         closed = await run.hit(rule, f"sent {api}")
-        await _again(run, api, closed, Status.DEVIATES)
+        await _again(run, api, closed, Judgement.DIFFERS)
 
 
-async def _again(run: Run, api: str, closed: Exchange, status: Status = Status.FAILS) -> None:
+async def _again(
+    run: Run, api: str, closed: Exchange, status: Judgement = Judgement.BREAKS
+) -> None:
     def answered() -> bool:
         later = run.talk.of(api, after=closed.place)
         return any(each.response is not None for each in later)
@@ -52,7 +53,7 @@ async def versions(run: Run) -> None:
         await run.stable()
     except NotReached as early:
         if run.program.exit_code is not None:
-            run.verdict("disconnects/ApiVersions", Status.DEVIATES, str(early))
+            run.verdict("disconnects/ApiVersions", Judgement.DIFFERS, str(early))
         raise
     # A client may take the broker for one that is older than ApiVersions.
     run.passes("disconnects/ApiVersions")
@@ -71,7 +72,7 @@ async def joining(run: Run) -> None:
     rules = {api: run.rule(CloseBefore(), api) for api in ("JoinGroup", "SyncGroup")}
     await run.start()
     for api, rule in rules.items():
-        closed = await run.hit(rule, f"sent {api}", Status.FAILS)
+        closed = await run.hit(rule, f"sent {api}", Judgement.BREAKS)
         old_id = closed.request.member_id
         if old_id:
             again = await run.reached(
@@ -128,7 +129,7 @@ async def heartbeat(run: Run) -> None:
     await _again(run, "Heartbeat", closed)
     ids = {each.request.member_id for each in _joins(run, closed)}
     name = "disconnects/keeps-membership"
-    run.check(name, ids <= {member_id}, f"it joins as {sorted(ids)}", Status.DEVIATES)
+    run.check(name, ids <= {member_id}, f"it joins as {sorted(ids)}", Judgement.DIFFERS)
 
 
 @scenario(
@@ -152,7 +153,7 @@ async def fetch(run: Run) -> None:
         for each in run.talk.of("Fetch", after=closed.place)
         if any(offset < end for offset in run.positions(each).values())
     ]
-    run.check("disconnects/reads-on", not again, "it reads records again", Status.DEVIATES)
+    run.check("disconnects/reads-on", not again, "it reads records again", Judgement.DIFFERS)
 
 
 @scenario(
@@ -170,7 +171,7 @@ async def commit(run: Run) -> None:
     await run.stable()
     await read_more(run)
     closed = await run.reached(
-        lambda: next(iter(rule.hits), None), "committed", _LIMIT_S, Status.SKIPPED
+        lambda: next(iter(rule.hits), None), "committed", _LIMIT_S, Judgement.SKIPPED
     )
     old_id = closed.request.member_id
     await run.until(

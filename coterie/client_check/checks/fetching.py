@@ -1,9 +1,8 @@
 """Fetch and Metadata that are refused for a while."""
 
 from coterie.client_check.checks.rejoining import read_more
-from coterie.client_check.model import Check, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
@@ -25,7 +24,7 @@ async def _fetch_refused(run: Run, goes_on: str, asks: str, error: ErrorCode) ->
     refused = await run.hit(rule, "sent a Fetch")
     asked = await run.until(lambda: run.talk.first("Metadata", after=refused.place), _LIMIT_S)
     if asks:
-        run.check(asks, asked, "it goes on without Metadata", Status.DEVIATES)
+        run.check(asks, asked, "it goes on without Metadata", Judgement.DIFFERS)
     await read_more(run)
     moved = [
         each
@@ -33,7 +32,7 @@ async def _fetch_refused(run: Run, goes_on: str, asks: str, error: ErrorCode) ->
         if any(offset < end for offset in run.positions(each).values())
     ]
     reason = f"it reads from {min(run.positions(moved[0]).values())} again" if moved else ""
-    run.check(goes_on, not moved, reason, Status.DEVIATES)
+    run.check(goes_on, not moved, reason, Judgement.DIFFERS)
 
 
 @scenario(
@@ -109,13 +108,13 @@ async def storage_error(run: Run) -> None:
 
 
 async def _begins(run: Run, name: str) -> None:
-    """Let a check pass if the client begins to read; a program that reports the error deviates."""
+    """Let a check pass if the client begins to read; a program that reports the error differs."""
     await run.start()
     try:
         await run.stable()
     except NotReached as early:
         if run.program.exit_code is not None:
-            run.verdict(name, Status.DEVIATES, str(early))
+            run.verdict(name, Judgement.DIFFERS, str(early))
         raise
     run.passes(name)
 

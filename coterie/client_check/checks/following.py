@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from coterie.assignors import TopicPartition
 from coterie.client_check.conversation import Exchange
 from coterie.client_check.members import ScriptedMember, encoded_assignment
-from coterie.client_check.model import Check, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
-from coterie.conformance.results import Status
 
 # What a client may still have under way when it gets its partitions.
 _UNDER_WAY_S = 0.5
@@ -69,7 +68,7 @@ async def give(
     finally:
         join.cancel()
     if not leader.is_leader:
-        raise NotReached("the coordinator has made the client the leader", Status.SKIPPED)
+        raise NotReached("the coordinator has made the client the leader", Judgement.SKIPPED)
     others = leader.others()
     if len(others) != 1:
         raise NotReached(f"{len(others)} members besides the leader, not the client alone")
@@ -103,7 +102,7 @@ def eager(run: Run) -> list[str]:
     found = [each for each in run.profile.protocols if "cooperative" not in each]
     if not found:
         offered = ", ".join(run.profile.protocols)
-        raise NotReached(f"the client offers only {offered}", Status.SKIPPED)
+        raise NotReached(f"the client offers only {offered}", Judgement.SKIPPED)
     return found
 
 
@@ -174,7 +173,7 @@ async def follower(run: Run) -> None:
     sync = await give(run, leader, (), partitions(0, 2, 3), {client_id: data})
     read_it = await run.until(lambda: fetched_late(run, sync) == set(partitions(1)))
     name = "following/newer-assignment"
-    run.check(name, read_it, "it does not read the partition", Status.DEVIATES)
+    run.check(name, read_it, "it does not read the partition", Judgement.DIFFERS)
 
 
 async def _give_and_take(run: Run, leader: ScriptedMember, end: int) -> None:
@@ -191,7 +190,7 @@ async def _give_and_take(run: Run, leader: ScriptedMember, end: int) -> None:
         not behind,
         f"it had read to {end}; committed before JoinGroup is"
         f" {[committed.get(each) for each in partitions(0, 1)]}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     fetch = await run.reached(
         lambda: run.fetch_of(partitions(3)[0], sync.answered_place), "fetched its new partition"
@@ -218,7 +217,7 @@ async def _give_and_take(run: Run, leader: ScriptedMember, end: int) -> None:
         "following/keeps-its-place",
         all(position >= end for position in kept),
         f"it had read to {end}, and reads from {min(kept, default=-1)}",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
 
 

@@ -1,9 +1,8 @@
 """JoinGroup and SyncGroup that are refused, for a while or for good."""
 
 from coterie.client_check.conversation import Exchange
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import Run, error_name
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError, CloseAfter
 
@@ -19,7 +18,7 @@ async def _refused_once(run: Run, api: str, error: ErrorCode, skip: int = 0) -> 
     """Answer one request with an error; return it."""
     rule = run.rule(AnswerError(error), api, skip=skip)
     await run.start()
-    return await run.hit(rule, f"sent {api}", Status.FAILS)
+    return await run.hit(rule, f"sent {api}", Judgement.BREAKS)
 
 
 async def remove_ghost(run: Run, old_id: str, after: int) -> Exchange:
@@ -84,7 +83,7 @@ async def join_not_available(run: Run) -> None:
     await run.stable()
     found = run.talk.first("FindCoordinator", after=join.place)
     name = "joining/looks-up-on-not-available"
-    run.check(name, found, "it joins again without FindCoordinator", Status.DEVIATES)
+    run.check(name, found, "it joins again without FindCoordinator", Judgement.DIFFERS)
 
 
 @scenario(
@@ -111,14 +110,14 @@ async def join_unknown_id(run: Run) -> None:
 async def _refused_for_good(run: Run, name: str, error: ErrorCode) -> None:
     rule = run.rule(AnswerError(error), "JoinGroup", times=None)
     await run.start()
-    await run.hit(rule, "sent JoinGroup", Status.FAILS)
+    await run.hit(rule, "sent JoinGroup", Judgement.BREAKS)
     await run.sleep(_WATCHED_S)
     count = len(rule.hits)
     run.check(
         name,
         count <= _MANY_JOINS // 4,
         f"{count} JoinGroups in {_WATCHED_S:g} s, each answered with {error.name}",
-        Status.FAILS if count > _MANY_JOINS else Status.DEVIATES,
+        Judgement.BREAKS if count > _MANY_JOINS else Judgement.DIFFERS,
     )
 
 
@@ -185,14 +184,14 @@ async def lost_join(run: Run) -> None:
     """The response to the second JoinGroup is lost."""
     rule = run.rule(CloseAfter(), "JoinGroup", skip=1)
     await run.start()
-    lost = await run.hit(rule, "joined with the id that it was given", Status.FAILS)
+    lost = await run.hit(rule, "joined with the id that it was given", Judgement.BREAKS)
     old_id = lost.request.member_id
     again = await remove_ghost(run, old_id, lost.place)
     run.check(
         "joining/keeps-id-after-lost-answer",
         again.request.member_id == old_id,
         f"it joins as '{again.request.member_id}', so the group waits for {old_id} in vain",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     await run.stable()
 
@@ -278,7 +277,9 @@ async def _sync_refused(run: Run, name: str, error: ErrorCode, *, same_id: bool 
     used = join.request.member_id
     if same_id is not None:
         wanted = old_id if same_id else ""
-        run.check(name, used == wanted, f"it joins as '{used}', not as '{wanted}'", Status.DEVIATES)
+        run.check(
+            name, used == wanted, f"it joins as '{used}', not as '{wanted}'", Judgement.DIFFERS
+        )
     if used != old_id and same_id is not False:
         await run.broker.expel(run.group, old_id)
     await run.stable()

@@ -2,10 +2,9 @@
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.checks.rejoining import read_more
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import RECORDS, TOPIC, Run
 from coterie.client_check.script import SetFields
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
@@ -81,7 +80,7 @@ async def out_of_range(run: Run) -> None:
     await run.reached(is_back, f"fetched {partition} at an offset that exists", _LIMIT_S)
     asked = run.talk.first("ListOffsets")
     name = "positions/resets-out-of-range"
-    run.check(name, asked, "it goes on without ListOffsets", Status.DEVIATES)
+    run.check(name, asked, "it goes on without ListOffsets", Judgement.DIFFERS)
 
 
 @scenario(
@@ -137,7 +136,7 @@ async def truncated(run: Run) -> None:
         "positions/checks-new-epoch",
         asked,
         "it goes on without OffsetForLeaderEpoch",
-        Status.DEVIATES,
+        Judgement.DIFFERS,
     )
     name = "positions/detects-truncation"
     if asked is None:
@@ -152,4 +151,4 @@ async def truncated(run: Run) -> None:
         _LIMIT_S,
     )
     ended = run.program.exit_code is not None
-    run.check(name, back or ended, f"it goes on at offset {end}", Status.DEVIATES)
+    run.check(name, back or ended, f"it goes on at offset {end}", Judgement.DIFFERS)

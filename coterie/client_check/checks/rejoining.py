@@ -5,9 +5,8 @@ from itertools import pairwise
 from coterie.assignors import TopicPartition
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.conversation import Exchange
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
@@ -70,7 +69,7 @@ async def rebalance(run: Run) -> None:
             name,
             not behind,
             f"the records end at {end}, committed is {sorted(committed.values())}",
-            Status.DEVIATES,
+            Judgement.DIFFERS,
         )
     await run.stable(generation)
     later = await run.reached(
@@ -141,17 +140,17 @@ async def removed(run: Run) -> None:
     await run.stable(generation)
     name = "rejoining/forgets-unknown-id"
     reason = f"it joins as {join.request.member_id} first, which is refused again"
-    run.check(name, not join.request.member_id, reason, Status.DEVIATES)
+    run.check(name, not join.request.member_id, reason, Judgement.DIFFERS)
     name = "committing/not-with-unknown-id"
     late = [
         each
         for each in run.talk.of("OffsetCommit", after=beat.answered_place)
         if each.request.member_id == member_id and each.at_s > beat.answered_s + _UNDER_WAY_S
     ]
-    run.check(name, not late, f"{len(late)} commits follow", Status.DEVIATES)
+    run.check(name, not late, f"{len(late)} commits follow", Judgement.DIFFERS)
     name = "closing/not-with-unknown-id"
     left = run.talk.first("LeaveGroup", after=beat.answered_place)
-    run.check(name, left is None, "it sends LeaveGroup", Status.DEVIATES)
+    run.check(name, left is None, "it sends LeaveGroup", Judgement.DIFFERS)
 
 
 @scenario(
@@ -194,7 +193,7 @@ async def slow_record(run: Run) -> None:
         lambda: [each for each in run.records() if (each.partition, each.offset) == (0, offset)],
         "printed the record that takes nine seconds",
         _SLEEP_S + 20.0,
-        Status.SKIPPED,
+        Judgement.SKIPPED,
     )
     line = next(each for each in run.talk.remarks if each.place == printed[0].place)
     if line.at_s - began_s < _SLEEP_S - 1:

@@ -1,9 +1,8 @@
 """Static members: they state their instance, do not leave, come back, and stop when fenced."""
 
 from coterie.client_check.checks.rejoining import read_more
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import Run
-from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
@@ -117,7 +116,7 @@ async def fenced(run: Run) -> None:
         "fenced/stops",
         not joins,
         f"it joins {len(joins)} times more, {'without' if takes_back else 'with'} its member id",
-        Status.FAILS if takes_back else Status.DEVIATES,
+        Judgement.BREAKS if takes_back else Judgement.DIFFERS,
     )
     commits = [
         each
@@ -127,5 +126,5 @@ async def fenced(run: Run) -> None:
     run.check("fenced/does-not-commit", not commits, f"{len(commits)} commits follow")
     beats = [each for each in rule.hits if each.at_s > beat.answered_s + _UNDER_WAY_S]
     run.check(
-        "fenced/stops-heartbeats", not beats, f"{len(beats)} heartbeats follow", Status.DEVIATES
+        "fenced/stops-heartbeats", not beats, f"{len(beats)} heartbeats follow", Judgement.DIFFERS
     )

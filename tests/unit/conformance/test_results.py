@@ -2,7 +2,8 @@
 
 from xml.etree.ElementTree import fromstring
 
-from coterie.conformance.results import Result, Status, as_json, as_junit, counts, exit_code
+from coterie.client_check.model import Judgement, exit_code
+from coterie.conformance.results import Result, Status, as_json, as_junit, counts
 
 PASSED = Result("joining/new-member", Status.PASS, "It joins.", "KIP-394", seconds=0.25)
 FAILED = Result(
@@ -22,9 +23,21 @@ def test_statuses_are_counted() -> None:
     assert counts(ALL) == {"pass": 1, "deviates": 1, "fails": 1, "skipped": 1}
 
 
-def test_only_a_failure_changes_the_exit_code() -> None:
-    assert exit_code(ALL) == 1
-    assert exit_code([PASSED, DEVIATING, SKIPPED]) == 0
+def test_exit_code_of_check_client() -> None:
+    passed, breaking, differing, skipped, erroneous = (
+        PASSED._replace(status=status)
+        for status in (
+            Judgement.PASS,
+            Judgement.BREAKS,
+            Judgement.DIFFERS,
+            Judgement.SKIPPED,
+            Judgement.ERROR,
+        )
+    )
+    assert exit_code([passed, differing, skipped]) == 0
+    assert exit_code([passed, breaking, skipped]) == 1
+    # What a check of ours does not know is more than what it has found.
+    assert exit_code([breaking, erroneous]) == 2
 
 
 def test_json_has_what_was_checked_and_each_check() -> None:
@@ -43,7 +56,7 @@ def test_json_has_what_was_checked_and_each_check() -> None:
 
 
 def test_junit_report_is_xml_with_failures_and_skips() -> None:
-    root = fromstring(as_junit(ALL, "coterie check"))
+    root = fromstring(as_junit(ALL, "coterie check", (Status.FAILS,)))
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("4", "1", "1")
     cases = {case.get("name"): case for case in root.iter("testcase")}
     failure = cases["joining/unknown-id"].find("failure")
@@ -54,3 +67,13 @@ def test_junit_report_is_xml_with_failures_and_skips() -> None:
     assert output is not None
     assert output.text is not None
     assert "deviates: it does not" in output.text
+
+
+def test_error_of_a_check_is_an_error_in_junit() -> None:
+    result = PASSED._replace(status=Judgement.ERROR, reason="IndexError: pop")
+    text = as_junit([result], "coterie", (Judgement.BREAKS,), erroneous=(Judgement.ERROR,))
+    root = fromstring(text)
+    assert (root.get("errors"), root.get("failures"), root.get("skipped")) == ("1", "0", "0")
+    error = root.find("testsuite/testcase/error")
+    assert error is not None
+    assert error.get("message") == "IndexError: pop"

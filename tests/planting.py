@@ -3,14 +3,18 @@
 A planted bug replaces a piece of text in the source of one function. The function object keeps its
 identity and gets the code that was compiled from the changed source, so every module that imported
 the function runs the bug. If the product has changed so that the text no longer occurs exactly
-once, planting fails: the bug then has to be written anew, not dropped.
+once, planting fails: the bug then has to be written anew, not dropped. So it does if the bug uses a
+name that does not exist: it would be found by the NameError, whatever it is about.
 """
 
+import builtins
+import dis
 import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import CodeType
 from typing import Any, NamedTuple
 
 
@@ -58,11 +62,25 @@ def _changed(plant: Plant) -> Iterator[None]:
     code = compile(source.replace(plant.old, plant.new), f"<planted: {plant.name}>", "exec")
     exec(code, names)
     original = function.__code__
-    function.__code__ = _plain_function(names[name]).__code__
+    code = _plain_function(names[name]).__code__
+    unknown = _globals_of(code) - vars(module).keys() - vars(builtins).keys()
+    assert not unknown, f"{plant.name}: {plant.target} has no {', '.join(sorted(unknown))}"
+    function.__code__ = code
     try:
         yield
     finally:
         function.__code__ = original
+
+
+def _globals_of(code: CodeType) -> set[str]:
+    """Return the names that a function, and those in it, take from the module."""
+    found = {
+        str(each.argval) for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"
+    }
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            found |= _globals_of(each)
+    return found
 
 
 def _plain_function(found: Any) -> Any:

@@ -8,8 +8,10 @@ checks in virtual time. First the check about the broken rule runs, then, if it 
 """
 
 import asyncio
+import io
 import sys
 import time
+from contextlib import redirect_stderr
 from typing import NamedTuple
 
 from coterie.conformance.checks.check import Check
@@ -65,6 +67,9 @@ FINDERS = {
     "the initial delay is extended beyond the rebalance timeout": (
         "initial_delay/unused_extension_lengthens_the_next_delay"
     ),
+    "timers of coarse levels fire one tick late": (
+        "offsets/delete_offsets_before_the_first_generation"
+    ),
 }
 
 
@@ -119,7 +124,9 @@ def main(names: list[str]) -> int:
     for plant in visible_plants():
         if names and not any(name in plant.name for name in names):
             continue
-        found = find(plant)
+        # What the broker says of its bug is no finding.
+        with redirect_stderr(io.StringIO()):
+            found = find(plant)
         missed += found.check is None
         where = found.check or "NOT FOUND"
         sys.stdout.write(f"{found.seconds:6.1f} s  {plant.name}: {where}\n")

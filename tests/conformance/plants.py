@@ -110,9 +110,9 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "special times are known in every version",
-        "coterie.server.handlers.list_offsets:_find",
-        "if time < 0 and version < _SINCE.get(time, version + 1):",
-        "if False:",
+        "coterie.server.handlers.list_offsets:_answer",
+        "elif each.timestamp < 0 and version < _SINCE.get(each.timestamp, version + 1):",
+        "elif False:",
         ("list_offsets/largest_timestamp_too_early",),
     ),
     Plant(

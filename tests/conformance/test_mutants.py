@@ -4,7 +4,7 @@ import pytest
 
 from tests.conformance.mutants import INVISIBLE, find, first_check, visible_plants
 from tests.conformance.transaction_plants import TRANSACTION_PLANTS
-from tests.planting import Plant
+from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
 from tests.transcripts.test_planted_bugs import MORE_PLANTS
 
@@ -28,6 +28,19 @@ def test_check_of_the_rule_finds_the_planted_bug(plant: Plant) -> None:
     found = find(plant).check
     assert found is not None
     assert found.startswith(first_check(plant))
+
+
+@pytest.mark.parametrize("plant", visible_plants(), ids=lambda plant: plant.name.replace(" ", "-"))
+def test_bug_fits_the_present_code(plant: Plant) -> None:
+    with planted(plant):
+        pass
+
+
+def test_bug_that_uses_an_unknown_name_is_refused() -> None:
+    plant = BY_NAME["a session lasts half of its timeout"]
+    wrong = plant._replace(new=f"{plant.new.strip()} + no_such_name")
+    with pytest.raises(AssertionError, match="no_such_name"), planted(wrong):
+        pass
 
 
 def test_bugs_that_no_client_can_see_exist() -> None:

@@ -438,7 +438,7 @@ PLANTS: tuple[Plant, ...] = (
         "timers of coarse levels fire one tick late",
         "coterie.coordinator.timer_wheel:TimingWheel._place",
         "number = slot_ms // level.tick_ms",
-        "number = slot_ms // level.tick_ms + (index > 0)",
+        "number = slot_ms // level.tick_ms + (level.tick_ms > TICK_MS)",
     ),
 )
 

@@ -18,12 +18,17 @@ from coterie.server.handlers.fetch_partitions import (
     named_entries,
     parts,
     read,
-    refused_isolation,
+    refused_as_a_whole,
     watchers_of,
 )
 from coterie.server.handlers.session_fetch import continue_session, open_session
 from coterie.server.handlers.stepped_fetch import SteppedFetch, wait_for_records
-from coterie.server.logs.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from coterie.server.logs.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    may_be_session,
+)
 from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition, Watchers
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
@@ -33,13 +38,15 @@ from coterie.server.services import Services
 
 def handle(broker: Services, request: FetchRequest, connection: Exchange) -> FetchResponse | None:
     """Answer with the records there are, or wait for more."""
+    if not may_be_session(request.session_id):
+        return refused_as_a_whole(request, connection.version)
     epoch = request.session_epoch
     if epoch != FINAL_EPOCH and epoch != INITIAL_EPOCH:
         return continue_session(broker, request, connection)
     if request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
     if request.isolation_level not in ISOLATION_LEVELS:
-        return refused_isolation(request, connection.version)
+        return refused_as_a_whole(request, connection.version)
     if named_entries(request) > READ_AT_ONCE:
         LargeFetch(broker, request, connection).begin()
         return None

@@ -248,8 +248,12 @@ def _is_cut(result: FetchResult, isolation: int) -> bool:
     return False
 
 
-def refused_isolation(request: FetchRequest, version: int) -> FetchResponse:
-    """Return the response to a request with an unknown isolation level [data-plane/isolation]."""
+def refused_as_a_whole(request: FetchRequest, version: int) -> FetchResponse:
+    """Return the response to a request with a field that Kafka fails at.
+
+    These are an isolation level that does not exist [data-plane/isolation], and a session id that
+    has no place in its tables [data-plane/session-errors].
+    """
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     # Later clients read the error of the whole response.
     topics = request.topics if version < TOPIC_IDS_SINCE else []

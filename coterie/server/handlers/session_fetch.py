@@ -24,7 +24,7 @@ from coterie.server.handlers.fetch_partitions import (
     may_be_sent,
     named_entries,
     parts,
-    refused_isolation,
+    refused_as_a_whole,
 )
 from coterie.server.handlers.stepped_fetch import SteppedFetch
 from coterie.server.logs.fetch_sessions import (
@@ -81,7 +81,7 @@ def continue_session(
         return FetchResponse(error_code=found, responses=[])
     fetch = SessionFetch(broker, request, connection, found)
     if request.isolation_level not in ISOLATION_LEVELS:
-        return refused_isolation(request, connection.version)
+        return refused_as_a_whole(request, connection.version)
     return fetch.answer()
 
 

@@ -30,6 +30,10 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _GREATEST_EPOCH = 2**31 - 1
 
+# Kafka divides an id by this number to find one of its eight tables of sessions.
+_KAFKA_IDS_A_TABLE = (2**31 - 1) // 8
+_KAFKA_TABLES = 8
+
 # After this time without a request any other client may have a session's place, and a session that
 # has existed for longer must yield to a larger one. As in Kafka, where it is not a setting either.
 EVICTION_MS = 120_000
@@ -235,6 +239,15 @@ class FetchSession:
                 partition.wake()
 
 
+def may_be_session(session_id: int) -> bool:
+    """Return whether Kafka has a table for an id; at any other it fails.
+
+    Eight positive ids have none, because the division leaves a rest. Small negative
+    ids have the first one, because Java's division rounds towards zero [data-plane/session-errors].
+    """
+    return -_KAFKA_IDS_A_TABLE < session_id < _KAFKA_TABLES * _KAFKA_IDS_A_TABLE
+
+
 def next_epoch(epoch: int) -> int:
     """Return the epoch that follows; after the greatest one that is 1."""
     return 1 if epoch >= _GREATEST_EPOCH else epoch + 1
@@ -280,7 +293,7 @@ class FetchSessionCache:
         if not self._make_room(session.size, now_ms):
             return NO_SESSION
         session_id = self._new_id()
-        while session_id in self._sessions:
+        while session_id in self._sessions or not may_be_session(session_id):
             session_id = self._new_id()
         assert session_id > NO_SESSION, "ids of sessions are above 0"
         session.session_id = session_id

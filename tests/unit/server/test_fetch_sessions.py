@@ -277,6 +277,11 @@ class TestEviction:
         assert [sessions.open(5, 0) for _ in range(3)] == [1, 2, NO_SESSION]
         assert sessions.cache.session_count == 2
 
+    def test_no_session_has_an_id_that_is_refused(self) -> None:
+        drawn = [2**31 - 1, 2_147_483_640, 2_147_483_639]
+        cache = FetchSessionCache(1, lambda: drawn.pop(0))
+        assert cache.open(FetchSession(0, uses_topic_ids=False), 0) == 2_147_483_639
+
     def test_no_slots_no_sessions(self) -> None:
         assert Sessions(0).open(1, 0) == NO_SESSION
 

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that does not exist."""
+"""The known names that are most like a name that does not exist."""
 
 import difflib
 from collections.abc import Iterable

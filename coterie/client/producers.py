@@ -167,7 +167,7 @@ def _is_coordinated(
     ids: dict[int, str],
     described: dict[str, DescribedTransaction],
 ) -> bool:
-    """Return whether a coordinator knows that the partition is in the producer's transaction."""
+    """Return whether a coordinator has the partition in the producer's transaction."""
     transactional_id = ids.get(suspected.producer_id)
     if transactional_id is None:
         return False

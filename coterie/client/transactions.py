@@ -125,7 +125,7 @@ def list_transactions(cluster: Cluster, wanted: Filter) -> list[ListedTransactio
 def describe_transactions(
     cluster: Cluster, transactional_ids: Sequence[str]
 ) -> dict[str, DescribedTransaction]:
-    """Return the states of ids; each broker knows those that it coordinates.
+    """Return the states of ids; each broker answers for those that it coordinates.
 
     Raises:
         Refused: an id is not known, or its coordinator is not available.

@@ -34,7 +34,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 # A thousand records of some kilobytes.
 BODY_BYTES = 8 * 1024 * 1024
 # So much of a body that is too large is still read, and dropped: clients such as curl read the
-# answer only when they have sent all, and a connection that is closed before tells them nothing.
+# answer only when they have sent all, and a connection that is closed before gives them no reason.
 _DROPPED_BYTES = 16 * BODY_BYTES
 
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")

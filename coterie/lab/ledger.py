@@ -168,7 +168,7 @@ class Ledger:
     # -- the group ---------------------------------------------------------------------------------
 
     def noticed(self, member: str | None) -> None:
-        """Note that the group knows that a member is gone; None for new partitions."""
+        """Note that the group has noticed the loss of a member; None for new partitions."""
         for entry in self._partitions.values():
             gap = entry.gap
             if gap is not None and gap.last_owner == member and gap.mark == UNDETECTED:

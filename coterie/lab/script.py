@@ -47,7 +47,7 @@ class Recording(NamedTuple):
 
 
 class _Builder:
-    """Expands steps; knows which pods the script has started and not stopped."""
+    """Expands steps; notes which pods the script has started and not stopped."""
 
     def __init__(self, random: Random, members: int, partitions: int) -> None:
         self.random = random

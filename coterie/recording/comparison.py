@@ -54,7 +54,7 @@ class Difference(NamedTuple):
 
 
 class Comparison:
-    """Compares answers and learns ids from them."""
+    """Compares answers and notes the ids in them."""
 
     def __init__(self, identities: Identities, *, with_payloads: bool) -> None:
         """Compare with the pairs of a replay.

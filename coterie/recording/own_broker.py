@@ -128,7 +128,7 @@ async def _replay(
 def _settings(
     header: Header, conversation: Conversation, settings: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the settings of the fresh broker: those of the recorded one that it knows."""
+    """Return the settings of the fresh broker: those of the recorded one that it has, too."""
     values = {
         name: value
         for name, value in header.settings.items()

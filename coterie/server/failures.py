@@ -1,4 +1,4 @@
-"""What fails for good, or for some time: it is logged, and who depends on it learns of it.
+"""What fails for good, or for some time: it is logged, and what depends on it is notified.
 
 A log that could not be written or synced is not used any more [log/fail-stop]. The loss of the data
 directory, or of the last partition that holds groups, ends the broker.

@@ -123,7 +123,7 @@ class LastStop:
             self._found = fields
 
     def mark_clean(self) -> None:
-        """Leave the mark of a clean stop: every log is synced and closed. Raises OSError."""
+        """Write that the stop was clean: every log is synced and closed. Raises OSError."""
         self.write()
         # This is always synced: a mark must not survive a loss of power without its text.
         replace_file(

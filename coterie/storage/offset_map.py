@@ -91,7 +91,7 @@ class OffsetMap:
         return max(self.max_bytes - self.used_bytes, 0) // MAX_ENTRY_BYTES
 
     def reach(self, place: int) -> None:
-        """Extend the cells up to a place."""
+        """Make the table of cells long enough to have a cell for a place."""
         missing = (place >> _CELL_SHIFT) + 1 - len(self._cells)
         if missing > 0:
             self._cells.extend(bytes(missing))

@@ -124,7 +124,7 @@ class Group:
         return [rebalance_line(each) for each in self.history]
 
     def stuck(self) -> str:
-        """Describe why the group does not get on: who is missing, who waits, and until when."""
+        """Describe why the group makes no progress: what it waits for, and until when."""
         return self._running.thread.call(self.pictured)
 
     # --- what becomes of it -----------------------------------------------------------------------

@@ -265,7 +265,10 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
 
 
 def _extend_join(step: Step) -> None:
-    """Wait on: only static members are left, and none has rejoined [joining/join-extension]."""
+    """Extend the join phase: only static members are left, and none has rejoined.
+
+    The rule is [joining/join-extension].
+    """
     group, now_ms = step.group, step.now_ms
     wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
     extended = JoinPhaseExtended(

@@ -3,8 +3,7 @@ r"""Regular expressions that match in linear time, for filters that clients send
 Python's own expressions take exponential time for some patterns, and a client would hold the event
 loop with one. Kafka uses RE2, so this is the part of RE2's syntax that ids need: alternatives,
 groups, classes, `.`, anchors, the repetitions `* + ? {m,n}` and the classes `\d \w \s`. Everything
-else is refused as invalid, among it what RE2 has not either: references and look-around
-[transactions/patterns].
+else is refused as invalid. RE2 refuses references and look-around, too [transactions/patterns].
 
 A pattern becomes a graph of states, and a text is followed through all of them at once.
 """

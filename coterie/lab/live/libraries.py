@@ -46,7 +46,7 @@ class Library(LiveClient):
             except VersionUnsupported:
                 raise WrongInput(
                     f"The broker at {run.bootstrap} does not serve the protocol of KIP-848 yet:"
-                    " give a Kafka 4 with --bootstrap-server, or another --machine."
+                    " name a Kafka 4 with --bootstrap-server, or choose another --machine."
                 ) from None
 
     def command(self, run: LiveRun, member: Member) -> list[str]:

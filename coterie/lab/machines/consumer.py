@@ -107,7 +107,7 @@ class Consumer(GroupMember):
             self._revoke(set(self._owned), then)
 
     def _revoke(self, partitions: set[TopicPartition], then: Callable[[], None]) -> None:
-        """Hand over no more records, commit what was handed over, call back, go on."""
+        """Stop reading partitions: commit what was read, call the application back, continue."""
         callback_us = self.environment.callback_us(len(partitions))
         called_back = self._in_turn(lambda _: self._after(callback_us, then))
         commits = self.phase != "closing" or self.environment.parameters.commits_on_close

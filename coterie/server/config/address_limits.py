@@ -2,8 +2,8 @@
 
 import ipaddress
 
+from coterie.server.config.broker_keys import PER_IP_OVERRIDES
 from coterie.server.config.keys import InvalidValue
-from coterie.server.config.network_keys import PER_IP_OVERRIDES
 
 
 def address_limits(text: str) -> dict[str, int]:

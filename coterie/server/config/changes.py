@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
 from coterie.server.config.address_limits import address_limits
+from coterie.server.config.broker_keys import PER_IP_OVERRIDES
 from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
 from coterie.server.config.controller_changes import (
     alter_client_metrics,
@@ -28,7 +29,6 @@ from coterie.server.config.keys import (
     InvalidValue,
     UpdateMode,
 )
-from coterie.server.config.network_keys import PER_IP_OVERRIDES
 from coterie.server.config.resources import (
     OPERATIONS,
     Change,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.address_limits import address_limits
-from coterie.server.config.broker_keys import BROKER
+from coterie.server.config.broker_keys import BROKER, PER_IP_OVERRIDES
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import (
     CLIENT_METRICS_RESOURCE,
@@ -20,7 +20,6 @@ from coterie.server.config.keys import (
     InvalidValue,
     Value,
 )
-from coterie.server.config.network_keys import PER_IP_OVERRIDES
 from coterie.server.config.sources import ConfigError, Given, read_settings
 
 DEFAULT_NODE_ID = "1"

@@ -1,18 +1,18 @@
 """Every name that a settings file of Kafka may hold [settings/known-names].
 
-The settings of Kafka 4.3.1 are a table in `kafka_settings.tsv`, those that Kafka has removed are in
-`removed_settings.tsv`, and why others have no effect here is in `without_effect.tsv`. They are read
-when a name is first looked up that has no effect here, so that the start of a broker without such
-names does not pay for them.
+The settings of Kafka 4.3.1 are the rows of `broker_settings.tsv`, those that Kafka has removed are
+in `removed_settings.tsv`, and why others have no effect here is in `without_effect.tsv`. They
+become descriptions when a name is first looked up that has no effect here, so that the start of a
+broker without such names does not pay for them.
 """
 
-import os
 import re
 from functools import cache
 from typing import NamedTuple
 
-from coterie.server.config.broker_keys import BROKER
-from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
+from coterie.server.config.broker_keys import BROKER, BROKER_TABLE, KAFKAS, OWN
+from coterie.server.config.keys import ConfigKey, UpdateMode
+from coterie.server.config.tables import key_of, rows
 
 # Names that are not settings of Kafka's broker. Plugins and other distributions read them: these
 # names ...
@@ -50,8 +50,6 @@ _OF_MECHANISMS = (
     "sasl.server.callback.handler.class",
 )
 
-_UNLISTED = "unlisted"
-
 
 class RemovedKey(NamedTuple):
     """A setting that Kafka had once.
@@ -70,7 +68,11 @@ class RemovedKey(NamedTuple):
 @cache
 def kafka_keys() -> dict[str, ConfigKey]:
     """Return the settings of Kafka 4.3.1, by name."""
-    return {columns[0]: _key(*columns) for columns in _rows("kafka_settings.tsv")}
+    return {
+        columns[0]: key_of(*columns[:KAFKAS], _documentation(columns[0]))
+        for columns in rows(BROKER_TABLE)
+        if columns[-1] != OWN
+    }
 
 
 @cache
@@ -78,14 +80,14 @@ def removed_keys() -> dict[str, RemovedKey]:
     """Return the settings that releases up to 4.3 have removed, by name."""
     return {
         name: RemovedKey(name, release, "" if successor == "-" else successor)
-        for name, release, successor in _rows("removed_settings.tsv")
+        for name, release, successor in rows("removed_settings.tsv")
     }
 
 
 @cache
 def reasons() -> dict[str, str]:
     """Return why settings have no effect here, by name or by a beginning of names with a star."""
-    return {row[0]: row[1] for row in _rows("without_effect.tsv")}
+    return {row[0]: row[1] for row in rows("without_effect.tsv")}
 
 
 def _documentation(name: str) -> str:
@@ -141,33 +143,3 @@ def near_names(name: str) -> list[str]:
 
     known = {**BROKER, **kafka_keys(), **removed_keys()}
     return get_close_matches(name, known, n=3, cutoff=0.6)
-
-
-def _rows(file_name: str) -> list[list[str]]:
-    path = os.path.join(os.path.dirname(__file__), file_name)
-    with open(path, encoding="ascii") as file:
-        return [line.split("\t") for line in file.read().splitlines() if line[0] != "#"]
-
-
-def _key(name: str, kind: str, default: str, valid: str, update: str) -> ConfigKey:
-    minimum = maximum = None
-    choices: tuple[str, ...] = ()
-    valid, or_minus_one, _ = valid.partition("|-1")
-    if ".." in valid:
-        low, _, high = valid.partition("..")
-        minimum, maximum = float(low), float(high) if high else None
-    elif valid != "-":
-        choices = tuple(valid.split("|"))
-    mode, _, unlisted = update.partition(" ")
-    return ConfigKey(
-        name,
-        ConfigType[kind.upper()],
-        {"-": None, '""': ""}.get(default, default),
-        _documentation(name),
-        minimum,
-        maximum,
-        choices,
-        or_minus_one=bool(or_minus_one),
-        update=UpdateMode(mode),
-        is_listed=unlisted != _UNLISTED,
-    )

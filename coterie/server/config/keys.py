@@ -1,6 +1,6 @@
 """The description of one setting: its type, range and documentation, and how text becomes a value.
 
-The settings themselves are in `broker_keys.py`, `topic_keys.py` and `kafka_settings.tsv`. Texts of
+The settings themselves are tables (`tables.py`). Texts of
 refused values are Kafka's, because clients show them and tests compare them [settings/values].
 """
 

@@ -4,97 +4,10 @@ import re
 from collections.abc import Mapping
 
 from coterie.server.config.config import Config
-from coterie.server.config.keys import ConfigKey, ConfigType, InvalidValue, Value
+from coterie.server.config.keys import ConfigKey, InvalidValue, Value
+from coterie.server.config.tables import derived_keys
 
-_B, _S, _I = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
-
-# Settings of the broker with this prefix are the defaults of groups.
-_BROKER_PREFIX = "group."
-
-
-def _group_key(
-    name: str,
-    kind: ConfigType,
-    default: str,
-    documentation: str,
-    minimum: int | None = None,
-    choices: tuple[str, ...] = (),
-    *,
-    is_inherited: bool = True,
-) -> ConfigKey:
-    synonyms = ((_BROKER_PREFIX + name, 1),) if is_inherited else ()
-    return ConfigKey(
-        name, kind, default, documentation, minimum, choices=choices, synonyms=synonyms
-    )
-
-
-_ASSIGNMENT = "Shortest time between two assignments of a group of this kind."
-_HEARTBEAT = "Interval in which members of a group of this kind send heartbeats."
-_SESSION = "Time without a heartbeat after which a member of a group of this kind is removed."
-
-GROUP: dict[str, ConfigKey] = {
-    key.name: key
-    for key in (
-        _group_key("consumer.assignment.interval.ms", _I, "1000", _ASSIGNMENT, 0),
-        _group_key("consumer.heartbeat.interval.ms", _I, "5000", _HEARTBEAT, 1),
-        _group_key("consumer.session.timeout.ms", _I, "45000", _SESSION, 1),
-        _group_key("share.assignment.interval.ms", _I, "1000", _ASSIGNMENT, 0),
-        _group_key(
-            "share.auto.offset.reset",
-            _S,
-            "latest",
-            "Where a share group begins to read a partition.",
-            is_inherited=False,
-        ),
-        _group_key(
-            "share.delivery.count.limit", _I, "5", "How often a record is delivered at most.", 2
-        ),
-        _group_key("share.heartbeat.interval.ms", _I, "5000", _HEARTBEAT, 1),
-        _group_key(
-            "share.isolation.level",
-            _S,
-            "read_uncommitted",
-            "Whether a share group reads records of transactions that are not committed.",
-            choices=("read_committed", "read_uncommitted"),
-            is_inherited=False,
-        ),
-        _group_key(
-            "share.partition.max.record.locks",
-            _I,
-            "2000",
-            "The most records of a partition that members have acquired.",
-            100,
-        ),
-        _group_key(
-            "share.record.lock.duration.ms",
-            _I,
-            "30000",
-            "How long a record that a member has acquired is locked for it.",
-            1000,
-        ),
-        _group_key(
-            "share.renew.acknowledge.enable",
-            _B,
-            "true",
-            "Whether members may extend the lock of a record.",
-            is_inherited=False,
-        ),
-        _group_key("share.session.timeout.ms", _I, "45000", _SESSION, 1),
-        _group_key("streams.assignment.interval.ms", _I, "1000", _ASSIGNMENT, 0),
-        _group_key("streams.heartbeat.interval.ms", _I, "5000", _HEARTBEAT, 1),
-        _group_key(
-            "streams.initial.rebalance.delay.ms",
-            _I,
-            "3000",
-            "How long the first rebalance of an empty group waits for more members.",
-            0,
-        ),
-        _group_key(
-            "streams.num.standby.replicas", _I, "0", "Standby copies of each task's state.", 0
-        ),
-        _group_key("streams.session.timeout.ms", _I, "45000", _SESSION, 1),
-    )
-}
+GROUP: dict[str, ConfigKey] = derived_keys("group_settings.tsv")
 
 # What the broker bounds: the setting of a group, and the end of the names of the bounds.
 _BOUNDED = (

@@ -97,7 +97,7 @@ def _is_too_long(asked: FetchRequestTopic) -> bool:
 def _unknown_to_client(
     session: FetchSession, key: SessionKey, asked: FetchRequestTopic, wanted: FetchPartition
 ) -> SessionPartition:
-    """Return a partition of a session of which the client knows nothing yet."""
+    """Return a partition of a session that no response has described yet."""
     name = _name(wanted.partition, asked.topic)
     return SessionPartition(session, key, name, asked.topic_id, wanted)
 

@@ -77,7 +77,7 @@ class SessionPartition:
         topic_id: bytes,
         wanted: FetchPartition,
     ) -> None:
-        """Start as a partition of which the client knows nothing; the session has to add it."""
+        """Start as a partition that no response has described; the session has to add it."""
         self._session = session
         self.key = key
         self.place = 0

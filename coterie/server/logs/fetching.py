@@ -238,7 +238,7 @@ class DelayedFetch:
         self._watched.append(watchers)
 
     def changed(self) -> None:
-        """Wait on: only records end the wait."""
+        """Continue to wait; only new records end the wait."""
 
     def finish(self) -> None:
         """Answer with the records there are now, unless the fetch has ended."""

@@ -14,8 +14,8 @@ from struct import unpack
 from typing import Protocol
 
 from coterie.server.config.address_limits import address_limits
+from coterie.server.config.broker_keys import CREATION_RATE, PER_IP_OVERRIDES
 from coterie.server.config.config import Config
-from coterie.server.config.network_keys import CREATION_RATE, PER_IP_OVERRIDES
 from coterie.server.environment import Environment
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits

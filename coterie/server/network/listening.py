@@ -4,8 +4,8 @@ import os
 import socket
 from collections.abc import Iterable
 
+from coterie.server.config.broker_keys import LISTEN_BACKLOG, RECEIVE_BUFFER, SEND_BUFFER
 from coterie.server.config.config import Config
-from coterie.server.config.network_keys import LISTEN_BACKLOG, RECEIVE_BUFFER, SEND_BUFFER
 from coterie.server.network import limits
 
 _BUFFERS = ((RECEIVE_BUFFER, socket.SO_RCVBUF), (SEND_BUFFER, socket.SO_SNDBUF))

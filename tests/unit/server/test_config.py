@@ -1,5 +1,6 @@
 """Settings: where they come from, which are refused and why, and what depends on them."""
 
+from collections import Counter
 from sys import float_info
 
 import pytest
@@ -11,6 +12,7 @@ from coterie.server.config.effects import refuse_without_effect, without_effect
 from coterie.server.config.kafka_keys import find_key, kafka_keys, reasons, removed_keys
 from coterie.server.config.keys import ConfigKey, ConfigSource, ConfigType, InvalidValue, as_text
 from coterie.server.config.sources import ConfigError
+from coterie.server.config.tables import rows
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.config.topic_keys import TOPIC
 from coterie.server.logs.log_configs import log_config
@@ -292,6 +294,11 @@ class TestTables:
             for removed in removed_keys().values()
             if removed.successor
         )
+
+    @pytest.mark.parametrize("kind", ["broker", "removed", "topic", "group"])
+    def test_a_table_names_each_setting_once(self, kind: str) -> None:
+        names = Counter(columns[0] for columns in rows(f"{kind}_settings.tsv"))
+        assert [name for name, count in names.items() if count > 1] == []
 
     def test_every_setting_has_an_effect_or_a_reason_why_not(self) -> None:
         """[settings/no-effect]"""

@@ -20,7 +20,7 @@ PACKAGES = (
 )
 
 INTERPRETED = {
-    "coordinator/loading.py": "derives a class from bytes",
+    "coordinator/kernel/loading.py": "derives a class from bytes",
     "protocol/compile_decode.py": "makes source that the interpreter runs",
     "protocol/compile_encode.py": "makes source that the interpreter runs",
     "protocol/declare.py": "builds classes anew; declarations of tests need it",

@@ -21,7 +21,7 @@ _OPEN = "allow_interpreted_subclasses=True"
 _BASES = {
     "protocol/fields.py": ({"Declaration", "MessageDeclaration"}, f"{_OPEN}, acyclic=True"),
     "protocol/wire.py": ({"Message"}, f"{_OPEN}, acyclic=True"),
-    "coordinator/purgatory.py": ({"Purgatory"}, _OPEN),
+    "coordinator/kernel/purgatory.py": ({"Purgatory"}, _OPEN),
     "server/coordinators/runtime.py": ({"CoordinatorRuntime"}, _OPEN),
     "server/services.py": ({"Services"}, _OPEN),
     "server/network/channel.py": ({"ConnectionServices"}, _OPEN),

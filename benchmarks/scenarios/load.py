@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from benchmarks.measures import Metric, Outcome, Row, Scenario, known
 from benchmarks.session import Job
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.protocol.messages.log_records import (
     OffsetCommitKey,
     OffsetCommitValue,

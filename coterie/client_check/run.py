@@ -326,7 +326,7 @@ class Run:
     def offset(self, partition: TopicPartition) -> int:
         """Return the committed offset of a partition, or -1."""
         shard = self.broker.server.coordinator.shards[0]
-        from coterie.coordinator.offsets import fetch
+        from coterie.coordinator.groups.offsets import fetch
 
         for topic in fetch(shard, self.group, None, stable=False):
             for each in topic.partitions:

@@ -11,7 +11,7 @@ from coterie.conformance.core_lines import pair_text, record_text, state_text, t
 from coterie.conformance.harness import START_MS
 from coterie.conformance.syntax import Arguments, parse_duration_ms, unquote
 from coterie.conformance.transcript import TranscriptError
-from coterie.coordinator.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.control_records import Marker
 from coterie.protocol.errors import ErrorCode

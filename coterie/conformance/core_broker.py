@@ -25,16 +25,16 @@ from coterie.conformance.harness import (
 from coterie.conformance.names import Names
 from coterie.conformance.responses import error_text, response_lines
 from coterie.conformance.versions import TOPIC_IDS_SINCE
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import Append, ClientContext, RequestContext
-from coterie.coordinator.replay import (
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.replay import (
     LoggedState,
     replay_encoded,
     replay_marker,
     replay_pending,
 )
-from coterie.coordinator.shard_state import ShardState
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import Append, ClientContext, RequestContext
+from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import (
     decode_request_header,

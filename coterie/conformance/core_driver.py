@@ -16,7 +16,7 @@ from coterie.conformance.names import Names
 from coterie.conformance.requests import build_request
 from coterie.conformance.syntax import Arguments, parse_arguments
 from coterie.conformance.transcript import Transcript, TranscriptError, parse_request_line
-from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.groups.config import GroupConfig
 
 KAFKAS_DEFAULTS = GroupConfig()
 

@@ -9,9 +9,9 @@ from typing import Any
 from coterie.conformance.harness import Pair, ProducerPair
 from coterie.conformance.payloads import assignment_text
 from coterie.conformance.syntax import format_list, format_time, quote
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.effects import Event, TimerKind
-from coterie.coordinator.purgatory import Purgatory
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.kernel.effects import Event, TimerKind
+from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
     GroupMetadataKey,

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Any, NamedTuple, Self
 
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, Event
-from coterie.coordinator.machine import Append, BatchForm, RequestContext
-from coterie.coordinator.pending_offsets import TransactionEnd
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.kernel.effects import Effects, Event
+from coterie.coordinator.kernel.machine import Append, BatchForm, RequestContext
 from coterie.protocol.control_records import Marker, read_marker
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

@@ -1,5 +1,6 @@
-"""The group coordinator: pure state machines over log records.
+"""Coordinators: pure state machines over the records of an internal topic.
 
-There is no event loop, clock, socket or randomness in this package. Requests go to
-`service.GroupCoordinator`; what the server has to do comes back as `effects.Effects`.
+There is no event loop, clock, socket or randomness in this package. `kernel` has what coordinators
+share, `groups` and `transactions` are coordinators. What the server has to do comes back as data,
+`kernel.effects.Effects`.
 """

@@ -22,7 +22,7 @@ from coterie.conformance.transcript import (
     parse,
     parse_request_line,
 )
-from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.protocol.wire import Message
 from coterie.recording.comparison import Comparison
 from coterie.recording.conversation import Conversation, Exchange

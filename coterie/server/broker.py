@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.address import Address
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from structlog.typing import FilteringBoundLogger
 
-    from coterie.coordinator.service import GroupCoordinator
+    from coterie.coordinator.groups.service import GroupCoordinator
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
     from coterie.server.environment import Environment

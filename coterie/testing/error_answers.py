@@ -7,7 +7,7 @@ partitions. What the coordinator answers itself comes from there; the rest is li
 from collections.abc import Callable
 from typing import Any
 
-from coterie.coordinator.responses import error_response
+from coterie.coordinator.groups.responses import error_response
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.errors import ErrorCode

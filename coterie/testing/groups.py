@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from coterie.coordinator.classic.group import Group as ClassicGroup
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.offsets import fetch
+from coterie.coordinator.groups.classic.group import Group as ClassicGroup
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.offsets import fetch
 from coterie.near_names import did_you_mean
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import Rebalance

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.classic.member import Member as LiveMember
-from coterie.coordinator.classic.states import GroupState
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.member import Member as LiveMember
+from coterie.coordinator.groups.classic.states import GroupState
 from coterie.pipeline.timeline.model import Rebalance
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription

@@ -16,7 +16,7 @@ _GROUPS = [
     for each in all_checks()
     if each.transcript.path.suffix == ".txt" or each.area in ("groups", "transactional_offsets")
 ]
-_JOIN = "coterie.coordinator.classic.join:_join_new"
+_JOIN = "coterie.coordinator.groups.classic.join:_join_new"
 _UUID = "step.partition.new_uuid()"
 # Member ids of other forms than Kafka's: kfake's, and such that begin with no name of a client.
 _FORMS = (

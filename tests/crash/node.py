@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, NamedTuple
 
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.log_records import (

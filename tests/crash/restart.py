@@ -7,8 +7,8 @@ bytes alone, so it is done once for each distinct log.
 
 from typing import Any, NamedTuple
 
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.stored_settings import StoredSettings, read_settings

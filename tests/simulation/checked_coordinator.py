@@ -10,18 +10,18 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS, Batch, CoordinatorHarness
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.classic.member import Member
-from coterie.coordinator.classic.members import Removal
-from coterie.coordinator.classic.rebalance import Cause
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, TimerKey, TimerKind
-from coterie.coordinator.machine import Append
-from coterie.coordinator.responses import translate_append_error
-from coterie.coordinator.service import GroupCoordinator
-from coterie.coordinator.shard import Shard
-from coterie.coordinator.shard_state import ShardState
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.member import Member
+from coterie.coordinator.groups.classic.members import Removal
+from coterie.coordinator.groups.classic.rebalance import Cause
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.responses import translate_append_error
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.groups.shard import Shard
+from coterie.coordinator.kernel.effects import Effects, TimerKey, TimerKind
+from coterie.coordinator.kernel.machine import Append
+from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest

@@ -5,9 +5,9 @@ A part of the core that no run exercises is not tested, so a long campaign must 
 
 from collections import Counter
 
-from coterie.coordinator.classic.members import Removal
-from coterie.coordinator.classic.rebalance import Cause
-from coterie.coordinator.effects import TimerKind
+from coterie.coordinator.groups.classic.members import Removal
+from coterie.coordinator.groups.classic.rebalance import Cause
+from coterie.coordinator.kernel.effects import TimerKind
 from coterie.protocol.errors import ErrorCode as E
 
 # No simulated client sends an assignment of a megabyte. No client can ask for a rebalance without

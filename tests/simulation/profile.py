@@ -8,7 +8,7 @@ seconds, and in some runs retention of seconds.
 from random import Random
 from typing import NamedTuple
 
-from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.groups.config import GroupConfig
 
 DAYS_7_MS = 7 * 24 * 3_600_000
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.coordinator.classic.heartbeat import heartbeat
+from coterie.coordinator.groups.classic.heartbeat import heartbeat
 from tests.planting import Plant, planted
 from tests.simulation.campaign import run
 from tests.simulation.planted import FIRST_SEEDS, search, search_order

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS
-from coterie.coordinator.classic.states import GroupState
+from coterie.coordinator.groups.classic.states import GroupState
 from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
 from tests.simulation.checked_coordinator import CheckedCoordinator

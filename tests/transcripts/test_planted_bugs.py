@@ -17,7 +17,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a session lasts half of its timeout",
-            "coterie.coordinator.classic.members:start_session",
+            "coterie.coordinator.groups.classic.members:start_session",
             "deadline_ms = step.now_ms + timeout_ms",
             "deadline_ms = step.now_ms + timeout_ms // 2",
         ),
@@ -26,7 +26,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the last member that has rejoined always leads",
-            "coterie.coordinator.classic.group:Group.elect_joined_leader",
+            "coterie.coordinator.groups.classic.group:Group.elect_joined_leader",
             "if self.leader is not None and self.members[self.leader].delayed_join is not None:\n"
             "        return True\n"
             "    for member in self.members.values():",
@@ -37,7 +37,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "errors of appends are not translated",
-            "coterie.coordinator.responses:translate_append_error",
+            "coterie.coordinator.groups.responses:translate_append_error",
             "return _APPEND_ERRORS.get(error, error)",
             "return error",
         ),
@@ -46,7 +46,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the initial delay is not extended",
-            "coterie.coordinator.classic.rebalance:join_timer_fired",
+            "coterie.coordinator.groups.classic.rebalance:join_timer_fired",
             "if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):",
             "if True:",
         ),
@@ -55,7 +55,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "metadata of offsets is not limited",
-            "coterie.coordinator.offsets:commit",
+            "coterie.coordinator.groups.offsets:commit",
             "if len(metadata) > always_fitting and is_metadata_too_large(metadata, max_units):",
             "if False:",
         ),

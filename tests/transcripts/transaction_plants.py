@@ -2,9 +2,9 @@
 
 from tests.planting import Plant
 
-_PENDING = "coterie.coordinator.pending_offsets:PendingOffsets"
-_REPLAY = "coterie.coordinator.replay"
-_COMMIT = "coterie.coordinator.transactional_offsets:commit_transactional"
+_PENDING = "coterie.coordinator.groups.pending_offsets:PendingOffsets"
+_REPLAY = "coterie.coordinator.groups.replay"
+_COMMIT = "coterie.coordinator.groups.transactional_offsets:commit_transactional"
 
 TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
@@ -64,7 +64,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "only committed offsets are deleted with a group",
-            "coterie.coordinator.admin:delete_group",
+            "coterie.coordinator.groups.admin:delete_group",
             "effects.records += [(key, None) for key in pending_keys(partition, group_id)]",
             "pass",
         ),
@@ -73,7 +73,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "pending offsets cannot be deleted",
-            "coterie.coordinator.offsets:delete_offsets",
+            "coterie.coordinator.groups.offsets:delete_offsets",
             "or pending.is_pending(request.group_id, topic.name, index)",
             "",
         ),
@@ -82,7 +82,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "pending offsets of a deleted topic stay",
-            "coterie.coordinator.expiry:delete_topic_offsets",
+            "coterie.coordinator.groups.expiry:delete_topic_offsets",
             "if name == topic:",
             "if False:",
         ),
@@ -91,7 +91,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "an offset expires although its partition has a pending one",
-            "coterie.coordinator.expiry:expire_group",
+            "coterie.coordinator.groups.expiry:expire_group",
             "if has_expired and not pending.is_pending(group_id, topic, index):",
             "if has_expired:",
         ),
@@ -100,7 +100,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a group with nothing but pending offsets is removed",
-            "coterie.coordinator.expiry:expire_group",
+            "coterie.coordinator.groups.expiry:expire_group",
             "remaining = len(pending.by_group.get(group_id, ()))",
             "remaining = 0",
         ),
@@ -109,7 +109,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "stable readers see the last committed offset",
-            "coterie.coordinator.offsets:fetch",
+            "coterie.coordinator.groups.offsets:fetch",
             "if stable and group_id in partition.logged.pending.by_group:",
             "if False:",
         ),
@@ -118,7 +118,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "all readers are refused while an offset is pending",
-            "coterie.coordinator.offsets:fetch",
+            "coterie.coordinator.groups.offsets:fetch",
             "if stable and group_id in partition.logged.pending.by_group:",
             "if group_id in partition.logged.pending.by_group:",
         ),
@@ -136,7 +136,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a marker that is being written has no epoch",
-            "coterie.coordinator.partition_state:PartitionState.producer_epoch",
+            "coterie.coordinator.groups.partition_state:PartitionState.producer_epoch",
             "marker_epoch = self.marker_epochs.get(producer_id, -1)",
             "marker_epoch = -1",
         ),
@@ -154,7 +154,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a blank identity is refused",
-            "coterie.coordinator.classic.group:Group.transactional_commit_error",
+            "coterie.coordinator.groups.classic.group:Group.transactional_commit_error",
             "if generation_id < 0 and not request.member_id and request.group_instance_id is None:",
             "if False:",
         ),
@@ -163,7 +163,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "an old generation is accepted",
-            "coterie.coordinator.classic.group:Group.transactional_commit_error",
+            "coterie.coordinator.groups.classic.group:Group.transactional_commit_error",
             "if not error and generation_id != self.generation_id:",
             "if False:",
         ),
@@ -181,7 +181,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a load drops open transactions",
-            "coterie.coordinator.shard:Shard.replay_open",
+            "coterie.coordinator.groups.shard:Shard.replay_open",
             "if not isinstance(decoded, UnknownKey):",
             "if False:",
         ),
@@ -190,7 +190,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a load forgets what was overtaken",
-            "coterie.coordinator.loading:NewestRecords.open_records",
+            "coterie.coordinator.kernel.loading:NewestRecords.open_records",
             "overtaken = self._is_overtaken(key, pending)",
             "overtaken = False",
         ),
@@ -199,7 +199,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a group with nothing but pending offsets is not loaded",
-            "coterie.coordinator.partition_state:PartitionState.restore_groups",
+            "coterie.coordinator.groups.partition_state:PartitionState.restore_groups",
             "for group_id in (*logged.offsets, *logged.pending.by_group):",
             "for group_id in logged.offsets:",
         ),
@@ -208,7 +208,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "records of a transaction share a plain batch",
-            "coterie.coordinator.shard:Shard.settle",
+            "coterie.coordinator.groups.shard:Shard.settle",
             "effects.append(Append(self.partition, records, form))",
             "effects.append(Append(self.partition, records))",
         ),

@@ -57,7 +57,7 @@ def test_modules_that_stay_interpreted_exist_and_have_a_reason(tree: Path) -> No
         assert (tree / "coterie" / name).is_file(), name
         assert reason
         assert name not in modules
-    assert {"coordinator/service.py", "server/network/connection.py"} <= modules
+    assert {"coordinator/groups/service.py", "server/network/connection.py"} <= modules
 
 
 def test_a_name_for_exceptions_of_several_types_is_found() -> None:

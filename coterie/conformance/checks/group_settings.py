@@ -16,7 +16,7 @@ from coterie.conformance.comparison import deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.core_driver import CoreDriver
 from coterie.conformance.transcript import Transcript, TranscriptError
-from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.groups.config import GroupConfig
 
 DELAY = "group.initial.rebalance.delay.ms"
 DEFAULT_GROUP_SETTINGS = {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coterie.coordinator.machine import Outcome, R
+from coterie.coordinator.kernel.machine import Outcome, R
 from coterie.coordinator.transactions.transaction import TopicPartition, Transaction
 from coterie.protocol.control_records import TransactionMarkers
 

@@ -6,7 +6,7 @@ durable, so the next read of the client sees the transaction ended [transactions
 
 from typing import NamedTuple
 
-from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.kernel.machine import RequestContext
 from coterie.coordinator.transactions.effects import Change, TransactionEffects
 from coterie.coordinator.transactions.fence import next_producer_id
 from coterie.coordinator.transactions.responses import end_error, end_response

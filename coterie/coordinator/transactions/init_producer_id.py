@@ -4,7 +4,7 @@ The producers before it are fenced by the next epoch. A producer that names its 
 (KIP-360) only continues, and a repeated request gets the same answer.
 """
 
-from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.kernel.machine import RequestContext
 from coterie.coordinator.transactions.effects import Change, TransactionEffects
 from coterie.coordinator.transactions.fence import fence_and_abort
 from coterie.coordinator.transactions.responses import init_error

@@ -8,9 +8,9 @@ argument, producer ids come from a function, and everything to write or send is 
 from collections.abc import Callable
 from typing import Any
 
-from coterie.coordinator.loading import NewestRecords
-from coterie.coordinator.machine import OpenRecord, Pair, Record, RequestContext
-from coterie.coordinator.shard_state import ShardState, availability_error
+from coterie.coordinator.kernel.loading import NewestRecords
+from coterie.coordinator.kernel.machine import OpenRecord, Pair, Record, RequestContext
+from coterie.coordinator.kernel.shard_state import ShardState, availability_error
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
 from coterie.coordinator.transactions.end_transaction import end_transaction

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from coterie.coordinator.machine import Append, BatchForm, R
-from coterie.coordinator.responses import translate_append_error
-from coterie.coordinator.shard_state import ACTIVE, ShardState
+from coterie.coordinator.groups.responses import translate_append_error
+from coterie.coordinator.kernel.machine import Append, BatchForm, R
+from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState
 from coterie.coordinator.transactions.effects import Change, TransactionEffects
 from coterie.coordinator.transactions.responses import end_error, end_response, error_response
 from coterie.coordinator.transactions.transaction import Transaction, WaitingEnd

@@ -4,12 +4,12 @@ AddPartitionsToTxn and AddOffsetsToTxn do it for producers; Produce and TxnOffse
 the partitions that they write to [transactions/use-partitions].
 """
 
-from coterie.coordinator.machine import (
+from coterie.coordinator.groups.responses import LARGE_OPERATION_ERROR
+from coterie.coordinator.kernel.machine import (
     BATCH_OVERHEAD_BYTES,
     MAX_BATCH_BYTES,
     RECORD_OVERHEAD_BYTES,
 )
-from coterie.coordinator.responses import LARGE_OPERATION_ERROR
 from coterie.coordinator.transactions.effects import Change, TransactionEffects, TransactionUse
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.transaction import TopicPartition, Transaction, can_be_logged

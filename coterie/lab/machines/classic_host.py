@@ -4,9 +4,9 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS, START_MS, Batch, CoordinatorHarness
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import Append, ClientContext, RequestContext
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import Append, ClientContext, RequestContext
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS, Violation
 from coterie.lab.machine import Machine

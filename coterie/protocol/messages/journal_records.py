@@ -53,7 +53,7 @@ class RebalanceBegan(Message):
     """A group started a rebalance [journal/rebalance-began].
 
     Attributes:
-        cause: a value of `coterie.coordinator.classic.rebalance.Cause`.
+        cause: a value of `coterie.coordinator.groups.classic.rebalance.Cause`.
         previous_state: Empty, Stable or CompletingRebalance.
         generation_id: the generation that ends; the next one is larger by one.
         member_count: the members after the one that caused the rebalance joined or was removed.

@@ -7,7 +7,7 @@ one is a look-up.
 
 from collections.abc import Iterable, Mapping
 
-from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import BROKER, PER_IP_OVERRIDES

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Generic
 
-from coterie.coordinator.machine import LogReader, Machine, OpenRecord, OutcomeT
+from coterie.coordinator.kernel.machine import LogReader, Machine, OpenRecord, OutcomeT
 from coterie.protocol.errors import MalformedFrame
 from coterie.server.coordinators.host import Host
 from coterie.server.logs.log_opener import RETRY_MS

@@ -13,7 +13,7 @@ from asyncio import TimerHandle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from coterie.coordinator.machine import Machine, Outcome, OutcomeT, RequestContext
+from coterie.coordinator.kernel.machine import Machine, Outcome, OutcomeT, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.server.coordinators.appends import Appends
 from coterie.server.coordinators.host import Host

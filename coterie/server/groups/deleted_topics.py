@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.topic_image import TopicImage
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime

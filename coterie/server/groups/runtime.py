@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import RequestContext
-from coterie.coordinator.pending_offsets import TransactionEnd
-from coterie.coordinator.service import GroupCoordinator
-from coterie.coordinator.shard_state import ACTIVE
+from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.shard_state import ACTIVE
 from coterie.coordinator.topic_image import TopicChange
 from coterie.protocol.control_records import Marker, TransactionMarkers
 from coterie.protocol.errors import ErrorCode

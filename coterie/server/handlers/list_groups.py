@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from typing import Any, cast
 
-from coterie.coordinator.admin import list_groups
+from coterie.coordinator.groups.admin import list_groups
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from coterie.protocol.spliced import EncodedArray, elements_encoder
 from coterie.server.network.delayed_response import Exchange

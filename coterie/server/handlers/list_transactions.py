@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 
-from coterie.coordinator.shard_state import ShardState, availability_error
+from coterie.coordinator.kernel.shard_state import ShardState, availability_error
 from coterie.coordinator.transactions.listing import list_transactions, unknown_states
 from coterie.coordinator.transactions.pattern import InvalidPattern, Pattern
 from coterie.protocol.errors import ErrorCode

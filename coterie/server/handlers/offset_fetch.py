@@ -9,7 +9,7 @@ topics are fetched.
 
 from collections.abc import Callable
 
-from coterie.coordinator.responses import error_response
+from coterie.coordinator.groups.responses import error_response
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_fetch import (

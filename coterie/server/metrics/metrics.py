@@ -17,8 +17,8 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.shard_state import ShardState
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.kernel.shard_state import ShardState
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker

@@ -8,7 +8,7 @@ NOT_COORDINATOR.
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from coterie.coordinator.machine import ClientContext, Outcome, RequestContext
+from coterie.coordinator.kernel.machine import ClientContext, Outcome, RequestContext
 from coterie.coordinator.transactions.effects import TransactionEffects
 from coterie.coordinator.transactions.service import TransactionCoordinator
 from coterie.protocol.control_records import TransactionMarkers

@@ -6,11 +6,11 @@ the possible end of a phase from the events and timers.
 
 from typing import Any
 
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.classic.member import Member
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.effects import Effects, Event, TimerKind
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.member import Member
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.kernel.effects import Effects, Event, TimerKind
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import decode_subscription
 from coterie.protocol.messages.join_group import JoinGroupResponse

@@ -6,11 +6,11 @@ Every commit of a run has an offset of its own, so a fetched offset identifies i
 from typing import Any, NamedTuple
 
 from coterie.conformance.versions import FETCH_GROUPS_SINCE
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.machine import Append
-from coterie.coordinator.shard import Shard
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.shard import Shard
+from coterie.coordinator.kernel.machine import Append
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
 from tests.simulation.call import Call

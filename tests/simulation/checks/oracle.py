@@ -7,13 +7,13 @@ or of the log.
 
 from typing import Any
 
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.classic.member import Member
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.service import GroupCoordinator
-from coterie.coordinator.shard import Shard
-from coterie.coordinator.shard_state import ShardState
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.member import Member
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.groups.shard import Shard
+from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode as E
 from tests.simulation.call import Call
 

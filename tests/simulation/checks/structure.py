@@ -5,15 +5,15 @@ A client would notice most violations only much later.
 
 from typing import Any
 
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.classic.group_record import restore
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.effects import TimerKey, TimerKind
-from coterie.coordinator.replay import LoggedState
-from coterie.coordinator.responses import ResponsePart
-from coterie.coordinator.service import GroupCoordinator
-from coterie.coordinator.shard import Shard
-from coterie.coordinator.shard_state import ShardState
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.group_record import restore
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.replay import LoggedState
+from coterie.coordinator.groups.responses import ResponsePart
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.groups.shard import Shard
+from coterie.coordinator.kernel.effects import TimerKey, TimerKind
+from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,

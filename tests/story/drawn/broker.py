@@ -4,9 +4,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from coterie.conformance.harness import Batch, CoordinatorHarness, Pair
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, Event
-from coterie.coordinator.machine import Append, ClientContext, RequestContext
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.kernel.effects import Effects, Event
+from coterie.coordinator.kernel.machine import Append, ClientContext, RequestContext
 from coterie.lab.kernel import MS, World
 from coterie.lab.records import KeptRecords
 from coterie.protocol.messages.journal_records import PartitionLoaded, encode_fact

@@ -6,10 +6,10 @@ Unlike a transcript they let a test inspect the coordinator between the steps.
 from typing import Any
 
 from coterie.conformance.harness import START_MS, CoordinatorHarness
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import Append, ClientContext, R, RequestContext
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import Append, ClientContext, R, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.machine import ClientContext, RequestContext
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.kernel.machine import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest

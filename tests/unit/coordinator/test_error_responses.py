@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.responses import DeletedGroup, DescribedGroup, error_response
+from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup, error_response
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.classic.heartbeat import RESPONSES
-from coterie.coordinator.classic.subscription_change import LARGEST_METADATA_BYTES
-from coterie.coordinator.machine import MAX_BATCH_BYTES
+from coterie.coordinator.groups.classic.heartbeat import RESPONSES
+from coterie.coordinator.groups.classic.subscription_change import LARGEST_METADATA_BYTES
+from coterie.coordinator.kernel.machine import MAX_BATCH_BYTES
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.shard_state import ShardState
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from tests.unit.coordinator.harness import UnitHarness

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import coterie.conformance
-import coterie.coordinator.classic.states
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.classic.member import Member
-from coterie.coordinator.classic.states import TRANSITIONS, GroupState
+import coterie.coordinator.groups.classic.states
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.member import Member
+from coterie.coordinator.groups.classic.states import TRANSITIONS, GroupState
 
 TRANSCRIPTS = Path(coterie.conformance.__file__).parent
 
@@ -170,7 +170,7 @@ def test_all_joined_counts_members_and_pending_members() -> None:
 
 
 def test_transcripts_in_the_description_of_the_states_exist() -> None:
-    description = coterie.coordinator.classic.states.__doc__ or ""
+    description = coterie.coordinator.groups.classic.states.__doc__ or ""
     names = re.findall(r"\b[a-z_]+/[a-z0-9_]+(?=[),])", description)
     assert len(names) > 15
     assert [name for name in names if not (TRANSCRIPTS / f"{name}.txt").exists()] == []

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.coordinator.batch_size import (
+from coterie.coordinator.groups.batch_size import (
     always_fitting_offsets,
     fits_batch,
     generation_fits_batch,
     split_into_batches,
 )
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import MAX_BATCH_BYTES, Record
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import MAX_BATCH_BYTES, Record
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest

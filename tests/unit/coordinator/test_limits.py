@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.coordinator.classic import join
+from coterie.coordinator.groups.classic import join
 from coterie.protocol.errors import ErrorCode
 from tests.unit.coordinator.harness import UnitHarness
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coterie.coordinator.classic.group import Group
-from coterie.coordinator.listing_order import ListingOrder
+from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.listing_order import ListingOrder
 from tests.unit.coordinator.harness import UnitHarness
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coterie.coordinator.loading import NO_KEY, NewestRecords
+from coterie.coordinator.kernel.loading import NO_KEY, NewestRecords
 from coterie.protocol.control_records import encode_marker
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (

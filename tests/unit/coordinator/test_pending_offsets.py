@@ -10,16 +10,16 @@ from typing import NamedTuple
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coterie.coordinator.loading import NewestRecords
-from coterie.coordinator.machine import BatchForm
-from coterie.coordinator.pending_offsets import TransactionEnd
-from coterie.coordinator.replay import (
+from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.replay import (
     LoggedState,
     replay,
     replay_encoded,
     replay_marker,
     replay_pending,
 )
+from coterie.coordinator.kernel.loading import NewestRecords
+from coterie.coordinator.kernel.machine import BatchForm
 from coterie.protocol.control_records import encode_marker, marker_pair, read_marker
 from coterie.protocol.messages.log_records import (
     GROUP_RECORDS,

@@ -3,8 +3,8 @@
 Scenarios S150 to S153 of COVERAGE.md.
 """
 
-from coterie.coordinator.effects import Timer, TimerKey, TimerKind
-from coterie.coordinator.purgatory import Purgatory
+from coterie.coordinator.kernel.effects import Timer, TimerKey, TimerKind
+from coterie.coordinator.kernel.purgatory import Purgatory
 from tests.unit.coordinator.harness import START_MS, UnitHarness
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.coordinator.classic.group_record import restore
-from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.machine import Record
-from coterie.coordinator.replay import LoggedState, replay
+from coterie.coordinator.groups.classic.group_record import restore
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.replay import LoggedState, replay
+from coterie.coordinator.kernel.machine import Record
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,

@@ -6,7 +6,7 @@ tests/property/test_timer_wheel.py.
 
 import pytest
 
-from coterie.coordinator.timer_wheel import SLOTS, TimingWheel
+from coterie.coordinator.kernel.timer_wheel import SLOTS, TimingWheel
 
 START_MS = 1_700_000_000_123
 YEAR_MS = 365 * 24 * 3_600_000

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coterie.coordinator.machine import (
+from coterie.coordinator.kernel.machine import (
     Append,
     BatchForm,
     OpenRecord,

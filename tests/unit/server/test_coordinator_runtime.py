@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from coterie.coordinator.machine import ClientContext, RequestContext
+from coterie.coordinator.kernel.machine import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, encode_batch, iterate_batches
 from coterie.server.broker import Broker

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.coordinator.machine import MAX_BATCH_BYTES
+from coterie.coordinator.kernel.machine import MAX_BATCH_BYTES
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest

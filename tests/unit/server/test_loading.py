@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.shard_state import ShardState
+from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.log_records import (

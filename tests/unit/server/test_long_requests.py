@@ -5,7 +5,7 @@
 
 import pytest
 
-from coterie.coordinator.replay import replay
+from coterie.coordinator.groups.replay import replay
 from coterie.coordinator.transactions.transaction import Transaction
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode

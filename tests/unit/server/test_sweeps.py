@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.replay import replay
+from coterie.coordinator.groups.replay import replay
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.transactions.states import ONGOING
 from coterie.coordinator.transactions.transaction import Transaction
 from coterie.protocol.errors import ErrorCode

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coterie.coordinator.classic.group_record import restore
-from coterie.coordinator.loading import NewestRecords
-from coterie.coordinator.machine import OpenRecord
-from coterie.coordinator.replay import LoggedState, replay_encoded
+from coterie.coordinator.groups.classic.group_record import restore
+from coterie.coordinator.groups.replay import LoggedState, replay_encoded
+from coterie.coordinator.kernel.loading import NewestRecords
+from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from coterie.protocol.messages.log_records import GROUP_RECORDS
 from coterie.protocol.records import iterate_batches

@@ -1,0 +1,118 @@
+"""ListGroups, DescribeGroups and DeleteGroups: what administrators do with groups."""
+
+from collections.abc import Iterator
+
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.transactional_offsets import pending_keys
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import RequestContext
+from coterie.protocol.authorized_operations import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    GROUP_OPERATIONS,
+)
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
+from coterie.protocol.messages.describe_groups import (
+    DescribeGroupsResponseGroup,
+)
+from coterie.protocol.messages.journal_records import GroupDeleted
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
+from coterie.protocol.messages.log_records import OTHER_GROUP_TYPES, OffsetCommitKey
+
+# The state of a group that does not exist, as DescribeGroups shows it.
+_DEAD = "Dead"
+
+# How many groups are listed in one step: half a millisecond.
+_LISTED_TOGETHER = 256
+
+# From this version on it is an error to describe an unknown group
+# [administration/describe-unknown-group].
+_NOT_FOUND_SINCE = 6
+
+
+def list_groups(
+    partition: PartitionState, request: ListGroupsRequest
+) -> Iterator[list[ListGroupsResponseGroup]]:
+    """Yield the groups of a partition that match both filters [administration/list-filters].
+
+    They come in parts, between which other requests may be handled: each group is listed as it is
+    then, and one that is deleted in between may be listed.
+    """
+    states = {name.strip().lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    groups = list(partition.groups.values())
+    for part in partition.listing_order.parts(groups, _LISTED_TOGETHER):
+        yield [
+            ListGroupsResponseGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state_name,
+                group_type=group.group_type,
+            )
+            for group in part
+            if (not states or group.state_name.lower() in states)
+            and (not types or group.group_type in types)
+        ]
+
+
+def describe_group(
+    partition: PartitionState, group_id: str, version: int, *, with_operations: bool
+) -> DescribeGroupsResponseGroup:
+    """Return one group; members' metadata in Stable only, their assignments always.
+
+    [administration/describe-by-state]
+    """
+    group = partition.groups.get(group_id)
+    operations = GROUP_OPERATIONS if with_operations else AUTHORIZED_OPERATIONS_OMITTED
+    if group is None or not group.exists:
+        missing = version >= _NOT_FOUND_SINCE
+        return DescribeGroupsResponseGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
+            error_message=f"Group {group_id} not found." if missing else None,
+            group_id=group_id,
+            group_state=_DEAD,
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=AUTHORIZED_OPERATIONS_OMITTED if missing else operations,
+        )
+    return group.describe(operations)
+
+
+def delete_group(
+    partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
+) -> Effects[DeleteGroupsResponseResult]:
+    """Append tombstones for every offset of a group without members, then for the group.
+
+    [administration/delete]
+    """
+    group = partition.groups.get(group_id)
+    effects: Effects[DeleteGroupsResponseResult] = Effects()
+    record_type = partition.logged.other_groups.get(group_id)
+    message: str | None
+    if record_type is not None:
+        error = ErrorCode.NON_EMPTY_GROUP
+        message = f"Group {group_id} is a {OTHER_GROUP_TYPES[record_type]} group; it is not served."
+    elif group is None or not group.exists:
+        error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
+    else:
+        error, message = group.delete_error()
+    if group is not None and not error:
+        for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
+            for index in partitions:
+                key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
+                effects.records.append((key, None))
+        effects.records += [(key, None) for key in pending_keys(partition, group_id)]
+        deleted = GroupDeleted(
+            at_ms=now_ms,
+            generation_id=group.logged_generation(),
+            offset_count=len(effects.records),
+            requester_client_id=context.client.client_id,
+            requester_host=context.client.client_host,
+        )
+        effects.records += group.tombstones()
+        effects.note_when_durable(group_id, deleted)
+    effects.response = DeleteGroupsResponseResult(
+        group_id=group_id, error_code=error, error_message=message
+    )
+    return effects

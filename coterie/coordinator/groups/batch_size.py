@@ -1,0 +1,109 @@
+"""The size of operations: all records of one go into one batch, and a batch has a limit.
+
+An operation that does not fit is refused before it changes anything, so no operation behind it can
+depend on it [coordinator/operation-size]. Sweeps need not be atomic and are split
+[coordinator/sweep-size].
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import (
+    BATCH_OVERHEAD_BYTES,
+    MAX_BATCH_BYTES,
+    RECORD_OVERHEAD_BYTES,
+    Record,
+)
+from coterie.protocol.messages.log_records import GroupMetadataValue, encode_key, encode_value
+
+# The most bytes of an offset's key and value without their strings: types, versions, numbers,
+# lengths, topic id.
+_OFFSET_BYTES = 100
+# The longest string of a key, whose length is an int16.
+_MAX_KEY_STRING_BYTES = 32_767
+# The most UTF-8 bytes of one UTF-16 code unit, and of one character of a Python string.
+_MAX_BYTES_PER_UNIT = 3
+_MAX_BYTES_PER_CHARACTER = 4
+# More than the bytes of a generation without its members and group id: protocol type, protocol and
+# leader are strings, and everything else takes less than 100 bytes.
+_GENERATION_BYTES = 4 * _MAX_KEY_STRING_BYTES
+# More than the bytes of a member without its strings and bytes: timeouts and lengths.
+_MEMBER_BYTES = 40
+
+
+def always_fitting_offsets(offset_metadata_max_size: int) -> int:
+    """Return how many records of offsets fit into a batch whatever they contain.
+
+    Nearly every commit has fewer records, so their sizes need not be added up.
+
+    Args:
+        offset_metadata_max_size: offset.metadata.max.bytes, in UTF-16 code units.
+    """
+    metadata_bytes = _MAX_BYTES_PER_UNIT * offset_metadata_max_size
+    strings_bytes = 2 * _MAX_KEY_STRING_BYTES + metadata_bytes
+    largest_bytes = strings_bytes + _OFFSET_BYTES + RECORD_OVERHEAD_BYTES
+    return (MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES) // largest_bytes
+
+
+def fits_batch(records: Sequence[Record]) -> bool:
+    """Return whether the records of one operation fit into one batch."""
+    left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
+    for record in records:
+        left_bytes -= max_record_bytes(record)
+        if left_bytes < 0:
+            return False
+    return True
+
+
+def generation_fits_batch(record: Record) -> bool:
+    """Return whether the record of a group's generation fits into one batch.
+
+    Nearly all are so much smaller that they need not be encoded to find out.
+    """
+    _, value = record
+    assert type(value) is GroupMetadataValue, record
+    bound_bytes = _MAX_KEY_STRING_BYTES + _GENERATION_BYTES
+    for member in value.members:
+        strings = (member.member_id, member.group_instance_id, member.client_id, member.client_host)
+        units = sum(len(string) for string in strings if string is not None)
+        bound_bytes += _MAX_BYTES_PER_CHARACTER * units + _MEMBER_BYTES
+        bound_bytes += len(member.subscription) + len(member.assignment)
+    return bound_bytes <= MAX_BATCH_BYTES or fits_batch([record])
+
+
+def split_into_batches(effects: Effects[Any]) -> Iterator[Effects[Any]]:
+    """Yield a sweep as operations of one batch each.
+
+    Args:
+        effects: the sweep; changed in place. It is yielded last, with the last records and with
+            everything that is not a record.
+    """
+    *first, effects.records = _batches(effects.records)
+    for records in first:
+        part: Effects[Any] = Effects()
+        part.records = records
+        yield part
+    yield effects
+
+
+def max_record_bytes(record: Record) -> int:
+    """Return the most bytes that a record takes in a batch."""
+    key, value = record
+    value_bytes = 0 if value is None else len(encode_value(value))
+    return len(encode_key(key)) + value_bytes + RECORD_OVERHEAD_BYTES
+
+
+def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
+    """Yield the records, in order, in as few parts as fit into a batch each."""
+    part: list[Record] = []
+    left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
+    for record in records:
+        size_bytes = max_record_bytes(record)
+        if size_bytes > left_bytes and part:
+            yield part
+            part = []
+            left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
+        part.append(record)
+        left_bytes -= size_bytes
+    yield part

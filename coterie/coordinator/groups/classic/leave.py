@@ -1,0 +1,111 @@
+"""LeaveGroup: members, pending members and, for administrators, static members leave.
+
+One request may list several [sessions/leave]; together they cost at most one rebalance
+[sessions/leave-batch].
+"""
+
+from coterie.coordinator.groups.classic.member import Member
+from coterie.coordinator.groups.classic.members import Removal, note_fenced, remove_member
+from coterie.coordinator.groups.classic.rebalance import (
+    Cause,
+    Instigator,
+    maybe_complete_join,
+    prepare_rebalance,
+)
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.step import Step
+from coterie.coordinator.kernel.effects import Effects, TimerKind
+from coterie.coordinator.kernel.machine import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupRequestMember,
+    LeaveGroupResponse,
+    LeaveGroupResponseMember,
+)
+
+# From this version on a request lists members, and each has its own error [sessions/leave-errors].
+_MANY_MEMBERS_SINCE = 3
+
+
+def leave(
+    partition: PartitionState, now_ms: int, request: LeaveGroupRequest, context: RequestContext
+) -> Effects[LeaveGroupResponse]:
+    """Handle a LeaveGroup that passed the checks of the service."""
+    version = context.version
+    if version < _MANY_MEMBERS_SINCE:
+        listed = [LeaveGroupRequestMember(member_id=request.member_id)]
+    else:
+        listed = request.members
+    group = partition.groups.get(request.group_id)
+    if group is None:
+        return Effects(_response(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
+    if group.state is GroupState.DEAD:
+        return Effects(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    step = Step(partition, group, now_ms, Effects(), context)
+    errors: list[ErrorCode] = []
+    instigator: Instigator | None = None
+    cause = Cause.LEAVE
+    for each in listed:
+        error, member = _leave_one(step, each)
+        errors.append(error)
+        if member is not None and instigator is None:
+            instigator = Instigator(member, each.reason, requester=_requester(each, context))
+            cause = Cause.LEAVE if each.member_id else Cause.ADMIN_REMOVAL
+    step.effects.response = _response(version, listed, errors)
+    if ErrorCode.NONE in errors:
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            prepare_rebalance(step, cause, instigator)
+        else:
+            maybe_complete_join(step)
+    return step.effects
+
+
+def _leave_one(step: Step, each: LeaveGroupRequestMember) -> tuple[ErrorCode, Member | None]:
+    """Return the error of one listed member, and the member if it was removed."""
+    group = step.group
+    member_id = each.member_id
+    if not member_id:
+        # An administrator names the instance only.
+        holder = group.static_members.get(each.group_instance_id or "")
+        if each.group_instance_id is None or holder is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID, None
+        member_id = holder
+    elif member_id in group.pending_joins:
+        group.pending_joins.discard(member_id)
+        step.cancel(TimerKind.PENDING, member_id)
+        return ErrorCode.NONE, None
+    else:
+        error = group.identity_error(member_id, each.group_instance_id)
+        if error:
+            if error is ErrorCode.FENCED_INSTANCE_ID:
+                note_fenced(step, member_id, each.group_instance_id, "LeaveGroup")
+            return error, None
+    member = group.members[member_id]
+    cause = Removal.LEAVE if each.member_id else Removal.ADMIN_REMOVAL
+    remove_member(step, member, cause, each.reason, _requester(each, step.context))
+    return ErrorCode.NONE, member
+
+
+def _requester(each: LeaveGroupRequestMember, context: RequestContext) -> RequestContext | None:
+    """Return the sender of the request if it is not the member itself."""
+    return None if each.member_id else context
+
+
+def _response(
+    version: int, listed: list[LeaveGroupRequestMember], errors: list[ErrorCode]
+) -> LeaveGroupResponse:
+    if version < _MANY_MEMBERS_SINCE:
+        return LeaveGroupResponse(error_code=errors[0])
+    return LeaveGroupResponse(
+        error_code=ErrorCode.NONE,
+        members=[
+            LeaveGroupResponseMember(
+                member_id=each.member_id,
+                group_instance_id=each.group_instance_id,
+                error_code=error,
+            )
+            for each, error in zip(listed, errors, strict=True)
+        ],
+    )

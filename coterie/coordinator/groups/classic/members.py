@@ -1,0 +1,138 @@
+"""Steps of several verbs with one member: check who it is, start its session, remove it."""
+
+from enum import Enum
+
+from coterie.coordinator.groups.classic.member import Member, Protocols
+from coterie.coordinator.groups.responses import join_error, sync_error
+from coterie.coordinator.groups.step import Step
+from coterie.coordinator.kernel.effects import TimerKind
+from coterie.coordinator.kernel.machine import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberFenced, MemberRemoved
+
+
+class Removal(Enum):
+    """Why a member was removed [journal/members]."""
+
+    LEAVE = "leave"
+    ADMIN_REMOVAL = "admin removal"
+    SESSION_EXPIRY = "session expiry"
+    REBALANCE_TIMEOUT = "rebalance timeout"
+    SYNC_TIMEOUT = "sync timeout"
+    GROUP_FULL = "group full"
+
+
+# -- what a JoinGroup says -------------------------------------------------------------------------
+
+
+def protocols_of(request: JoinGroupRequest) -> Protocols:
+    """Return the joiner's protocols in its order of preference."""
+    return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+
+
+def rebalance_timeout_of(request: JoinGroupRequest) -> int:
+    """Return the joiner's rebalance timeout in ms [joining/rebalance-timeout]."""
+    timeout_ms = request.rebalance_timeout_ms
+    return request.session_timeout_ms if timeout_ms < 0 else timeout_ms
+
+
+def recorded_reason(reason: str | None) -> str | None:
+    """Return a client's reason as the journal stores it, or None [sessions/reasons]."""
+    return reason[:MAX_REASON_LENGTH] if reason else None
+
+
+# -- identity --------------------------------------------------------------------------------------
+
+
+def note_fenced(step: Step, member_id: str, group_instance_id: str | None, request: str) -> None:
+    """Note that a process was answered FENCED_INSTANCE_ID.
+
+    Args:
+        step: a step of the group in which another member has the instance id.
+        member_id: the member id of the process.
+        group_instance_id: its instance id; only a request that names one can be fenced.
+        request: the API of its request.
+    """
+    assert group_instance_id is not None, "only an instance id can be fenced"
+    holder = step.group.static_members[group_instance_id]
+    assert holder != member_id, f"{member_id} is the member of {group_instance_id}"
+    step.note(
+        MemberFenced(
+            at_ms=step.now_ms,
+            member_id=member_id,
+            group_instance_id=group_instance_id,
+            holder=holder,
+            generation_id=step.group.generation_id,
+            request=request,
+        )
+    )
+
+
+# -- session and removal ---------------------------------------------------------------------------
+
+
+def start_session(step: Step, member: Member, timeout_ms: int) -> None:
+    """Let a member's session end `timeout_ms` from now.
+
+    The timing wheel is not touched if it has an entry that fires before then: the entry is armed
+    again when it fires [sessions/lazy-session-timers].
+    """
+    deadline_ms = step.now_ms + timeout_ms
+    member.deadline_ms = deadline_ms
+    if not member.armed_ms or deadline_ms < member.armed_ms:
+        member.armed_ms = deadline_ms
+        step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
+
+
+def remove_member(
+    step: Step,
+    member: Member,
+    cause: Removal,
+    reason: str | None = None,
+    requester: RequestContext | None = None,
+) -> None:
+    """Remove a member: cancel its timer and answer its delayed requests with UNKNOWN_MEMBER_ID.
+
+    The response to a join has a blank member id, so that a client that still runs joins anew
+    [sessions/removal] [sessions/removal-answers-sync].
+
+    Args:
+        step: a step of the member's group.
+        member: the member to remove.
+        cause: why it is removed.
+        reason: the reason that a client gave (KIP-800).
+        requester: the client that asked for the removal, if it is not the member itself.
+    """
+    group = step.group
+    join_to = group.take_delayed_join(member)
+    if join_to is not None:
+        step.reply(join_to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, ""))
+    sync_to = member.take_delayed_sync()
+    if sync_to is not None:
+        step.reply(sync_to, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
+    was_leader = group.leader == member.member_id
+    group.remove(member.member_id)
+    if member.armed_ms:
+        member.armed_ms = 0
+        step.cancel(TimerKind.SESSION, member.member_id)
+    step.note(
+        MemberRemoved(
+            at_ms=step.now_ms,
+            cause=cause.value,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            state=group.state.value,
+            generation_id=group.generation_id,
+            member_count=len(group.members),
+            was_leader=was_leader,
+            leader=group.leader,
+            last_heard_ms=member.last_heard_ms(),
+            session_timeout_ms=member.session_timeout_ms,
+            reason=recorded_reason(reason),
+            requester_client_id=None if requester is None else requester.client.client_id,
+            requester_host=None if requester is None else requester.client.client_host,
+        ),
+    )

@@ -1,0 +1,187 @@
+"""Durable state, and the only code that changes it: applying one log record.
+
+Durable state is what the log of a partition says: the last logged generation of each group, its
+committed offsets, and those of open transactions. Live classic groups have more than that and
+change without records, as Kafka's do [coordinator/live-groups]; `group_record.restore` builds one
+from a logged generation.
+
+A record is applied by the same code when it is written and when it is loaded. So replaying the log
+of a partition from its start gives the state of the shard that wrote it [group-log/replay].
+"""
+
+from coterie.coordinator.groups.pending_offsets import PendingOffsets, Place
+from coterie.coordinator.kernel.machine import Record
+from coterie.protocol.messages.log_records import (
+    GROUP_RECORDS,
+    OTHER_GROUP_TYPES,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_key,
+    decode_value,
+    group_of,
+)
+from coterie.protocol.messages.record_types import UnknownKey
+
+Partitions = dict[int, OffsetCommitValue]
+
+
+class LoggedState:
+    """What the records of one partition add up to.
+
+    Attributes:
+        groups: group id to its last logged generation.
+        offsets: group id to topic to partition to committed offset; no mapping in it is empty.
+        groups_by_topic: topic to the groups with a committed offset of it; no mapping in it is
+            empty. The values mean nothing: a dictionary keeps the order of the log.
+        other_groups: id to record type of the groups that are not classic groups
+            [group-log/other-group-types].
+        pending: the offsets of open transactions.
+    """
+
+    __slots__ = ("groups", "groups_by_topic", "offsets", "other_groups", "pending")
+
+    def __init__(self) -> None:
+        """Start with nothing logged."""
+        self.groups: dict[str, GroupMetadataValue] = {}
+        self.offsets: dict[str, dict[str, Partitions]] = {}
+        self.groups_by_topic: dict[str, dict[str, None]] = {}
+        self.other_groups: dict[str, int] = {}
+        self.pending = PendingOffsets()
+
+    def add_topic(self, group_id: str, topic: str) -> Partitions:
+        """Return the new, empty mapping for a group's offsets of a topic."""
+        partitions: Partitions = {}
+        self.offsets.setdefault(group_id, {})[topic] = partitions
+        self.groups_by_topic.setdefault(topic, {})[group_id] = None
+        return partitions
+
+    def remove_topic(self, group_id: str, topic: str) -> None:
+        """Remove the mapping for a group's offsets of a topic, which is empty."""
+        topics = self.offsets[group_id]
+        del topics[topic]
+        if not topics:
+            del self.offsets[group_id]
+        groups = self.groups_by_topic[topic]
+        del groups[group_id]
+        if not groups:
+            del self.groups_by_topic[topic]
+
+
+def replay(state: LoggedState, record: Record) -> None:
+    """Apply one record: a value replaces the earlier one of its key, null removes it.
+
+    Args:
+        state: the state to change.
+        record: the decoded key and value. A tombstone for an absent key is legal, because
+            compaction leaves such records [group-log/tombstones].
+    """
+    key, value = record
+    if type(key) is OffsetCommitKey:
+        if value is None:
+            _remove_offset(state, key)
+            return
+        assert type(value) is OffsetCommitValue, value
+        # Written out here and not in a function, because every commit does it.
+        topics = state.offsets.get(key.group)
+        partitions = None if topics is None else topics.get(key.topic)
+        if partitions is None:
+            partitions = state.add_topic(key.group, key.topic)
+        partitions[key.partition] = value
+        if state.pending.by_group:
+            state.pending.overtake((key.group, key.topic, key.partition))
+        return
+    assert type(key) is GroupMetadataKey, key
+    if value is None:
+        state.groups.pop(key.group, None)
+    else:
+        assert type(value) is GroupMetadataValue, value
+        state.groups[key.group] = value
+
+
+def replay_marker(state: LoggedState, producer_id: int, *, commit: bool) -> None:
+    """Apply the marker of a transaction: commit its pending offsets or drop them.
+
+    A marker of a producer without an open transaction changes nothing. An offset that a newer
+    record has overtaken changes nothing either [offsets/newest-offset-wins].
+    """
+    pending = state.pending
+    for place, offset in pending.end(producer_id).items():
+        if commit and not offset.overtaken:
+            group_id, topic, index = place
+            partitions = state.offsets.get(group_id, {}).get(topic)
+            if partitions is None:
+                partitions = state.add_topic(group_id, topic)
+            partitions[index] = offset.value
+            pending.overtake(place, offset.position)
+
+
+def replay_pending(
+    state: LoggedState,
+    producer_id: int,
+    producer_epoch: int,
+    record: Record,
+    *,
+    overtaken: bool = False,
+) -> bool:
+    """Apply a record of an open transaction.
+
+    Args:
+        state: the state to change.
+        producer_id, producer_epoch: of its batch.
+        record: the decoded key and value.
+        overtaken: whether a newer record of its key has been committed.
+
+    Returns:
+        Whether it was applied. Kafka writes only commits of offsets in transactions.
+    """
+    key, value = record
+    if type(key) is not OffsetCommitKey or type(value) is not OffsetCommitValue:
+        return False
+    state.pending.add(producer_id, producer_epoch, key, value, overtaken=overtaken)
+    return True
+
+
+def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | None) -> bool:
+    """Decode and apply one record of a log.
+
+    Of consumer, share and streams groups only the existence is kept, so the values of their records
+    are not decoded [group-log/other-group-types].
+
+    Returns:
+        Whether the record is of a known type [group-log/unknown-types].
+
+    Raises:
+        MalformedFrame: the record is not what its type says, or has an unknown value version.
+    """
+    key = decode_key(key_bytes)
+    if isinstance(key, UnknownKey):
+        return False
+    if isinstance(key, OffsetCommitKey | GroupMetadataKey):
+        replay(state, (key, decode_value(key, value_bytes)))
+        return True
+    record_type = GROUP_RECORDS.type_of(key).number
+    if record_type in OTHER_GROUP_TYPES:
+        if value_bytes is not None:
+            state.other_groups[group_of(key)] = record_type
+        else:
+            state.other_groups.pop(group_of(key), None)
+    return True
+
+
+def _remove_offset(state: LoggedState, key: OffsetCommitKey) -> None:
+    """Remove an offset, and with the last one of a topic or group the mapping that held it.
+
+    Pending offsets of the partition are dropped, too [offsets/delete-pending].
+    """
+    if state.pending.by_group:
+        place: Place = (key.group, key.topic, key.partition)
+        state.pending.drop(place)
+    topics = state.offsets.get(key.group, {})
+    partitions = topics.get(key.topic, {})
+    removed = partitions.pop(key.partition, None)
+    if removed is None:
+        assert not topics or partitions or key.topic not in topics, f"an empty mapping for {key}"
+    elif not partitions:
+        state.remove_topic(key.group, key.topic)

@@ -1,0 +1,366 @@
+"""The group coordinator as a whole: one method per request, in front of the shards.
+
+A method checks what needs no group (ids, bounds, whether the partition is available), finds the
+shard of the group [coordinator/partition], lets the verb do its work and applies the timers. The
+coordinator is pure: the time is an argument, UUIDs come from a function, and everything to write or
+send is returned.
+
+A method takes `now_ms` (epoch milliseconds of a clock that never goes back), the decoded request
+and its `RequestContext`. It returns `Effects`; their `response` is None if the response comes later
+as a `Reply`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from coterie.coordinator.groups.admin import delete_group, describe_group, list_groups
+from coterie.coordinator.groups.classic.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
+from coterie.coordinator.groups.classic.heartbeat import heartbeat
+from coterie.coordinator.groups.classic.join import join
+from coterie.coordinator.groups.classic.leave import leave
+from coterie.coordinator.groups.classic.rebalance import rebalance_on_request
+from coterie.coordinator.groups.classic.sync import sync
+from coterie.coordinator.groups.group_partitions import GroupPartitions
+from coterie.coordinator.groups.offsets import commit, delete_offsets, fetch, fetch_group
+from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.responses import (
+    DeletedGroup,
+    DescribedGroup,
+    MultiGroupResponse,
+    ResponsePart,
+    error_response,
+)
+from coterie.coordinator.groups.shard import Shard
+from coterie.coordinator.groups.transactional_offsets import commit_transactional
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState, availability_error
+from coterie.coordinator.topic_image import TopicChange, TopicImage
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+
+# From this version on SyncGroup names the protocol [syncing/protocol-present].
+_SYNC_NAMES_PROTOCOL_SINCE = 5
+# From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
+_FETCH_MANY_GROUPS_SINCE = 8
+
+# Read for every request: a global is read faster than a member of an enumeration.
+_NONE = ErrorCode.NONE
+
+
+class GroupRequest(Protocol):
+    """A request about one group."""
+
+    group_id: str
+
+
+# A request and its response.
+Q = TypeVar("Q", bound=GroupRequest)
+R = TypeVar("R")
+
+
+class GroupCoordinator(GroupPartitions):
+    """All partitions of `__consumer_offsets` that this broker coordinates, and their requests."""
+
+    # -- membership --------------------------------------------------------------------------------
+
+    def join_group(
+        self, now_ms: int, request: JoinGroupRequest, context: RequestContext
+    ) -> Effects[JoinGroupResponse]:
+        """Handle a JoinGroup [joining/order-of-checks]."""
+        timeout_ms = request.session_timeout_ms
+        config = self.config
+        error = _NONE
+        if not request.group_id:
+            error = ErrorCode.INVALID_GROUP_ID
+        elif not (
+            config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms
+        ):
+            error = ErrorCode.INVALID_SESSION_TIMEOUT
+        return self._run(join, error, now_ms, request, context)
+
+    def sync_group(
+        self, now_ms: int, request: SyncGroupRequest, context: RequestContext
+    ) -> Effects[SyncGroupResponse]:
+        """Handle a SyncGroup [syncing/order-of-checks]."""
+        error = _NONE
+        if context.version >= _SYNC_NAMES_PROTOCOL_SINCE and None in (
+            request.protocol_type,
+            request.protocol_name,
+        ):
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        elif not request.group_id:
+            error = ErrorCode.INVALID_GROUP_ID
+        return self._run(sync, error, now_ms, request, context)
+
+    def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects[HeartbeatResponse]:
+        """Handle a Heartbeat; the response is the only effect [sessions/heartbeat]."""
+        group_id = request.group_id
+        if not group_id:
+            return HEARTBEAT_RESPONSES[ErrorCode.INVALID_GROUP_ID]
+        # As in `_shard`, without the call.
+        shard = self._shard_of.get(group_id) or self._remember_shard(group_id)
+        if shard.state is ACTIVE:
+            return heartbeat(shard, now_ms, request)
+        if shard.state is ShardState.LOADING:
+            # An error would make the members rejoin [sessions/heartbeat-while-loading].
+            return HEARTBEAT_RESPONSES[ErrorCode.NONE]
+        return HEARTBEAT_RESPONSES[ErrorCode.NOT_COORDINATOR]
+
+    def leave_group(
+        self, now_ms: int, request: LeaveGroupRequest, context: RequestContext
+    ) -> Effects[LeaveGroupResponse]:
+        """Handle a LeaveGroup [sessions/leave]."""
+        error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        return self._run(leave, error, now_ms, request, context)
+
+    def begin_rebalance(self, group_id: str, reason: str, now_ms: int) -> Effects[Any]:
+        """Begin a rebalance that no member has caused; no effects if the group cannot."""
+        shard = self._shard(group_id)
+        effects = rebalance_on_request(shard, group_id, reason, now_ms)
+        return self.applied(shard.settle(effects, now_ms))
+
+    def _run(
+        self,
+        verb: Callable[[Shard, int, Q, RequestContext], Effects[R]],
+        error: ErrorCode,
+        now_ms: int,
+        request: Q,
+        context: RequestContext,
+    ) -> Effects[R]:
+        """Let a verb handle a request unless `error` or its partition's state refuses it."""
+        shard = self._shard(request.group_id)
+        error = error or availability_error(shard.state)
+        if error:
+            return Effects(error_response(request, error, context.version))
+        effects = verb(shard, now_ms, request, context)
+        return self.applied(shard.settle(effects, now_ms, request, context.to, context.version))
+
+    # -- offsets -----------------------------------------------------------------------------------
+
+    def offset_commit(
+        self, now_ms: int, request: OffsetCommitRequest, context: RequestContext
+    ) -> Effects[OffsetCommitResponse]:
+        """Handle an OffsetCommit of partitions that exist; it has no timers."""
+        shard = self._shard(request.group_id)
+        error = availability_error(shard.state)
+        if error:
+            return Effects(error_response(request, error, context.version))
+        effects = commit(shard, now_ms, request, context.version)
+        return shard.settle(effects, now_ms, request, context.to, context.version)
+
+    def txn_offset_commit(
+        self,
+        now_ms: int,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        logged_epoch: int = -1,
+    ) -> Effects[TxnOffsetCommitResponse]:
+        """Handle a TxnOffsetCommit of partitions that exist, whose transaction was checked.
+
+        Args:
+            now_ms: the time.
+            request: the request.
+            context: where it comes from.
+            logged_epoch: the producer's epoch in the log of the group's partition; -1 for none.
+        """
+
+        def verb(
+            shard: Shard, now_ms: int, request: TxnOffsetCommitRequest, _context: RequestContext
+        ) -> Effects[TxnOffsetCommitResponse]:
+            return commit_transactional(shard, now_ms, request, logged_epoch)
+
+        error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        return self._run(verb, error, now_ms, request, context)
+
+    def end_transaction(
+        self, partition: int, end: TransactionEnd, to: Hashable
+    ) -> Effects[ErrorCode]:
+        """Write the marker of a transaction [offsets/marker].
+
+        Args:
+            partition: the partition.
+            end: the marker.
+            to: receives NONE when the marker is durable, or the error if it is lost.
+        """
+        shard = self.shards[partition]
+        error = availability_error(shard.state)
+        return Effects(error) if error else shard.end_transaction(end, to)
+
+    def offset_fetch(
+        self, now_ms: int, request: OffsetFetchRequest, context: RequestContext
+    ) -> Effects[OffsetFetchResponse]:
+        """Handle an OffsetFetch of one group or of several."""
+        many, stable = context.version >= _FETCH_MANY_GROUPS_SINCE, request.require_stable
+        if many and len(request.groups) != 1:
+            parts: list[Any] = [None] * len(request.groups)
+            return self._run_for_each(
+                lambda shard, group: Effects(fetch_group(shard, group, stable=stable)),
+                MultiGroupResponse(context.to, OffsetFetchResponse(groups=parts), parts),
+                request.groups,
+                now_ms,
+                context.version,
+            )
+        shard = self._shard(request.groups[0].group_id if many else request.group_id)
+        error = availability_error(shard.state)
+        if error:
+            return Effects(error_response(request, error, context.version))
+        if many:
+            group = fetch_group(shard, request.groups[0], stable=stable)
+            response = OffsetFetchResponse(groups=[group])
+        else:
+            topics = fetch(shard, request.group_id, request.topics, stable=stable)
+            response = OffsetFetchResponse(topics=topics)
+        return shard.settle(Effects(response), now_ms, request, context.to, context.version)
+
+    def offset_count(self, group_id: str) -> int:
+        """Return how many partitions a group has committed offsets of."""
+        topics = self._shard(group_id).logged.offsets.get(group_id)
+        return 0 if topics is None else sum(map(len, topics.values()))
+
+    def offset_delete(
+        self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
+    ) -> Effects[OffsetDeleteResponse]:
+        """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
+        error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        return self._run(delete_offsets, error, now_ms, request, context)
+
+    def topics_changed(self, changes: Iterable[TopicChange], now_ms: int) -> Effects[Any]:
+        """Delete the committed offsets of deleted topics in every group [offsets/topic-deletion].
+
+        Other changes of topics do not concern classic groups.
+        """
+        effects: Effects[Any] = Effects()
+        deleted = [before for before, now in changes if before is not None and now is None]
+        for shard in self.shards:
+            for part in self.delete_topic_offsets(shard.partition, deleted, now_ms):
+                effects.absorb(part)
+        return effects
+
+    def delete_topic_offsets(
+        self, partition: int, topics: Iterable[TopicImage], now_ms: int
+    ) -> Iterator[Effects[Any]]:
+        """Yield the operations that delete the offsets of deleted topics in one partition.
+
+        Each is short. Requests may be handled between two of them; if the partition is given up,
+        there are no more.
+        """
+        shard = self.shards[partition]
+        for topic in topics:
+            if shard.state is not ACTIVE:
+                return
+            for effects in shard.delete_topic_offsets(topic.name, topic.topic_id, now_ms):
+                yield self.applied(effects)
+
+    # -- administration ----------------------------------------------------------------------------
+
+    def list_groups(
+        self, _now_ms: int, request: ListGroupsRequest, context: RequestContext
+    ) -> Effects[ListGroupsResponse]:
+        """Handle a ListGroups."""
+        error, shards = self.listable_shards()
+        if error:
+            return Effects(error_response(request, error, context.version))
+        groups = [
+            group for shard in shards for part in list_groups(shard, request) for group in part
+        ]
+        return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
+
+    def listable_shards(self) -> tuple[ErrorCode, list[Shard]]:
+        """Return the partitions that ListGroups covers, or the error that it gets.
+
+        [administration/list-partitions]
+        """
+        shards = []
+        for shard in self.shards:
+            error = availability_error(shard.state)
+            if error is ErrorCode.NOT_COORDINATOR:
+                continue
+            if error:
+                return error, []
+            shards.append(shard)
+        return ErrorCode.NONE, shards
+
+    def describe_groups(
+        self, now_ms: int, request: DescribeGroupsRequest, context: RequestContext
+    ) -> Effects[DescribeGroupsResponse]:
+        """Handle a DescribeGroups; the groups stay in the order of the request."""
+        parts: list[Any] = [None] * len(request.groups)
+        return self._run_for_each(
+            lambda shard, group: Effects(
+                describe_group(
+                    shard,
+                    group.group_id,
+                    context.version,
+                    with_operations=request.include_authorized_operations,
+                )
+            ),
+            MultiGroupResponse(context.to, DescribeGroupsResponse(groups=parts), parts),
+            [DescribedGroup(group_id) for group_id in request.groups],
+            now_ms,
+            context.version,
+        )
+
+    def delete_groups(
+        self, now_ms: int, request: DeleteGroupsRequest, context: RequestContext
+    ) -> Effects[DeleteGroupsResponse]:
+        """Handle a DeleteGroups: one operation per group [administration/delete-is-atomic].
+
+        A group that is listed twice counts once [administration/delete-named-twice].
+        """
+        group_ids = list(dict.fromkeys(request.groups_names))
+        parts: list[Any] = [None] * len(group_ids)
+        return self._run_for_each(
+            lambda shard, group: delete_group(shard, group.group_id, now_ms, context),
+            MultiGroupResponse(context.to, DeleteGroupsResponse(results=parts), parts),
+            [DeletedGroup(group_id) for group_id in group_ids],
+            now_ms,
+            context.version,
+        )
+
+    def _run_for_each(
+        self,
+        verb: Callable[[Shard, Any], Effects[Any]],
+        response: MultiGroupResponse,
+        groups: Sequence[Any],
+        now_ms: int,
+        version: int,
+    ) -> Effects[Any]:
+        """Let a verb handle every group of a request; the response leaves with its last part.
+
+        Args:
+            verb: returns effects with the part of one group as their response.
+            response: receives the parts.
+            groups: the parts of the request, with a `group_id` each.
+            now_ms: the time.
+            version: the version of the request.
+        """
+        effects: Effects[Any] = Effects()
+        for index, group in enumerate(groups):
+            part = ResponsePart(response, index)
+            shard = self._shard(group.group_id)
+            error = availability_error(shard.state)
+            if error:
+                done = Effects(error_response(group, error, version))
+            else:
+                done = shard.settle(verb(shard, group), now_ms, group, part)
+            if done.response is not None:
+                part.deliver(done.response, done)
+            # Without its replies: if the last part was delivered here, the whole is the response.
+            effects.absorb_all_but_replies(done)
+        if not response.missing:
+            effects.response = response.message
+        return self.applied(effects)

@@ -1,0 +1,1 @@
+"""What every coordinator is made of: its interface to the runtime, operations, effects, timers."""

@@ -12,8 +12,22 @@ from coterie.server.workers import Done, Workers
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-# What the clock of slices counts at each reading: a slice is as many steps in every run.
-_READING_S = 0.0001
+# A slice of 4 ms is 17 steps, one of the cleaner's 0.5 ms is 2. A power of two, so that the sums
+# are exact: a slice has as many steps late in a run as at its start.
+_READING_S = 2**-12
+
+
+class SliceClock:
+    """A clock of slices that counts its readings: a slice is as many steps on every machine."""
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self._now_s = 0.0
+
+    def __call__(self) -> float:
+        """Return the time in seconds, which the reading has moved."""
+        self._now_s += _READING_S
+        return self._now_s
 
 
 class TurnWorkers:
@@ -76,20 +90,15 @@ class SeededEnvironment(Environment):
         monotonic_s: Callable[[], float],
     ) -> None:
         """Take loop, log and clocks, and chance from a seed."""
-        self._read_s = 0.0
         super().__init__(
             loop,
             log,
             now_ms=now_ms,
             monotonic_s=monotonic_s,
-            slice_clock_s=self._tick,
+            slice_clock_s=SliceClock(),
             random_bytes=random.Random(seed).randbytes,  # noqa: S311 - repeatable chance, no secrets
         )
 
     def workers(self, name: str, threads: int) -> Workers:  # noqa: ARG002 - there are no threads
         """Return what does work in later turns of the loop."""
         return TurnWorkers(self.loop)
-
-    def _tick(self) -> float:
-        self._read_s += _READING_S
-        return self._read_s

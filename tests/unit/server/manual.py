@@ -21,8 +21,9 @@ from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log
+from coterie.virtual.environment import SliceClock
 from tests.unit.server.manual_loop import ManualLoop
-from tests.unit.server.turns import counted_time, limited_turn
+from tests.unit.server.turns import limited_turn
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -34,8 +35,7 @@ COMMIT = FlushMode(commit=True, interval_ms=None)
 class ManualEnvironment(Environment):
     """The environment of a broker on a manual loop, with the loop's clocks and numbered member ids.
 
-    Slices of long work end by the processor time that counts, so that a busy machine does not cut
-    short work into slices; work that waits is done by threads.
+    A slice of long work is as many steps on every machine; work that waits is done by threads.
     """
 
     def __init__(self, loop: "ManualLoop", log: "RecordingLog | None" = None) -> None:
@@ -44,7 +44,7 @@ class ManualEnvironment(Environment):
             (RecordingLog() if log is None else log).as_logger(),
             now_ms=loop.clock,
             monotonic_s=loop.time,
-            slice_clock_s=counted_time,
+            slice_clock_s=SliceClock(),
             random_bytes=os.urandom,
         )
         self._numbers = itertools.count()

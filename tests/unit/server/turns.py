@@ -4,6 +4,11 @@ The time of the thread counts, not the time that passes, so other processes do n
 garbage collector and the compiler of codecs are not counted: the first searches the objects of all
 tests, the second runs once for each message. With a debugger or a measurement of coverage nothing
 is checked.
+
+A test must not fail because of its machine. One that is slower than where the limit was chosen has
+as much more time as it needs for a fixed piece of work; and because neighbours who use the same
+cores and caches come and go, a test fails only at twice the limit. `make turns` holds the limit
+itself, on a quiet machine.
 """
 
 import gc
@@ -21,9 +26,13 @@ from coterie.server.network.routes import import_handlers
 from coterie.server.watchdog import describe_stack
 
 LIMIT_S = 0.020
-_limits_s = [LIMIT_S]
-# How many times as long code takes while its coverage is measured.
-_SLOWED_DOWN = 8
+# The processor time of the same turn differs by so much with the neighbours of the process.
+_NOISE = 2
+_limits_s = [LIMIT_S * _NOISE]
+# How long the fixed piece of work takes on a quiet machine of the kind where turns are measured.
+_PIECE_S = 0.001
+# How often it is measured after a turn that seems too long: the machine may be busy just then.
+_MEASUREMENTS = 5
 
 _main = threading.main_thread()
 _stack: list[str] = []
@@ -60,15 +69,18 @@ class _Uncounted:
 _uncounted = _Uncounted()
 
 
-def counted_time() -> float:
-    """Return the processor time of the thread that counts, in seconds.
+def _slowness() -> float:
+    """Return how many times as long as `_PIECE_S` the fixed piece of work takes, at least 1."""
+    began_s = thread_time()
+    lengths = dict.fromkeys(range(256), 0)
+    for number in range(10_000):
+        lengths[number & 255] += len(str(number))
+    return max(1.0, (thread_time() - began_s) / _PIECE_S)
 
-    A tracer slows all code down, so under one less of it counts.
-    """
-    counted_s = thread_time()
-    if threading.current_thread() is _main:
-        counted_s -= _uncounted.seconds
-    return counted_s if sys.gettrace() is None else counted_s / _SLOWED_DOWN
+
+def _slowest() -> float:
+    """Return the slowness at the start or now, whichever is greater."""
+    return max(_slowness_at_start, *(_slowness() for _ in range(_MEASUREMENTS)))
 
 
 class LongTurnError(AssertionError):
@@ -90,6 +102,7 @@ def _prepare() -> None:
 
 
 _prepare()
+_slowness_at_start = min(_slowness() for _ in range(_MEASUREMENTS))
 
 
 @contextmanager
@@ -97,7 +110,8 @@ def limited_turn() -> Iterator[None]:
     """Check how much of a processor the block uses.
 
     Raises:
-        LongTurnError: more than 20 ms; the text has the stack from the middle of that time.
+        LongTurnError: more than twice 20 ms of a quiet machine; the text has the stack at half of
+            that time.
     """
     if threading.current_thread() is not _main or sys.gettrace() is not None:
         yield
@@ -110,7 +124,7 @@ def limited_turn() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     used_s = thread_time() - began_s - (_uncounted.seconds - uncounted_s)
-    if used_s > _limits_s[-1]:
+    if used_s > _limits_s[-1] and used_s > _limits_s[-1] * _slowest():
         stack = "\n  ".join(_stack or ["(not sampled in time)"])
         text = f"a turn used {used_s * 1000:.1f} ms of a processor; it was at\n  {stack}"
         raise LongTurnError(text)

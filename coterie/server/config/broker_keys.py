@@ -28,7 +28,7 @@ def _broker_key(columns: list[str]) -> ConfigKey:
     here = columns[KAFKAS + 1].split(" ") if len(columns) > KAFKAS + 1 else []
     if here != [OWN]:
         values.update(zip(here[::2], here[1::2], strict=True))
-    return key_of(*values.values(), columns[KAFKAS])
+    return key_of(tuple(values.values()), columns[KAFKAS])
 
 
 BROKER: dict[str, ConfigKey] = {

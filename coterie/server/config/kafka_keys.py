@@ -69,7 +69,7 @@ class RemovedKey(NamedTuple):
 def kafka_keys() -> dict[str, ConfigKey]:
     """Return the settings of Kafka 4.3.1, by name."""
     return {
-        columns[0]: key_of(*columns[:KAFKAS], _documentation(columns[0]))
+        columns[0]: key_of(columns[:KAFKAS], _documentation(columns[0]))
         for columns in rows(BROKER_TABLE)
         if columns[-1] != OWN
     }

@@ -4,11 +4,13 @@ The first lines of each file, which begin with #, say what its columns are.
 """
 
 import os
+from collections.abc import Sequence
 
 from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
 
 _NONE = "-"
 _UNLISTED = "unlisted"
+_READ_ONLY = UpdateMode.READ_ONLY.value
 
 
 def rows(file_name: str) -> list[list[str]]:
@@ -18,10 +20,9 @@ def rows(file_name: str) -> list[list[str]]:
         return [line.split("\t") for line in file.read().splitlines() if line[0] != "#"]
 
 
-def key_of(
-    name: str, kind: str, default: str, valid: str, update: str, documentation: str
-) -> ConfigKey:
-    """Return the setting of the first columns of a row of `broker_settings.tsv`."""
+def key_of(columns: Sequence[str], documentation: str) -> ConfigKey:
+    """Return the setting of the first five columns of a row of `broker_settings.tsv`."""
+    name, kind, default, valid, update = columns
     minimum = maximum = None
     choices: tuple[str, ...] = ()
     valid, or_minus_one, _ = valid.partition("|-1")
@@ -49,7 +50,7 @@ def derived_keys(file_name: str) -> dict[str, ConfigKey]:
     """Return the settings of a table whose defaults come from settings of the broker, by name."""
     found = {}
     for name, kind, default, valid, sources, documentation in rows(file_name):
-        key = key_of(name, kind, default, valid, UpdateMode.READ_ONLY.value, documentation)
+        key = key_of((name, kind, default, valid, _READ_ONLY), documentation)
         synonyms = () if sources == _NONE else tuple(map(_synonym, sources.split(",")))
         found[name] = key._replace(synonyms=synonyms)
     return found

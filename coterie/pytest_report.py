@@ -1,84 +1,21 @@
 """What the report of a failed test shows of its brokers.
 
-A test that fails often stops its clients before pytest sees the failure, in a `with` or `finally`.
-So the broker is looked at when an error of `coterie.testing` is raised, and when a comparison in an
-`assert` is found to be false.
+The broker is also looked at when a comparison in an `assert` is found to be false: the test often
+stops its clients before pytest sees the failure.
 """
 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType, TracebackType
-from typing import NamedTuple
+from types import FrameType
 
 import pytest
 
-from coterie.testing import Broker, BrokerNotStarted, WrongUse
-from coterie.testing.callers import end_at_caller, is_inner
+from coterie.testing.callers import is_inner
 from coterie.testing.errors import EXPLAINED
-from coterie.testing.report import Report, group_text, request_lines
-from coterie.testing.wrong_calls import right_call
+from coterie.testing.shown import Line, ShownBroker, explain_error
 
-# A helper may retry what fails; the latest failures are enough.
-_KEPT_FAILURES = 5
 _PYTEST = ("/_pytest/", "/pluggy/")
-
-
-class _Line(NamedTuple):
-    """A line that runs."""
-
-    code: CodeType
-    number: int
-
-
-class ShownBroker:
-    """A broker of a fixture, as reports show it.
-
-    Attributes:
-        began: when the present test began.
-    """
-
-    def __init__(self, broker: Broker) -> None:
-        """Show a broker from now on; the present test has just begun."""
-        self._broker = broker
-        self._failures: list[tuple[BaseException | _Line, Report]] = []
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a test."""
-        self._failures.clear()
-        self.began = self._broker.moment()
-
-    def failed(self, what: BaseException | _Line) -> None:
-        """Look at the broker, because the test may fail with this error or in this line."""
-        report = self._report()
-        if isinstance(report, Report):
-            self._failures = [*self._failures[1 - _KEPT_FAILURES :], (what, report)]
-
-    def sections(self, name: str, error: BaseException) -> list[tuple[str, str]]:
-        """Return the sections of the report of a test that has failed with an error."""
-        now = self._report()
-        if isinstance(now, str):
-            return [(f"groups of {name}", now)]
-        then = self._when(error)
-        lines = request_lines(now, self.began, None if then is None else then.moment)
-        return [
-            (f"groups of {name}", then.groups if then else group_text(now, self.began)),
-            (f"last requests to {name}", "\n".join(lines)),
-        ]
-
-    def _when(self, error: BaseException) -> Report | None:
-        """Return how the broker was when the test failed, if it was looked at then."""
-        for what, report in reversed(self._failures):
-            if any(what in (each, _line_of(each.__traceback__)) for each in _chain(error)):
-                return report
-        return None
-
-    def _report(self) -> Report | str:
-        try:
-            return self._broker.report()
-        except (BrokerNotStarted, WrongUse, TimeoutError) as error:
-            return f"{type(error).__name__}: {error}"
 
 
 def compared(brokers: Iterable[ShownBroker]) -> None:
@@ -88,19 +25,14 @@ def compared(brokers: Iterable[ShownBroker]) -> None:
         frame = frame.f_back
     if frame is not None:
         for each in brokers:
-            each.failed(_Line(frame.f_code, frame.f_lineno))
+            each.failed(Line(frame.f_code, frame.f_lineno))
 
 
 def explain(found: pytest.ExceptionInfo[BaseException], *, whole_traceback: bool) -> None:
     """Shorten the traceback of an error that says all, and add the right call to a wrong one."""
-    error = found.value
-    if isinstance(error, EXPLAINED):
-        if not whole_traceback:
-            end_at_caller(found.tb)
-            # It may have been read already.
-            found.traceback = type(found.traceback)(found.tb)
-    elif (right := right_call(error)) is not None and right not in getattr(error, "__notes__", ()):
-        error.add_note(right)
+    if explain_error(found.value, found.tb, whole_traceback=whole_traceback):
+        # It may have been read already.
+        found.traceback = type(found.traceback)(found.tb)
 
 
 @contextmanager
@@ -115,20 +47,3 @@ def explained() -> Iterator[None]:
 
 def _is_of_tools(filename: str) -> bool:
     return is_inner(filename) or any(each in filename for each in _PYTEST)
-
-
-def _line_of(traceback: TracebackType | None) -> _Line | None:
-    if traceback is None:
-        return None
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return _Line(traceback.tb_frame.f_code, traceback.tb_lineno)
-
-
-def _chain(error: BaseException | None) -> Iterable[BaseException]:
-    """Yield an error and those that it followed."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__

@@ -41,6 +41,17 @@ def end_of_interest_us(outcome: Outcome) -> int:
     return min(int(outcome.window_s * SECOND), max(_SHORTEST_US, last_us * 11 // 10))
 
 
+def shown_partitions(outcome: Outcome) -> range:
+    """Return the partitions that are drawn: all, or at most `MAX_ROWS` spread over all of them."""
+    count = partition_count(outcome)
+    return range(0, count, max(1, -(-count // MAX_ROWS)))
+
+
+def partition_count(outcome: Outcome) -> int:
+    """Return how many partitions there are at the end; a script may have added some."""
+    return 1 + max((each.partition for each in outcome.intervals), default=outcome.partitions - 1)
+
+
 def strip_lines(outcome: Outcome) -> Iterator[str]:
     """Yield the strip of an outcome: a heading, partitions, a time axis."""
     end_us = end_of_interest_us(outcome)
@@ -49,9 +60,7 @@ def strip_lines(outcome: Outcome) -> Iterator[str]:
         f"{outcome.machine}: {metrics['unowned']:,.1f} partition-seconds without a reader,"
         f" {metrics['moves']:,.0f} moves"
     )
-    # A script may have added partitions.
-    count = 1 + max((each.partition for each in outcome.intervals), default=outcome.partitions - 1)
-    numbers = range(0, count, max(1, -(-count // MAX_ROWS)))
+    numbers = shown_partitions(outcome)
     rows: dict[int, list[Interval]] = {number: [] for number in numbers}
     for interval in outcome.intervals:
         if interval.partition in rows:

@@ -120,6 +120,10 @@ def test_every_claim_has_a_command() -> None:
 
 
 PICTURES = {
+    "rebalance": (
+        "three-and-one", "--members", "4", "--partitions", "12", "--machine", "eager-3",
+        "--machine", "cooperative",
+    ),
     "eager": ("slow-joiner", "--machine", "eager-3", "--machine", "cooperative"),
     "connect": (
         "bounce-one", "--members", "4", "--partitions", "8", "--machine", "connect-eager",
@@ -143,6 +147,31 @@ def test_pictures_of_the_story_are_what_the_lab_draws(
     if rewrite:
         kept.write_text(drawn.read_text())
     assert kept.read_text() == drawn.read_text()
+
+
+def test_picture_of_many_partitions_has_some_of_all(tmp_path: Path) -> None:
+    """Thirty-two partitions of eight members: the twelve first belong to three of them."""
+    drawn = tmp_path / "drawn.svg"
+    assert CliRunner().invoke(command, [*PICTURES["eager"], "--svg", str(drawn)]).exit_code == 0
+    text = drawn.read_text()
+    assert "One slow poll: 8 members, 32 partitions" in text
+    assert "A line is a partition (11 of 32 are drawn)" in text
+    eager, cooperative = text.split("partition-seconds without a reader")[1:]
+    colours = {line.rpartition("=")[2] for line in eager.splitlines() if line.startswith("<rect")}
+    assert len(colours) == 1 + 8
+    marks = re.findall(r">(\d+\.?\d*) s<", cooperative)
+    assert marks == ["0", "50", "100", "150", "200"]
+
+
+def test_gap_with_several_causes_is_one_bar(tmp_path: Path) -> None:
+    """Bars that meet have a pale line between them."""
+    drawn = tmp_path / "drawn.svg"
+    assert CliRunner().invoke(command, [*PICTURES["connect"], "--svg", str(drawn)]).exit_code == 0
+    text = drawn.read_text().split("connect: ")[1]
+    gaps = [line for line in text.splitlines() if "#c8362c" in line]
+    # Two tasks of the worker that was away.
+    assert len(gaps) == 2
+    assert "A line is a task, a colour is the member that has it" in text
 
 
 def test_story_has_every_claim_and_machine() -> None:

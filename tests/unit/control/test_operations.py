@@ -1,6 +1,7 @@
 """The table of operations has every verb of `coterie.testing`."""
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,10 @@ import pytest
 from coterie.control.docstrings import names_in, summary_of
 from coterie.control.link import all_operations
 from coterie.testing import Broker, Fault, Group, ProcessBroker, Requests
+from coterie.testing.exchanges import Exchanged
+from coterie.testing.report import Installed, Left, Moment, Report
+
+ROOT = Path(__file__).parents[3]
 
 # Why a public method has no row.
 WITHOUT_ROW = {
@@ -98,3 +103,18 @@ def test_docstring_is_taken_apart() -> None:
 
     assert summary_of(documented) == ("Do a thing.", "It takes a while.")
     assert names_in(documented) == {"a": "the first, in two lines.", "b": "others.", "c": "others."}
+
+
+def test_document_has_every_operation_with_what_it_takes() -> None:
+    lines = (ROOT / "docs" / "control.md").read_text(encoding="utf-8").splitlines()
+    for each in all_operations().values():
+        taken = [one for one in each.parameters if one.place != "path"]
+        names = ", ".join(f"`{one.name}`" + "…" * one.is_variadic for one in taken)
+        row = f"| `{each.row.method} {each.row.path}` | {names} | "
+        assert any(line.startswith(row) for line in lines), row
+
+
+@pytest.mark.parametrize("shown", [Report, Exchanged, Installed, Left, Moment])
+def test_document_has_every_key_of_a_report(shown: Any) -> None:
+    text = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
+    assert [key for key in shown._fields if f"`{key}`" not in text and f'"{key}"' not in text] == []

@@ -14,6 +14,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
@@ -26,10 +27,13 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * NAMES are members that start at once, separated by commas, or "-". Lines of standard input, "start NAME"
  * and "stop NAME", start and stop others in the same process. SIGTERM stops all of them. Each member writes
  * its lines to LINES/NAME.jsonl. A queue belongs to a member from one call of its MessageQueueListener to the
- * next.
+ * next. In order a queue belongs to it while it has the lock: the listener is also called with queues whose
+ * lock the broker has refused, and which are not consumed.
  */
 public final class RocketMqClient {
     private static final int TRIES = 5;
+    /** How often a member that consumes in order is asked for its locks. */
+    private static final int LOCKS_MS = 20;
 
     private static String[] arguments;
     private static final Map<String, DefaultMQPushConsumer> consumers = new ConcurrentHashMap<>();
@@ -68,6 +72,9 @@ public final class RocketMqClient {
                 consumer = consumer(name, own);
                 consumer.start();
                 consumers.put(name, consumer);
+                if (arguments[5].equals("orderly")) {
+                    watchLocks(name, own, consumer);
+                }
                 return;
             } catch (Exception error) {
                 // On a busy machine a request may take longer than the client waits.
@@ -99,12 +106,14 @@ public final class RocketMqClient {
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
-        Map<String, Set<MessageQueue>> owned = new HashMap<>();
-        consumer.setMessageQueueListener((topic, all, assigned) -> {
-            if (!topic.startsWith("%RETRY%")) {
-                change(own, owned, topic, assigned);
-            }
-        });
+        if (!arguments[5].equals("orderly")) {
+            Map<String, Set<MessageQueue>> owned = new HashMap<>();
+            consumer.setMessageQueueListener((topic, all, assigned) -> {
+                if (!topic.startsWith("%RETRY%")) {
+                    change(own, owned, topic, assigned);
+                }
+            });
+        }
         for (String topic : arguments[2].split(",")) {
             consumer.subscribe(topic, "*");
         }
@@ -126,6 +135,41 @@ public final class RocketMqClient {
         }
     }
 
+    /** Write a line whenever the queues that a member may consume in order are others than before. */
+    private static void watchLocks(String name, Lines own, DefaultMQPushConsumer consumer) {
+        Map<MessageQueue, ProcessQueue> table =
+            consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable();
+        Thread watch = new Thread(() -> {
+            TreeSet<String> before = new TreeSet<>();
+            while (true) {
+                TreeSet<String> now = new TreeSet<>();
+                table.forEach((queue, process) -> {
+                    boolean mine = process.isLocked() && !process.isLockExpired() && !process.isDropped();
+                    if (mine && !queue.getTopic().startsWith("%RETRY%")) {
+                        now.add(Lines.partition(queue.getTopic(), queue.getQueueId()));
+                    }
+                });
+                // Together with the check, so that no line follows the one of `stop`.
+                synchronized (consumer) {
+                    if (consumers.get(name) != consumer) {
+                        return;
+                    }
+                    if (!now.equals(before)) {
+                        own.taken(now);
+                    }
+                }
+                before = now;
+                try {
+                    Thread.sleep(LOCKS_MS);
+                } catch (InterruptedException error) {
+                    return;
+                }
+            }
+        });
+        watch.setDaemon(true);
+        watch.start();
+    }
+
     private static void deliver(Lines own, List<MessageExt> records) {
         for (MessageExt each : records) {
             if (!each.getTopic().startsWith("%RETRY%")) {
@@ -138,7 +182,9 @@ public final class RocketMqClient {
         DefaultMQPushConsumer consumer = consumers.remove(name);
         if (consumer != null) {
             // The first thing that a shutdown does is to stop consuming; it ends some time later.
-            lines.get(name).taken(List.of());
+            synchronized (consumer) {
+                lines.get(name).taken(List.of());
+            }
             consumer.shutdown();
             lines.get(name).write("ending", "");
         }

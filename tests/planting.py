@@ -1,10 +1,11 @@
 """Planted bugs: faults put into the product on purpose, which a test harness must find.
 
-A planted bug replaces a piece of text in the source of one function. The function object keeps its
-identity and gets the code that was compiled from the changed source, so every module that imported
-the function runs the bug. If the product has changed so that the text no longer occurs exactly
-once, planting fails: the bug then has to be written anew, not dropped. So it does if the bug uses a
-name that does not exist: it would be found by the NameError, whatever it is about.
+A planted bug names a function and its fault, for example that the function does nothing, or it
+replaces a piece of text in the source of the function. The function object keeps its identity and
+gets other code, so every module that imported the function runs the bug. If the product has changed
+so that the function does not exist any more, or the text not exactly once, planting fails: the bug
+then has to be written anew, not dropped. So it does if the text uses a name that does not exist:
+the bug would be found by the NameError, whatever it is about.
 """
 
 import builtins
@@ -12,10 +13,26 @@ import dis
 import importlib
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import CodeType
-from typing import Any, NamedTuple
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple, cast
+
+# Makes of a function the one that takes its place.
+Fault = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+# The functions that run in place of planted ones.
+_replacements: list[Callable[..., Any]] = []
+
+
+def does_nothing(_: Callable[..., Any]) -> Callable[..., Any]:
+    """The fault of a function that returns at once."""
+    return lambda *_arguments, **_names: None
+
+
+def answers(value: object) -> Fault:
+    """Return the fault of a function that gives one answer, whatever it is asked."""
+    return lambda _: lambda *_arguments, **_names: value
 
 
 class Plant(NamedTuple):
@@ -23,27 +40,30 @@ class Plant(NamedTuple):
 
     Attributes:
         name: what is wrong.
-        target: the function, as `module:function` or `module:Class.method`.
+        target: the function or property, as `module:function` or `module:Class.method`.
         old: the text that is replaced; it occurs exactly once in the function.
         new: the text that takes its place.
         kinds: the tasks that have to find the bug, for a harness that has kinds of tasks.
         also: planted with it, where one guard stands behind another: without them it is harmless.
+        fault: what is wrong with the function, instead of a text.
     """
 
     name: str
     target: str
-    old: str
-    new: str
+    old: str = ""
+    new: str = ""
     kinds: tuple[str, ...] = ()
     also: "tuple[Plant, ...]" = ()
+    fault: Fault | None = None
 
 
 @contextmanager
 def planted(plant: Plant) -> Iterator[None]:
     """Run the body of the `with` statement with one bug in the product."""
     with ExitStack() as stack:
-        for each in (*plant.also, plant):
-            stack.enter_context(_changed(each))
+        for each in plant.also:
+            stack.enter_context(planted(each))
+        stack.enter_context(_changed(plant))
         yield
 
 
@@ -56,16 +76,8 @@ def _changed(plant: Plant) -> Iterator[None]:
     for outer_name in outer_names:
         holder = getattr(holder, outer_name)
     function = _plain_function(vars(holder)[name])
-    source = textwrap.dedent(inspect.getsource(function))
-    assert source.count(plant.old) == 1, f"{plant.name}: {plant.old!r} is not in {plant.target}"
-    names = dict(vars(module))
-    code = compile(source.replace(plant.old, plant.new), f"<planted: {plant.name}>", "exec")
-    exec(code, names)
     original = function.__code__
-    code = _plain_function(names[name]).__code__
-    unknown = _globals_of(code) - vars(module).keys() - vars(builtins).keys()
-    assert not unknown, f"{plant.name}: {plant.target} has no {', '.join(sorted(unknown))}"
-    function.__code__ = code
+    function.__code__ = _replacing(plant, function) or _rewritten(plant, function, module, name)
     try:
         yield
     finally:
@@ -83,6 +95,40 @@ def _globals_of(code: CodeType) -> set[str]:
     return found
 
 
+def _replacing(plant: Plant, function: Any) -> CodeType | None:
+    """Return code that calls the function with the fault; None if a text is replaced."""
+    if plant.fault is None:
+        return None
+    whole = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    whole.__kwdefaults__ = function.__kwdefaults__
+    number = len(_replacements)
+    _replacements.append(plant.fault(whole))
+    # The globals are those of the product's module, so the replacement is looked up here.
+    source = f"""
+def planted(*arguments, **names):
+    from tests.planting import _replacements
+    return _replacements[{number}](*arguments, **names)
+"""
+    names: dict[str, Any] = {}
+    exec(compile(source, f"<planted: {plant.name}>", "exec"), names)
+    return cast("CodeType", names["planted"].__code__)
+
+
+def _rewritten(plant: Plant, function: Any, module: ModuleType, name: str) -> CodeType:
+    """Return the code of the function with a text replaced."""
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(plant.old) == 1, f"{plant.name}: {plant.old!r} is not in {plant.target}"
+    names = dict(vars(module))
+    code = compile(source.replace(plant.old, plant.new), f"<planted: {plant.name}>", "exec")
+    exec(code, names)
+    found = cast("CodeType", _plain_function(names[name]).__code__)
+    unknown = _globals_of(found) - vars(module).keys() - vars(builtins).keys()
+    assert not unknown, f"{plant.name}: {plant.target} has no {', '.join(sorted(unknown))}"
+    return found
+
+
 def _plain_function(found: Any) -> Any:
-    """Return the function itself, without the class or static method around it."""
-    return getattr(found, "__func__", found)
+    """Return the function itself, without the class method, static method or property around it."""
+    return found.fget if isinstance(found, property) else getattr(found, "__func__", found)

@@ -1,34 +1,30 @@
 """Crash the broker's log in every way that we know: `python -m tests.crash`, or `make crash`.
 
 Real processes are killed, planted bugs are searched for, and disks are made and started on, kind by
-kind. Each failure is printed with the command that repeats it; the figures follow. The exit status
-is 0 only if nothing acknowledged was lost, no answer was wrong and every planted bug was found.
+kind. Each failure is printed with the command that repeats it; the figures follow, and what each
+part did in its share of the time. The exit status is 0 only if nothing acknowledged was lost, no
+answer was wrong and every planted bug that was searched for was found.
 """
 
-import multiprocessing
 import os
+import random
 import time
+from collections.abc import Iterator
 
 import click
 
 from tests.crash.campaign import KINDS, Campaign, Runner, Task, pair_tasks, tasks_of
 from tests.crash.headers import try_headers
+from tests.crash.pair_plants import PAIR_PLANTS
 from tests.crash.pair_table import claims, search
+from tests.crash.parts import Part, Report, run_parts, search_until, table
 from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
-from tests.crash.transaction_crashes import crash_for
+from tests.crash.transaction_crashes import crash_until
 from tests.crash.transaction_crashes import repeat as repeat_crash
 from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
 from tests.crash.transaction_plants import find as find_in_transactions
 
-# The share of the time in which real processes are killed: on a busy machine starts take long.
-_KILLS_SHARE = 0.25
-# The share of the time for kills while real clients copy records exactly once.
-_PIPELINE_SHARE = 0.15
-# The share of the time for crashes while transactions run.
-_TRANSACTIONS_SHARE = 0.2
-# The share of the time for pairs of operations.
-_PAIRS_SHARE = 0.25
 # How many of the failures are printed.
 _MAX_PRINTED = 40
 # Every planted bug, and the search for it.
@@ -36,6 +32,8 @@ _ALL_PLANTS = (
     *((plant, find) for plant in PLANTS),
     *((plant, find_in_transactions) for plant in TRANSACTION_PLANTS),
 )
+# The order in which planted bugs are searched for by pairs, after each was searched for once.
+_SEED = 1
 
 
 @click.command()
@@ -75,26 +73,58 @@ def main(
         wrong = repeat_crash(repeat_transactions)
         click.echo("\n".join(wrong) or "nothing is wrong")
         raise SystemExit(1 if wrong else 0)
-    began = time.monotonic()
-    failures = _kill(kills, processes, seconds * _KILLS_SHARE) if kills else 0
-    if pipeline_kills:
-        failures += _kill_pipeline(pipeline_kills, seconds * _PIPELINE_SHARE)
-    failures += _try_headers() if plants else 0
-    if transactions:
-        failures += _crash_transactions(seconds * _TRANSACTIONS_SHARE, processes)
-    missed = _search_for_plants(processes) if plants else 0
-    if pairs:
-        failures += _cross_operations(seconds * _PAIRS_SHARE, processes)
-        missed += _search_by_pairs(processes) if plants else 0
-    campaign = Campaign()
-    tasks = tasks_of(kinds.split(","), scenarios.split(","))
-    left = campaign.run_for(seconds - (time.monotonic() - began), tasks, processes)
-    for line in (*campaign.failures[:_MAX_PRINTED], *campaign.table()):
+    parts = _parts(
+        kinds.split(","),
+        scenarios.split(","),
+        processes,
+        kills=kills,
+        pipeline_kills=pipeline_kills,
+        plants=plants,
+        transactions=transactions,
+        pairs=pairs,
+    )
+    done = run_parts(list(parts), seconds)
+    for line in table(done):
         click.echo(line)
-    failures += campaign.wrong
-    click.echo(f"{campaign.tasks} tasks done, {left} not begun for lack of time")
-    click.echo(f"{failures} failures, {missed} plants not found")
+    failures = sum(each.report.failures for each in done)
+    missed = sum(each.report.missed for each in done)
+    took_s = sum(each.took_s for each in done)
+    click.echo(f"{failures} failures, {missed} plants not found, in {took_s:.0f} s")
     raise SystemExit(1 if failures or missed else 0)
+
+
+def _parts(
+    kinds: list[str],
+    scenarios: list[str],
+    processes: int,
+    *,
+    kills: int,
+    pipeline_kills: int,
+    plants: bool,
+    transactions: bool,
+    pairs: bool,
+) -> Iterator[Part]:
+    """Yield the parts of a run, with their shares of the time."""
+    if kills:
+        yield Part("kills", 20, lambda until_s: _kill(kills, processes, until_s))
+    if pipeline_kills:
+        # The clients need some seconds more to copy the rest.
+        yield Part("kills of pipelines", 8, lambda until_s: _kill_pipeline(pipeline_kills, until_s))
+    if plants:
+        yield Part("wrong headers", 5, _try_headers)
+    if transactions:
+        yield Part(
+            "crashes of transactions", 13, lambda until_s: _crash_transactions(until_s, processes)
+        )
+    if plants:
+        yield Part("planted bugs", 16, lambda until_s: _search_for_plants(until_s, processes))
+    if pairs:
+        yield Part("pairs of operations", 18, lambda until_s: _cross(until_s, processes))
+    if pairs and plants:
+        yield Part(
+            "planted bugs, by pairs", 8, lambda until_s: _search_by_pairs(until_s, processes)
+        )
+    yield Part("disks", 12, lambda until_s: _crash_disks(until_s, kinds, scenarios, processes))
 
 
 def _repeat(where: str) -> int:
@@ -108,78 +138,56 @@ def _repeat(where: str) -> int:
     return 1 if result.failures else 0
 
 
-def _kill(kills: int, processes: int, at_most_s: float) -> int:
-    """Kill real processes, print the figures, and return the number of failures."""
+def _print(lines: list[str], head: str) -> None:
+    click.echo(f"\n{head}")
+    for line in lines:
+        click.echo(line)
+
+
+def _kill(kills: int, processes: int, until_s: float) -> Report:
+    """Kill real processes."""
     from tests.crash.kills import kill_many  # It needs a server, unlike everything else here.
 
-    done = kill_many(kills, processes, at_most_s=at_most_s)
-    for line in done.table():
-        click.echo(line)
-    return len(done.failures)
+    done = kill_many(kills, processes, at_most_s=until_s - time.monotonic())
+    _print(done.table(), "kills")
+    return Report(f"{done.kills} of {kills} kills", len(done.failures))
 
 
-def _kill_pipeline(kills: int, at_most_s: float) -> int:
-    """Kill broker and clients of a pipeline, print the figures, return the number of failures."""
+def _kill_pipeline(kills: int, until_s: float) -> Report:
+    """Kill broker and clients of a pipeline."""
     from tests.crash.transaction_kills import kill_pipeline  # It needs clients, as above.
 
-    done = kill_pipeline(kills, at_most_s)
-    for line in done.table():
-        click.echo(line)
-    return len(done.failures)
+    done = kill_pipeline(kills, until_s)
+    _print(done.table(), "kills of pipelines")
+    what = f"{done.kills} of {kills} kills, {done.copied:,} records copied"
+    return Report(what, len(done.failures))
 
 
-def _crash_transactions(seconds: float, processes: int) -> int:
-    """Crash while transactions run, print the figures, and return the number of failures."""
-    tried, failures = crash_for(seconds, processes)
-    for line in failures[:_MAX_PRINTED]:
-        click.echo(line)
-    for kind, count in sorted(tried.items()):
-        click.echo(f"{kind:<28}{count:>10,}")
-    return len(failures)
+def _crash_transactions(until_s: float, processes: int) -> Report:
+    """Crash while transactions run."""
+    tried, failures = crash_until(until_s, processes)
+    figures = [f"{kind:<28}{count:>10,}" for kind, count in sorted(tried.items())]
+    _print([*failures[:_MAX_PRINTED], *figures], "crashes of transactions")
+    return Report(f"{tried.total():,} disks", len(failures))
 
 
-def _try_headers() -> int:
-    """Produce batches with wrong headers, print the figures, and return the number of failures."""
-    done = try_headers()
-    for line in done.table()[-_MAX_PRINTED:]:
-        click.echo(line)
-    return len(done.failures)
+def _try_headers(until_s: float) -> Report:
+    """Produce batches with wrong headers."""
+    done = try_headers(until_s=until_s)
+    _print(done.table()[-_MAX_PRINTED:], "wrong headers")
+    return Report(f"{done.outcomes.total():,} batches", len(done.failures))
 
 
-def _search_for_plants(processes: int) -> int:
-    """Search for every planted bug, print a table, and return how many were not found."""
-    missed = 0
-    click.echo(f"\n{'planted bug':<78}{'by':<24}{'seconds':>9}")
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        results = pool.imap(_search, range(len(_ALL_PLANTS)))
-        for (plant, _), (found, seconds) in zip(_ALL_PLANTS, results, strict=True):
-            missed += not found
-            click.echo(f"{plant.name:<78}{found or 'NOT FOUND':<24}{seconds:>9.2f}")
-    return missed
-
-
-def _cross_operations(seconds: float, processes: int) -> int:
-    """Crash pairs of operations, print the figures, and return the number of failures."""
-    campaign = Campaign()
-    campaign.run_for(seconds, pair_tasks(), processes)
-    click.echo("\npairs of operations")
-    for line in (*campaign.failures[:_MAX_PRINTED], *campaign.table()):
-        click.echo(line)
-    return campaign.wrong
-
-
-def _search_by_pairs(processes: int) -> int:
-    """Search for each bug by each pair that docs/crashes.md names; return how many failed."""
-    named = claims()
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        results = pool.starmap(search, named)
-    missed = [claim for claim, found in zip(named, results, strict=True) if not found]
-    for letter, pair in missed:
-        click.echo(f"plant {letter} is not found by {pair}")
-    click.echo(
-        f"{len(named) - len(missed)} of {len(named)} searches by pairs have found their plant"
-    )
-    return len(missed)
+def _search_for_plants(until_s: float, processes: int) -> Report:
+    """Search for every planted bug."""
+    found = search_until(until_s, _search, len(_ALL_PLANTS), processes)
+    lines = []
+    for number, (by, seconds) in sorted(found.items()):
+        plant, _ = _ALL_PLANTS[number]
+        lines.append(f"{plant.name:<78}{by or 'NOT FOUND':<24}{seconds:>9.2f}")
+    _print(lines, f"{'planted bug':<78}{'by':<24}{'seconds':>9}")
+    missed = sum(not by for by, _ in found.values())
+    return Report(f"{len(found)} of {len(_ALL_PLANTS)} searches ended", missed=missed)
 
 
 def _search(number: int) -> tuple[str, float]:
@@ -187,6 +195,47 @@ def _search(number: int) -> tuple[str, float]:
     began = time.monotonic()
     plant, search = _ALL_PLANTS[number]
     return search(plant), time.monotonic() - began
+
+
+def _cross(until_s: float, processes: int) -> Report:
+    """Crash pairs of operations."""
+    campaign = Campaign()
+    campaign.run_until(until_s, pair_tasks(), processes)
+    _print([*campaign.failures[:_MAX_PRINTED], *campaign.table()], "pairs of operations")
+    return Report(f"{campaign.tasks:,} tasks, {len(campaign.disks):,} disks", campaign.wrong)
+
+
+def _search_by_pairs(until_s: float, processes: int) -> Report:
+    """Search for each bug by each pair that docs/crashes.md names, for each bug once at first."""
+    named = claims()
+    random.Random(_SEED).shuffle(named)
+    firsts = {letter: (letter, pair) for letter, pair in reversed(named)}
+    named = [*firsts.values(), *(each for each in named if each not in firsts.values())]
+    assert firsts.keys() == {each.letter for each in PAIR_PLANTS}, "the document has every letter"
+    found = search_until(until_s, _ByPair(named), len(named), processes)
+    missed = [named[number] for number, by in sorted(found.items()) if not by]
+    for letter, pair in missed:
+        click.echo(f"plant {letter} is not found by {pair}")
+    return Report(f"{len(found)} of {len(named)} searches ended", missed=len(missed))
+
+
+class _ByPair:
+    """The search for a planted bug by a pair."""
+
+    def __init__(self, named: list[tuple[str, str]]) -> None:
+        self._named = named
+
+    def __call__(self, number: int) -> str:
+        return search(*self._named[number])
+
+
+def _crash_disks(until_s: float, kinds: list[str], scenarios: list[str], processes: int) -> Report:
+    """Start on the disks of scenarios."""
+    campaign = Campaign()
+    left = campaign.run_until(until_s, tasks_of(kinds, scenarios), processes)
+    _print([*campaign.failures[:_MAX_PRINTED], *campaign.table()], "disks")
+    what = f"{campaign.tasks:,} of {campaign.tasks + left:,} tasks begun"
+    return Report(f"{what}, {len(campaign.disks):,} disks", campaign.wrong)
 
 
 if __name__ == "__main__":

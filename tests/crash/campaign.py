@@ -5,12 +5,13 @@ has seen before is not started again, only compared. The figures count each disk
 one line and the command that repeats it.
 """
 
+import math
 import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import chain, count, zip_longest
+from itertools import chain, count, takewhile, zip_longest
 from typing import NamedTuple
 
 from tests.crash import damage, producers
@@ -42,6 +43,8 @@ _LOST_IN_PAIRS = 1
 # One in so many crashes of a pair of operations is tried in a task: primes, so that operations
 # differ in which of theirs are tried.
 PAIR_SAMPLES = {"death": 29, "power": 1999}
+# The same in a search for a planted bug, where one operation is lost or kept: a prime, too.
+_LOST_ALONE_SAMPLE = 17
 # Stands for the first and the last operation of a pair, which only its recording says.
 WHOLE_PAIR = -1
 # The prefixes of one task: enough for disks to repeat, and few enough to share the work.
@@ -52,6 +55,11 @@ class Task(NamedTuple):
     """One kind of crash, after the prefixes `first` to `last` of one scenario's operations.
 
     Only the crashes are tried whose number, divided by `sample`, leaves `residue`.
+
+    Attributes:
+        lost: how many operations of a pair are lost, or kept, at once. If it is not given, writes
+            are torn, too, and the recovery is interrupted.
+        until_s: nothing is tried later, on the monotonic clock.
     """
 
     kind: str
@@ -61,6 +69,8 @@ class Task(NamedTuple):
     last: int
     sample: int = 1
     residue: int = 0
+    lost: int | None = None
+    until_s: float = math.inf
 
     @property
     def mode(self) -> str:
@@ -109,6 +119,8 @@ def crashes(task: Task) -> Iterator[Crash]:
         task = task._replace(first=recording.marks[0], last=recording.marks[-1])
     # There are hundreds of pairs of operations, so fewer disks of each are made.
     tears, lost = (A_FEW, _LOST_IN_PAIRS) if is_pair(task.scenario) else (EVERY_BYTE, _LOST)
+    if task.lost is not None:
+        tears, lost = NOWHERE, task.lost
     if task.kind == "death":
         yield from deaths(base, operations, task.first, task.last, tears)
     elif task.kind == "power":
@@ -167,11 +179,20 @@ class Runner:
             for number, crash in enumerate(crashes(self.task)):
                 if number % sample == residue and (not only or only == crash.detail):
                     self._try(crash)
-                if len(self.failures) >= most:
+                if len(self.failures) >= most or self._is_over:
                     break
         seconds = time.monotonic() - began
         disks = frozenset(self._found)
         return Result(self.task, disks, self.outcomes, self.failures, seconds)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the time of the task is over."""
+        return time.monotonic() > self.task.until_s
+
+    def _numbers(self) -> Iterator[int]:
+        """Count from 1 until the time of the task is over."""
+        return takewhile(lambda _: not self._is_over, count(1))
 
     def _try(self, crash: Crash) -> None:
         try:
@@ -189,7 +210,7 @@ class Runner:
     def _fail_calls(self, only: str) -> None:
         task = self.task
         fault = FAULTS[task.kind.partition(" ")[2]]
-        for n in count(1):
+        for n in self._numbers():
             try:
                 run, failed = fail_call(task.scenario, n, fault, flush=task.flush)
             except Exception as error:
@@ -208,6 +229,8 @@ class Runner:
     def _crash_cleanings(self, only: str) -> None:
         history, flush = self.task.scenario, self.task.flush
         for window in windows(history):
+            if self._is_over:
+                return
             name = f"{window.first} to {window.end}"
             if not only.startswith(name) and only:
                 continue
@@ -229,7 +252,7 @@ class Runner:
 
     def _shorten_calls(self, only: str) -> None:
         task = self.task
-        for n in count(1):
+        for n in self._numbers():
             detail = f"call {n}"
             if only and only != detail:
                 continue
@@ -250,6 +273,8 @@ class Runner:
             filesystem = RecordingFileSystem(crash.disk.copy(), crash.boot)
             found = self.restarts.start_on(filesystem, probe=self.task.kind in DAMAGES)
             self._found[identity] = found
+            if self.task.lost is not None:
+                return found
             if filesystem.operations and self.task.kind in CRASHES:
                 self._in_recovery(crash, filesystem)
                 live_on(found, filesystem, flush=self.task.flush)
@@ -314,6 +339,16 @@ def pair_task(kind: str, name: str, *, flush: bool = True, residue: int = 0) -> 
     return Task(kind, name, flush, WHOLE_PAIR, WHOLE_PAIR, PAIR_SAMPLES[kind], residue)
 
 
+def pair_searches(name: str) -> Iterator[Task]:
+    """Yield tasks that search for a bug by a pair, those first that are done soonest.
+
+    A missing sync shows when everything is lost that no sync covers, a wrong order when one
+    operation is lost. Writes are not torn, and a recovery is not interrupted.
+    """
+    for kind, lost, sample in (("death", 0, 1), ("power", 0, 1), ("power", 1, _LOST_ALONE_SAMPLE)):
+        yield pair_task(kind, name)._replace(lost=lost, sample=sample)
+
+
 def tasks_of(kinds: Iterable[str], scenarios: Iterable[str] = SCENARIOS) -> list[Task]:
     """Return every task of some kinds; the kinds take turns, so that each of them gets time."""
     by_kind = [list(_tasks_of(kind, scenarios)) for kind in kinds]
@@ -352,12 +387,18 @@ class Campaign:
         self.outcomes += result.outcomes
         self.failures += result.failures
 
-    def run_for(self, seconds: float, tasks: Iterable[Task], processes: int) -> int:
-        """Run as many tasks as there is time for; return how many were not begun."""
+    def run_until(self, until_s: float, tasks: Iterable[Task], processes: int) -> int:
+        """Run as many tasks as there is time for; return how many were not begun.
+
+        Args:
+            until_s: the end, on the monotonic clock. Tasks that have begun end soon after it.
+            tasks: the tasks, in order.
+            processes: how many are run at a time.
+        """
         began = time.monotonic()
         left = iter(tasks)
         with multiprocessing.get_context("fork").Pool(processes) as pool:
-            for result in pool.imap_unordered(run, self._until(left, began + seconds)):
+            for result in pool.imap_unordered(run, self._until(left, until_s)):
                 self.add(result)
         self.seconds += time.monotonic() - began
         return sum(1 for _ in left)
@@ -373,7 +414,7 @@ class Campaign:
             if task is None:
                 return
             given += 1
-            yield task
+            yield task._replace(until_s=end)
 
     @property
     def wrong(self) -> int:

@@ -6,6 +6,7 @@ disk costs two dictionaries.
 """
 
 import errno
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 ROOT = 0
@@ -126,7 +127,13 @@ class Disk:
 
 
 class RecordingFileSystem:
-    """A file system on such a disk. `operations` has every change."""
+    """A file system on such a disk. `operations` has every change.
+
+    Attributes:
+        ignores_syncs: whether a planted bug leaves syncs out; of all these file systems.
+    """
+
+    ignores_syncs = False
 
     def __init__(self, disk: Disk | None = None, boot: str = FIRST_BOOT) -> None:
         self.disk = Disk() if disk is None else disk
@@ -139,6 +146,8 @@ class RecordingFileSystem:
         return self.boot
 
     def do(self, operation: Operation) -> None:
+        if self.ignores_syncs and operation.kind in ("sync", "sync_directory"):
+            return
         self.operations.append(operation)
         self.disk.apply(operation)
 
@@ -311,3 +320,17 @@ class RecordingLock:
 
 def _error(number: int, path: str) -> Any:
     return OSError(number, errno.errorcode[number], path)
+
+
+def syncs_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The fault of a function that leaves out every sync of a file or a directory."""
+
+    def run(*arguments: Any, **names: Any) -> Any:
+        before = RecordingFileSystem.ignores_syncs
+        RecordingFileSystem.ignores_syncs = True
+        try:
+            return function(*arguments, **names)
+        finally:
+            RecordingFileSystem.ignores_syncs = before
+
+    return run

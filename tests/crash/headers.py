@@ -6,7 +6,9 @@ stays as it was, or stores it. Then a consumer that reads from the start finds r
 the log has the timestamp that ListOffsets looks for, and the next batch follows.
 """
 
+import math
 import struct
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -81,8 +83,13 @@ def _changed(data: bytes) -> Iterator[tuple[str, bytes]]:
             yield f"{field} is {value}", bytes(changed)
 
 
-def try_headers(sample: int = 1) -> HeaderResult:
-    """Produce every changed batch, or one in `sample` of them."""
+def try_headers(sample: int = 1, until_s: float = math.inf) -> HeaderResult:
+    """Produce every changed batch, or one in `sample` of them.
+
+    Args:
+        sample: one in this many is produced.
+        until_s: none is produced later, on the monotonic clock.
+    """
     done = HeaderResult(Counter(), [])
     number = 0
     for form, data in _batches():
@@ -90,6 +97,9 @@ def try_headers(sample: int = 1) -> HeaderResult:
         for change, changed in _changed(data):
             number += 1
             if number % sample:
+                continue
+            if time.monotonic() > until_s:
+                done.outcomes["not tried for lack of time"] += 1
                 continue
             if client is None:
                 client = Client(make_broker())

@@ -56,11 +56,15 @@ class Bounds(NamedTuple):
 
     Attributes:
         min_compaction_lag_ms: how long a record is not cleaned.
+        max_compaction_lag_ms: after how long it is cleaned, whatever the share of dirty bytes is.
+        min_cleanable_ratio: the share of dirty bytes from which on a cleaning is due.
         segment_bytes, segment_ms: when a segment is full.
         retention_bytes: what retention leaves of a topic.
     """
 
     min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = CLEANER.max_compaction_lag_ms
+    min_cleanable_ratio: float = CLEANER.min_cleanable_ratio
     segment_bytes: int = SEGMENT_BYTES
     segment_ms: int = LogConfig().segment_ms
     retention_bytes: int = SEGMENT_BYTES
@@ -69,7 +73,10 @@ class Bounds(NamedTuple):
     def cleaner(self) -> CleanerConfig:
         """The settings of the cleaner."""
         return CLEANER._replace(
-            min_compaction_lag_ms=self.min_compaction_lag_ms, segment_bytes=self.segment_bytes
+            min_compaction_lag_ms=self.min_compaction_lag_ms,
+            max_compaction_lag_ms=self.max_compaction_lag_ms,
+            min_cleanable_ratio=self.min_cleanable_ratio,
+            segment_bytes=self.segment_bytes,
         )
 
 
@@ -338,6 +345,10 @@ class Node(UnitHarness):
             self.take(self.coordinator.advance(self.now_ms))
             self.turn()
         self.now_ms = end_ms
+
+    def is_cleaning_due(self, first: int) -> bool:
+        """Return whether the cleaner would clean the group log now, if it is dirty from `first`."""
+        return cleanable(self.log_of_groups, first, self.now_ms, self.bounds.cleaner).due
 
     def clean(
         self, *between: Callable[[], None], first: int | None = None, end: int | None = None

@@ -20,7 +20,7 @@ from coterie.storage.torn_tail import TailTrust
 from tests.crash.disk import FIRST_BOOT
 from tests.crash.history import TopicState
 from tests.crash.losses import Medium
-from tests.crash.node import DATA, Node, log_config
+from tests.crash.node import CLEANER, DATA, Node, log_config
 from tests.crash.producers import Sent
 from tests.crash.scenario_run import ScenarioRun
 
@@ -29,6 +29,8 @@ PLAIN, DELETED, PRODUCED = "sales", "stock", "ledger"
 # The time between two appends. Segments are a few of these long.
 STEP_MS = 100
 _RESTART_MS = 1000
+# max.compaction.lag.ms without a limit.
+_NEVER_MS = CLEANER.max_compaction_lag_ms
 _VALUE = b"v" * 90
 
 Between = Sequence[Callable[[], None]]
@@ -131,16 +133,26 @@ def settle(story: Story, between: Between) -> None:
 
 
 def compact(story: Story, between: Between) -> None:
-    """Clean the log of groups as if the cleaner's checkpoint had been lost."""
-    log = story.node.log_of_groups
+    """Clean the log of groups, as soon as that is due.
+
+    The cleaner's checkpoint was lost. But where little dirt makes a cleaning due, or age alone, the
+    first segment counts as clean.
+    """
+    node, bounds = story.node, story.run.bounds
+    log = node.log_of_groups
     before = log.segments[0]
-    story.node.clean(*between, first=0)
-    if before is log.segments[0] and not between:
+    is_all_dirty = bounds.min_cleanable_ratio == CLEANER.min_cleanable_ratio
+    first = 0 if is_all_dirty else before.next_offset
+    if not node.is_cleaning_due(first) and bounds.max_compaction_lag_ms < _NEVER_MS:
+        # No share of dirty bytes is great enough, and no record is old enough.
+        node.pass_time(bounds.min_compaction_lag_ms + bounds.max_compaction_lag_ms)
+    if not node.is_cleaning_due(first):
         # It is still in a write-ahead file, or too young.
-        story.node.settle()
-        story.node.log_of_groups.roll()
-        story.node.pass_time(story.run.bounds.min_compaction_lag_ms + STEP_MS)
-        story.node.clean(*between, first=0)
+        node.settle()
+        log.roll()
+        node.pass_time(bounds.min_compaction_lag_ms + STEP_MS)
+    assert node.is_cleaning_due(first)
+    node.clean(*between, first=first)
     assert between or before is not log.segments[0]
 
 
@@ -148,7 +160,8 @@ def retention(story: Story, _: Between) -> None:
     """Remove the oldest segments of a topic by size."""
     node = story.node
     log = node.open_log(PLAIN)
-    while sum(each.size for each in log.segments[1:]) < story.run.bounds.retention_bytes:
+    # Two are removed: the second must not be gone without the first.
+    while sum(each.size for each in log.segments[2:]) < story.run.bounds.retention_bytes:
         node.produce(PLAIN, _VALUE)
         log.roll()
     before = log.log_start_offset
@@ -187,6 +200,10 @@ def delete(story: Story, _: Between) -> None:
     """Delete a topic and its files."""
     if DELETED not in story.node.directory.topics:
         story.create(DELETED)
+    log = story.node.open_log(DELETED)
+    if log.synced_offset == log.log_end_offset:
+        # Of a log that is deleted something may not be synced.
+        story.turn()
     story.node.delete_topic(DELETED)
 
 

@@ -6,33 +6,36 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.crash.campaign import Runner, forget_recordings, pair_task
+from tests.crash.campaign import Runner, forget_recordings, pair_searches
+from tests.crash.disk import syncs_nothing
 from tests.crash.pairs import Pair, pairs
 from tests.crash.plants import REPLAY_UNASKED, SWAP_UNASKED
-from tests.planting import Plant, planted
+from tests.planting import Plant, answers, does_nothing, planted
+
+# An offset behind every end of a log.
+_NO_BOUND = 1 << 62
 
 
 class PairPlant(NamedTuple):
-    """A bug in the guard of an operation against others.
+    """A bug in the guard of some operations against others.
 
     Attributes:
         letter: in the table.
-        operation: whose guard it is: pairs without it are not searched.
-        bounds: the settings under which it is searched for.
+        operations: whose guard it is: pairs without one of them are not searched.
         plant: the bug.
+        bounds: the settings under which it is searched for.
     """
 
     letter: str
-    operation: str
-    bounds: str
+    operations: tuple[str, ...]
     plant: Plant
+    bounds: str = "plain"
 
 
 PAIR_PLANTS = (
     PairPlant(
         "A",
-        "clean",
-        "min-lag",
+        ("clean",),
         Plant(
             "min.compaction.lag.ms lifts the bound of the write-ahead log (issue 24)",
             "coterie.storage.cleanable:cleanable",
@@ -40,35 +43,31 @@ PAIR_PLANTS = (
             "end_offset = segment.base_offset",
             also=(SWAP_UNASKED, REPLAY_UNASKED),
         ),
+        "min-lag",
     ),
     PairPlant(
         "B",
-        "clean",
-        "plain",
+        ("clean",),
         Plant(
             "segments are cleaned of which a write-ahead file holds records",
-            "coterie.storage.cleanable:cleanable",
-            "if log.config.flush:",
-            "if False:",
-            also=(SWAP_UNASKED, REPLAY_UNASKED),
+            "coterie.storage.log_write_ahead:LogWriteAhead.replaceable_end",
+            fault=answers(_NO_BOUND),
+            also=(REPLAY_UNASKED,),
         ),
     ),
     PairPlant(
         "C",
-        "settle",
-        "plain",
+        ("settle",),
         Plant(
             "a settled write-ahead file stays",
             "coterie.storage.write_ahead_log:WriteAheadFile.remove",
-            "self._filesystem.remove(self._path)",
-            "pass",
+            fault=does_nothing,
             also=(REPLAY_UNASKED,),
         ),
     ),
     PairPlant(
         "D",
-        "settle",
-        "plain",
+        ("settle",),
         Plant(
             "a write-ahead file is removed before its logs are synced",
             "coterie.storage.write_ahead_log:WriteAheadLog.rotate",
@@ -78,74 +77,90 @@ PAIR_PLANTS = (
     ),
     PairPlant(
         "E",
-        "write-ahead",
-        "plain",
+        ("write-ahead",),
         Plant(
             "a frame is acknowledged without a sync",
             "coterie.storage.write_ahead_log:WriteAheadFile.append",
-            "self._file.sync()",
-            "pass",
+            fault=syncs_nothing,
         ),
     ),
     PairPlant(
         "F",
-        "recovery",
-        "plain",
+        ("recovery", "power-recovery"),
         Plant(
             "replayed segments are not synced",
             "coterie.storage.write_ahead_recovery:_write_partition",
-            "file.sync()",
-            "pass",
+            fault=syncs_nothing,
+        ),
+    ),
+    PairPlant(
+        "G",
+        ("delete",),
+        Plant(
+            "the write-ahead log does not forget a deleted log",
+            "coterie.storage.write_ahead_log:WriteAheadLog.forget",
+            fault=does_nothing,
+        ),
+    ),
+    PairPlant(
+        "H",
+        ("create",),
+        Plant(
+            "the write-ahead log names a topic and not its id",
+            "coterie.storage.topic_directories:TopicDirectories.partition_id",
+            "self.topics[topic].topic_id",
+            "topic.encode().ljust(16)[:16]",
         ),
     ),
     PairPlant(
         "I",
-        "create",
-        "plain",
+        ("create",),
         Plant(
             "a topic begins where a deleted one of its name began",
             "coterie.storage.directory:DataDirectory._forget_deleted",
-            "checkpoints.forget(lambda key: not self._directories.holds(key))",
-            "pass",
+            fault=does_nothing,
         ),
     ),
     PairPlant(
+        "J",
+        ("retention",),
+        Plant(
+            "two segments are removed without a sync between them",
+            "coterie.storage.segment_list:SegmentList.remove_before",
+            fault=syncs_nothing,
+        ),
+        "small-retention",
+    ),
+    PairPlant(
         "K",
-        "roll",
-        "plain",
+        ("roll",),
         Plant(
             "a new segment's name is not synced",
-            "coterie.storage.log:Log._begin_segment",
-            "self._has_unsynced_name = self.config.flush",
-            "self._has_unsynced_name = False",
+            "coterie.storage.log:Log._sync_name",
+            fault=syncs_nothing,
         ),
     ),
     PairPlant(
         "L",
-        "delete-records",
-        "plain",
+        ("delete-records",),
         Plant(
             "a cleaning goes on though its segment was removed",
             "coterie.storage.cleaner:Cleaning._segments_exist",
-            "not self._expected or self._log.holds(self._expected[0])",
-            "True",
+            fault=answers(True),
         ),
     ),
     PairPlant(
         "M",
-        "alter",
-        "plain",
+        ("alter",),
         Plant(
             "altered settings are not synced",
             "coterie.server.logs.stored_settings:write_settings",
-            "durable=durable",
-            "durable=False",
+            fault=syncs_nothing,
         ),
     ),
     PairPlant(
         "N",
-        "snapshot",
-        "plain",
+        ("snapshot",),
         Plant(
             "a recovery point is written for what was not synced",
             "coterie.storage.directory:DataDirectory.write_recovery_points",
@@ -155,8 +170,7 @@ PAIR_PLANTS = (
     ),
     PairPlant(
         "O",
-        "power-recovery",
-        "plain",
+        ("power-recovery",),
         Plant(
             "of a segment without an entry only the digest of the next one is noted",
             "coterie.storage.segment_digests:SegmentDigests.replacing",
@@ -166,57 +180,67 @@ PAIR_PLANTS = (
     ),
     PairPlant(
         "P",
-        "other-software",
-        "plain",
+        ("other-software",),
         Plant(
             "digests are believed after other software has used the directory",
-            "coterie.storage.directory:DataDirectory._load_partitions",
-            "if self.used_by_others:",
-            "if False:",
+            "coterie.storage.directory:DataDirectory._distrust_digests",
+            fault=does_nothing,
         ),
     ),
-    PairPlant(
-        "Q",
-        "other-software",
-        "min-lag",
-        Plant(
-            "a replay does not ask whether a segment is the one that an entry names",
-            REPLAY_UNASKED.target,
-            REPLAY_UNASKED.old,
-            REPLAY_UNASKED.new,
-        ),
-    ),
+    PairPlant("Q", ("other-software",), REPLAY_UNASKED, "min-lag"),
     PairPlant(
         "R",
-        "delete",
-        "plain",
+        ("delete",),
         Plant(
             "a topic's directory is renamed for deletion without a sync",
             "coterie.storage.topic_directories:TopicDirectories._finish_renaming",
-            "if self._durable:",
-            "if False:",
+            fault=syncs_nothing,
         ),
     ),
     PairPlant(
         "S",
-        "append",
-        "plain",
+        ("append", "take-over"),
         Plant(
             "an append is acknowledged without a sync",
             "coterie.storage.log:Log.sync",
-            "pending.run()",
-            "pass",
+            fault=syncs_nothing,
+        ),
+    ),
+    PairPlant(
+        "T",
+        ("take-over",),
+        Plant(
+            "a coordinator does not load what only the write-ahead log has made durable",
+            "coterie.server.coordinators.loading:LogReplay._work",
+            "self._log.chunks(chunk_bytes=SLICE_BYTES)",
+            "self._log._segments.chunks(0, self._log.synced_offset, SLICE_BYTES)",
+        ),
+    ),
+    PairPlant(
+        "U",
+        ("create",),
+        Plant(
+            "a new topic's id is not synced",
+            "coterie.storage.topic_directories:TopicDirectories._make_partition",
+            fault=syncs_nothing,
+        ),
+    ),
+    PairPlant(
+        "V",
+        ("delete-records", "retention"),
+        Plant(
+            "the start of a log is not synced",
+            "coterie.storage.directory:DataDirectory.note_log_start",
+            fault=syncs_nothing,
         ),
     ),
 )
-# A loss of power leaves many disks after each operation, so one in many is tried, and then others.
-_SEARCHES = (("death", 7), ("power", 997), ("power", 249))
 
 
 def candidates(planted_bug: PairPlant) -> Iterator[Pair]:
-    """Yield the pairs that may find a bug: those with its operation."""
+    """Yield the pairs that may find a bug: those with one of its operations."""
     for pair in pairs(planted_bug.bounds):
-        if planted_bug.operation in (pair.first.name, pair.second.name):
+        if {pair.first.name, pair.second.name} & {*planted_bug.operations}:
             yield pair
 
 
@@ -229,10 +253,9 @@ def find_by(planted_bug: PairPlant, pair: Pair) -> str:
     with planted(planted_bug.plant):
         forget_recordings()
         try:
-            for kind, sample in _SEARCHES:
-                task = pair_task(kind, pair.name)._replace(sample=sample)
+            for task in pair_searches(pair.name):
                 if Runner(task).run(most=1).failures:
-                    return kind
+                    return task.kind
         except Exception:
             # The broker itself is broken, in whatever way.
             return "story"

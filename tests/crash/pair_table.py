@@ -1,9 +1,10 @@
-"""The table of pairs in docs/crashes.md: `python -m tests.crash.pair_table` makes it, in an hour.
+"""The tables in docs/crashes.md: `python -m tests.crash.pair_table` makes them, in five minutes.
 
 A test compares the part that says which pairs are reached; `make crash` searches for every planted
-bug by every pair that the table names.
+bug by the pairs that the table names.
 """
 
+import multiprocessing
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ _SIGNS = {AFTER: "a", WITHIN: "w", SWAPPING: "s"}
 _WHENS = {sign: when for when, sign in _SIGNS.items()}
 _SETTINGS = "plain"
 _BEGIN, _END = "<!-- pairs -->\n", "<!-- end of pairs -->"
+_BUGS_BEGIN, _BUGS_END = "<!-- planted bugs -->\n", "<!-- end of planted bugs -->"
 
 Cells = dict[tuple[str, str], str]
 
@@ -35,8 +37,7 @@ def reached() -> Cells:
 
 def documented() -> Cells:
     """Return the cells of the table."""
-    _, _, rest = DOCUMENT.read_text().partition(_BEGIN)
-    lines = rest.partition(_END)[0].splitlines()
+    lines = _between(_BEGIN, _END).splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line]
     head, _, *body = rows
     return {
@@ -71,11 +72,35 @@ def table(cells: Cells) -> str:
     return "\n".join(lines) + "\n"
 
 
+def table_of_bugs() -> str:
+    """Return the lines of the table that says what the letters are."""
+    rows = [
+        f"| {each.letter} | {each.plant.name} | `{each.plant.target.partition(':')[2]}` |"
+        for each in PAIR_PLANTS
+    ]
+    return "\n".join(["| | planted bug | in |", "|---|---|---|", *rows]) + "\n"
+
+
+def documented_bugs() -> str:
+    """Return the table of planted bugs that is in the document."""
+    return _between(_BUGS_BEGIN, _BUGS_END)
+
+
 def write(cells: Cells) -> None:
-    """Put a table into the document."""
-    before, _, rest = DOCUMENT.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    DOCUMENT.write_text(f"{before}{_BEGIN}{table(cells)}{_END}{after}")
+    """Put the tables into the document."""
+    _replace(_BEGIN, _END, table(cells))
+    _replace(_BUGS_BEGIN, _BUGS_END, table_of_bugs())
+
+
+def _between(begin: str, end: str) -> str:
+    _, _, rest = DOCUMENT.read_text().partition(begin)
+    return rest.partition(end)[0]
+
+
+def _replace(begin: str, end: str, text: str) -> None:
+    before, _, rest = DOCUMENT.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    DOCUMENT.write_text(f"{before}{begin}{text}{end}{after}")
 
 
 def with_plants(cells: Cells, found: list[tuple[str, str]]) -> Cells:
@@ -111,12 +136,14 @@ def _claims_in(cell: str) -> list[tuple[str, str]]:
 
 
 def _search_all() -> list[tuple[str, str]]:
-    return [
+    work = [
         (planted_bug.letter, pair.name.rpartition("+")[0])
         for planted_bug in PAIR_PLANTS
         for pair in candidates(planted_bug)
-        if find_by(planted_bug, pair)
     ]
+    with multiprocessing.get_context("fork").Pool() as pool:
+        found = pool.starmap(search, work, chunksize=1)
+    return [claim for claim, by in zip(work, found, strict=True) if by]
 
 
 if __name__ == "__main__":

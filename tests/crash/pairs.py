@@ -30,7 +30,16 @@ AFTER, WITHIN, SWAPPING = "after", "within", "swapping"
 BOUNDS = {
     "plain": Bounds(),
     "min-lag": Bounds(min_compaction_lag_ms=3 * STEP_MS, segment_bytes=500),
-    "max-lag": Bounds(segment_ms=STEP_MS),
+    "max-lag": Bounds(
+        max_compaction_lag_ms=20 * STEP_MS, min_cleanable_ratio=1.0, segment_ms=STEP_MS
+    ),
+    "both-lags": Bounds(
+        min_compaction_lag_ms=3 * STEP_MS,
+        max_compaction_lag_ms=2 * STEP_MS,
+        min_cleanable_ratio=1.0,
+        segment_bytes=500,
+    ),
+    "little-dirt": Bounds(min_cleanable_ratio=0.01, segment_bytes=500),
     "small-segments": Bounds(segment_bytes=250),
     "small-retention": Bounds(segment_bytes=300, retention_bytes=1),
 }

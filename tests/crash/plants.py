@@ -4,20 +4,25 @@ from collections.abc import Iterator
 
 from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, length_of
 from tests.crash.producers import LATER, STALE
-from tests.planting import Plant, planted
+from tests.planting import Plant, answers, does_nothing, planted
 
 # The guards against a replay into a segment that was rewritten stand behind each other.
 REPLAY_UNASKED = Plant(
     "a replay does not ask whether a segment is the one that an entry names",
-    "coterie.storage.write_ahead_recovery:_ReplayedSegment.write",
-    "if at is not None and (self._stands_batch(at) or not self._holds_what_precedes(entry)):",
-    "if False:",
+    "coterie.storage.write_ahead_recovery:_ReplayedSegment._holds_what_precedes",
+    fault=answers(True),
+    also=(
+        Plant(
+            "a replay does not ask whether a batch stands where it writes",
+            "coterie.storage.write_ahead_recovery:_ReplayedSegment._stands_batch",
+            fault=answers(False),
+        ),
+    ),
 )
 SWAP_UNASKED = Plant(
     "a swap does not ask whether a write-ahead file holds records of a segment",
-    "coterie.storage.log:Log.begin_swap",
-    "if self.config.flush:",
-    "if False:",
+    "coterie.storage.log_write_ahead:LogWriteAhead.check_replaceable",
+    fault=does_nothing,
 )
 
 PLANTS = (

@@ -2,10 +2,17 @@
 
 import pytest
 
-from tests.crash.campaign import CRASHES, pair_task, run
+from tests.crash.campaign import CRASHES, pair_searches, pair_task, run
 from tests.crash.pair_plants import PAIR_PLANTS
-from tests.crash.pair_table import claims, documented, reached, search
-from tests.crash.pairs import AFTER, pairs
+from tests.crash.pair_table import (
+    claims,
+    documented,
+    documented_bugs,
+    reached,
+    search,
+    table_of_bugs,
+)
+from tests.crash.pairs import AFTER, BOUNDS, pairs
 
 # One crash in so many: one to three of each pair.
 _SAMPLE = {"death": 149, "power": 19_997}
@@ -20,6 +27,11 @@ def test_the_document_says_which_pairs_are_reached() -> None:
     assert without_plants == reached()
 
 
+def test_every_pair_finds_a_planted_bug() -> None:
+    assert [key for key, cell in documented().items() if cell.islower()] == []
+    assert documented_bugs() == table_of_bugs()
+
+
 @pytest.mark.parametrize("kind", CRASHES)
 def test_a_few_crashes_of_pairs(kind: str) -> None:
     failures = []
@@ -27,6 +39,14 @@ def test_a_few_crashes_of_pairs(kind: str) -> None:
         if pair.when == AFTER and not number % _PAIRS[kind]:
             failures += run(pair_task(kind, pair.name), _SAMPLE[kind]).failures
     assert failures == []
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_cleanings_that_a_setting_makes_due(bounds: str) -> None:
+    """`compact` asserts that the cleaning is due, and that segments were replaced."""
+    for task in pair_searches(f"clean+append+{AFTER}+{bounds}"):
+        if not task.lost:
+            assert run(task).failures == []
 
 
 @pytest.mark.parametrize("letter", [each.letter for each in PAIR_PLANTS])

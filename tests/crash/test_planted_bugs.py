@@ -1,11 +1,15 @@
 """Every bug planted into the product is found, and nothing is found without one."""
 
+from typing import Any
+
 import pytest
 
 from coterie.storage.log import Log
+from coterie.storage.log_write_ahead import LogWriteAhead
 from tests.crash.campaign import Runner, Task, length_of
+from tests.crash.disk import RecordingFileSystem, syncs_nothing
 from tests.crash.plants import CANARY, PLANTS, find
-from tests.planting import Plant, planted
+from tests.planting import Fault, Plant, answers, does_nothing, planted
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=[plant.name.replace(" ", "-") for plant in PLANTS])
@@ -27,3 +31,36 @@ def test_a_plant_whose_text_is_missing_is_an_error() -> None:
     missing = CANARY._replace(old="nothing")
     with pytest.raises(AssertionError, match="is not in"), planted(missing):
         raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("target", "fault", "answer"),
+    [
+        ("coterie.storage.log_write_ahead:LogWriteAhead.replaceable_end", answers(7), 7),
+        ("coterie.storage.log_write_ahead:LogWriteAhead.missing_bytes", does_nothing, None),
+    ],
+)
+def test_a_function_has_a_fault_only_within_the_statement(
+    target: str, fault: Fault, answer: object
+) -> None:
+    found = vars(LogWriteAhead)[target.rpartition(".")[2]]
+    function: Any = found.fget if isinstance(found, property) else found
+    before = function.__code__
+    with planted(Plant("a fault", target, fault=fault)):
+        assert function(None) == answer
+    assert function.__code__ is before
+
+
+def test_a_fault_leaves_out_syncs_of_one_function() -> None:
+    filesystem = RecordingFileSystem()
+    file = filesystem.create("/file")
+
+    def write_and_sync() -> str:
+        file.write(0, b"x")
+        file.sync()
+        filesystem.sync_directory("/")
+        return "done"
+
+    assert syncs_nothing(write_and_sync)() == "done"
+    file.sync()
+    assert [each.kind for each in filesystem.operations] == ["names", "write", "sync"]

@@ -11,6 +11,7 @@ aborts the open ones after their timeout. Then
 - a producer id or an epoch that a client has got is not given again.
 """
 
+import math
 import multiprocessing
 import random
 import time
@@ -98,7 +99,14 @@ class TransactionCrashes:
         assert self.story.flush, "without syncs nothing is promised"
         return power_losses(base, every, operations, operations, _LOST, A_FEW)
 
-    def run(self, kind: str, operations: int, sample: int = 1, only: str = "") -> list[str]:
+    def run(
+        self,
+        kind: str,
+        operations: int,
+        sample: int = 1,
+        only: str = "",
+        until_s: float = math.inf,
+    ) -> list[str]:
         """Try crashes after so many operations.
 
         Args:
@@ -106,11 +114,14 @@ class TransactionCrashes:
             operations: how many operations were done.
             sample: one in this many crashes is tried.
             only: try only the crash with this detail.
+            until_s: nothing is tried later, on the monotonic clock.
 
         Returns:
             What was wrong, with the option that repeats it; at most one failure.
         """
         for number, crash in enumerate(self.crashes(kind, operations)):
+            if time.monotonic() > until_s:
+                break
             if (number + operations) % sample or only not in ("", crash.detail):
                 continue
             identity = hash((crash.disk.identity(), operations))
@@ -251,8 +262,8 @@ def all_kinds() -> list[tuple[str, str, bool]]:
     ]
 
 
-def crash_for(seconds: float, processes: int) -> tuple[Counter[str], list[str]]:
-    """Try as many crashes as there is time for.
+def crash_until(until_s: float, processes: int) -> tuple[Counter[str], list[str]]:
+    """Try as many crashes as there is time for, until a time on the monotonic clock.
 
     Returns:
         How many disks were started on, by the kind of crash, and the failures.
@@ -264,7 +275,6 @@ def crash_for(seconds: float, processes: int) -> tuple[Counter[str], list[str]]:
     ]
     # Each kind and each part of a story gets time.
     random.Random(1).shuffle(tasks)
-    until_s = time.monotonic() + seconds
     tried: Counter[str] = Counter()
     failures: list[str] = []
     with multiprocessing.get_context("fork").Pool(processes) as pool:
@@ -279,4 +289,4 @@ def _run(task: Task, until_s: float) -> tuple[Counter[str], list[str]]:
     if time.monotonic() > until_s:
         return Counter(), []
     crashes = TransactionCrashes(task.story, flush=task.flush)
-    return crashes.tried, crashes.run(task.kind, task.operations)
+    return crashes.tried, crashes.run(task.kind, task.operations, until_s=until_s)

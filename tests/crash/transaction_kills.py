@@ -190,12 +190,12 @@ class PipelineKills:
         return values
 
 
-def kill_pipeline(kills: int, at_most_s: float, seed: int = 0) -> PipelineKills:
-    """Kill a broker and its clients; return what was found."""
+def kill_pipeline(kills: int, until_s: float, seed: int = 0) -> PipelineKills:
+    """Kill a broker and its clients, until a time on the monotonic clock; return what was found."""
     with tempfile.TemporaryDirectory(prefix="coterie-pipeline-kills-") as place:
         run = PipelineKills(Path(place), seed)
         try:
-            run.run(kills, time.monotonic() + at_most_s)
+            run.run(kills, until_s)
         except Exception as error:
             run.failures.append(f"{type(error).__name__}: {error}")
     return run

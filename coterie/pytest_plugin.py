@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from coterie.pytest_report import ShownBroker
     from coterie.testing import Broker
+    from coterie.testing.shown import ShownBroker
 
 # The options of the mark that describe the broker of the fixture `kafka`; see `Broker`.
 _BROKER_OPTIONS: Mapping[str, str] = {
@@ -152,8 +152,8 @@ def _shared(request: pytest.FixtureRequest, name: str) -> "Iterator[Broker]":
 
 def _shown(request: pytest.FixtureRequest, name: str, broker: "Broker") -> "Iterator[Broker]":
     """Show a broker in the reports of failures while a fixture yields it."""
-    from coterie.pytest_report import ShownBroker
     from coterie.testing.errors import observers
+    from coterie.testing.shown import ShownBroker
 
     brokers = request.config.stash.setdefault(_BROKERS, {})
     shown = brokers[name] = ShownBroker(broker)

@@ -23,7 +23,7 @@ from coterie.cli.output import Row, print_checks
 from coterie.cli.output_file import OutputFile
 from coterie.conformance.checks.registry import all_checks, selected
 from coterie.conformance.checks.runner import PARALLEL, PREFIX, Options, Outcome, Run
-from coterie.conformance.checks.text import Board, print_outcome, print_stop, skips_by_reason
+from coterie.conformance.checks.text import Board, alike, print_alike, print_stop, skips_by_reason
 from coterie.conformance.over_tcp.diagnosis import find_obstacle
 from coterie.conformance.over_tcp.target import RefusedError, Target
 from coterie.conformance.releases import (
@@ -231,9 +231,9 @@ def _report(
     console = Console()
     if not console.is_terminal:
         console = Console(width=200)
-    for outcome in outcomes:
-        if outcome.status in _BAD:
-            print_outcome(console, outcome)
+    groups = alike(each for each in outcomes if each.status in _BAD)
+    for group in groups:
+        print_alike(console, group)
     board = Board((each.check for each in outcomes), console)
     for outcome in outcomes:
         board.add(outcome)
@@ -245,6 +245,13 @@ def _report(
         for reason, count in reasons:
             console.print(f"  {count:4}  {reason}", highlight=False, markup=False)
     totals = ", ".join(f"{count} {status}" for status, count in counts(results).items())
+    bad = sum(map(len, groups))
+    if len(groups) < bad:
+        console.print(
+            f"\n{bad} checks deviate or fail, {len(groups)} in different ways; --json and --html"
+            " have the conversation of each.",
+            highlight=False,
+        )
     console.print(
         f"\n{about['broker']}, as Kafka {about['kafka_version']}: {len(results)} checks,"
         f" {totals}, in {about['seconds']} s",

@@ -1,6 +1,7 @@
 """`coterie check` as its users see it: output, exit codes, and what it says of other servers."""
 
 import json
+import re
 import socket
 import ssl
 import threading
@@ -76,6 +77,32 @@ def test_deviation_is_shown_field_by_field_and_ends_with_1(
     assert "deviates  coordinators/unknown_type/v1" in result.stdout
     assert "c1> FindCoordinator v1" in result.stdout
     assert "error_code: expected CORRUPT_MESSAGE, received INVALID_REQUEST" in result.stdout
+
+
+def test_same_difference_is_shown_once_with_a_count() -> None:
+    with Broker() as broker:
+        where = f"{broker.host}:{broker.port}"
+        with broker.fault(AnswerError("CORRUPT_MESSAGE"), api="FindCoordinator"):
+            result = check(where, "--only", "coordinators/unknown_type")
+    assert result.exit_code == 1
+    lines = [line.strip() for line in result.stdout.splitlines()]
+    shown = [line for line in lines if line.startswith("deviates  ")]
+    more = [line for line in lines if line.startswith("and ")]
+    counted = sum(1 + int(line.split()[1]) for line in more) + len(shown) - len(more)
+    deviating = int(re.findall(r"(\d+) deviates", result.stdout)[0])
+    assert counted == deviating > len(shown) == len(more) > 0
+    assert all(
+        line.endswith(
+            "more checks of FindCoordinator whose first difference is error_code: expected"
+            " INVALID_REQUEST, received CORRUPT_MESSAGE"
+        )
+        for line in more
+    ), more
+    assert f"{deviating} checks deviate or fail, {len(shown)} in different ways" in result.stdout
+    # Each is named.
+    listed = check("--list", "--only", "coordinators/unknown_type", "--json")
+    names = {row["name"] for row in json.loads(listed.stdout)["checks"]}
+    assert sum(name in result.stdout for name in names) >= deviating
 
 
 def test_check_is_skipped_if_topics_cannot_be_created() -> None:

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from coterie.lab.kernel import Violation
+from coterie.lab.live.beside import simulated_ranges
+from coterie.lab.live.cells import live_scenario
 from coterie.lab.outcome import Outcome
 from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import load_scenario
@@ -122,6 +124,14 @@ def test_ordered_queues_have_one_reader_and_wait_for_the_locks_of_the_dead() -> 
     # A lock lives 60 s and is renewed every 20 s.
     crash = step("rocketmq-ordered", 6, 12, "crash")
     assert 2 * 38 < (crash.metrics["unowned"] or 0) < 2 * 63
+
+
+def test_wait_for_locks_depends_on_when_they_were_renewed() -> None:
+    """A real client that was killed left three queues for 45 s each (docs/rebalancing.md)."""
+    scenario = live_scenario("one-is-killed")
+    (found,) = {each[1:] for each in simulated_ranges(scenario, "rocketmq-ordered", {}, 40)}
+    low, _, high = found
+    assert 3 * 40 < low < 134.2 < 3 * 55 < high < 3 * 62
 
 
 def test_ordered_queue_is_given_up_when_its_messages_are_consumed() -> None:

@@ -1,10 +1,11 @@
 """The results of checks for people: a table by area, and every deviation side by side."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -61,6 +62,42 @@ class Board:
 
     def __rich__(self) -> Group:
         return Group(self.table(), self._progress)
+
+
+def alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """Return outcomes that did not pass, with those together that probably have one cause.
+
+    They are about one API, and the first field that differs is the same, with the same values; of
+    those without a response the reason is the same.
+    """
+    found: dict[tuple[str, ...], list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault((outcome.check.api, *_first_difference(outcome)), []).append(outcome)
+    return list(found.values())
+
+
+def _first_difference(outcome: Outcome) -> tuple[str, ...]:
+    fields = outcome.deviations[0].fields if outcome.deviations else ()
+    return tuple(fields[0]) if fields else (outcome.reason,)
+
+
+def print_alike(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """Print checks that did not pass with the same difference: the first, and the other names."""
+    first, *others = outcomes
+    print_outcome(console, first)
+    if others:
+        field, *values = _first_difference(first)
+        difference = field
+        if values:
+            expected, received = values
+            difference = f"{field}: expected {expected}, received {received}"
+        console.print(
+            f"  [bold]and {len(others)} more checks of {escape(first.check.api)}[/] whose first"
+            f" difference is {escape(difference)}",
+            highlight=False,
+        )
+        names = ", ".join(each.check.name for each in others)
+        console.print(Padding(escape(names), (0, 0, 0, 4)), highlight=False, style="dim")
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:

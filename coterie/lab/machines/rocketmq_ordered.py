@@ -1,8 +1,9 @@
 """RocketMQ's ordered mode: a client locks a queue at its broker before it consumes it.
 
-A lock lives 60 s. Its client renews it every 20 s, and does not trust it for more than 30 s, so no
-two clients consume a queue at a time. A lock outlives a process that dies: its queues wait for the
-end of the lock. A client that consumes messages of a queue gives it up when it has finished them.
+A lock lives 60 s. Its client renews it one second after its start and then every 20 s, and does not
+trust it for more than 30 s, so no two clients consume a queue at a time. A lock outlives a process
+that dies: its queues wait for the end of the lock. A client that consumes messages of a queue gives
+it up when it has finished them.
 """
 
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from coterie.lab.machines.rocketmq import ClientOptions, PushConsumer, RocketMqG
 from coterie.lab.pods import Participant, Pod
 
 _LOCK_US = 60_000 * MS
+_FIRST_RENEW_US = 1_000 * MS
 _RENEW_US = 20_000 * MS
 _TRUST_US = 30_000 * MS
 _REFUSED_US = 500 * MS
@@ -80,7 +82,7 @@ class OrderedConsumer(PushConsumer):
 
     def _register(self) -> None:
         super()._register()
-        self.pod.after(_RENEW_US, self._renew)
+        self.pod.after(_FIRST_RENEW_US, self._renew)
 
     # -- locks -------------------------------------------------------------------------------------
 

@@ -215,6 +215,11 @@ _ANOMALIES = pa.schema(
         ("groups", list_of(pa.string())),
         # 1 is the first in the order of [pipeline/ranking].
         ("rank", pa.int32()),
+        # Of an outage the times in which nothing was recorded of any group.
+        ("silent_from_ts", list_of(TIMESTAMP)),
+        ("silent_to_ts", list_of(TIMESTAMP)),
+        # For each of `groups` when its members were replaced, or when it rebalanced.
+        ("groups_at_ts", list_of(TIMESTAMP)),
     ]
 )
 

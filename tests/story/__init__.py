@@ -9,6 +9,7 @@ the same happens to a real Kafka.
 scenario   the groups and what happens to them
 record     the independent log: one session for each process, with its callbacks
 workload   runs the scenario
+restart    kills the broker under live groups
 shown      what the pipeline and the command line say about the same time
 compare    the contradictions between the two
 judged     every finding, judged right or wrong by the log

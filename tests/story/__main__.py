@@ -1,22 +1,31 @@
-"""Run the story: `python -m tests.story [--kafka HOST:PORT [--kafka-data DIR]] [--groups A,B]`."""
+"""Run the story: `python -m tests.story [--kafka HOST:PORT [--kafka-data DIR]] [--groups A,B]`.
+
+In a story of its own the broker is killed and started again; a real Kafka, if `--kafka-restart`
+says how.
+"""
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.live.broker_process import FAST_GROUPS, KAFKA_MIN_SESSION_MS, BrokerProcess
 from tests.story.compare import contradictions
 from tests.story.judged import untold, verdicts
 from tests.story.record import Record
+from tests.story.restart import BEFORE, run_restart
 from tests.story.scenario import SCENARIOS, Scenario
 from tests.story.shown import Shown, seen_in_logs, seen_in_tables
 from tests.story.workload import Workload
 
 OUR_SESSION_MS = 3_000
+# A JVM broker needs about ten seconds to start, and many times that on a busy machine.
+_COMMAND_LIMIT_S = 180.0
 
 
 def main() -> int:
@@ -24,6 +33,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kafka", metavar="HOST:PORT", help="a real Kafka to run it against, too")
     parser.add_argument("--kafka-data", metavar="DIR", help="its data directory; else it is asked")
+    parser.add_argument(
+        "--kafka-restart",
+        nargs=2,
+        metavar=("KILL", "START"),
+        help="commands that kill and start it",
+    )
+    parser.add_argument(
+        "--only-restart", action="store_true", help="only the story in which the broker is killed"
+    )
     parser.add_argument("--groups", metavar="A,B", help="only these groups")
     parser.add_argument("--at-once", type=int, default=4, help="groups that run at the same time")
     parser.add_argument("--quick", action="store_true", help="read the logs without tables")
@@ -36,22 +54,90 @@ def main() -> int:
         directory.mkdir(parents=True, exist_ok=True)
         data = directory / "data"
         broker = BrokerProcess(data, FAST_GROUPS)
-        broker.start()
-        try:
-            found = _story(
-                "Coterie", broker.bootstrap, str(data), directory, scenarios,
-                session_ms=OUR_SESSION_MS, at_once=options.at_once, quick=options.quick,
-            )  # fmt: skip
-        finally:
-            broker.stop()
+        found: list[str] = []
+        if not options.only_restart:
+            broker.start()
+            try:
+                found += _story(
+                    "Coterie", broker.bootstrap, str(data), directory, scenarios,
+                    session_ms=OUR_SESSION_MS, at_once=options.at_once, quick=options.quick,
+                )  # fmt: skip
+            finally:
+                broker.stop()
+        if not options.groups and not options.quick:
+            found += _our_restart(directory)
         if options.kafka:
             source = options.kafka_data or f"kafka://{options.kafka}"
-            found += _story(
-                "Kafka", options.kafka, source, directory, scenarios,
-                session_ms=KAFKA_MIN_SESSION_MS, at_once=options.at_once,
-                quick=options.quick, suffix=f"-{int(time.time())}",
-            )  # fmt: skip
+            suffix = f"-{int(time.time())}"
+            if not options.only_restart:
+                found += _story(
+                    "Kafka", options.kafka, source, directory, scenarios,
+                    session_ms=KAFKA_MIN_SESSION_MS, at_once=options.at_once,
+                    quick=options.quick, suffix=suffix,
+                )  # fmt: skip
+            if options.kafka_restart:
+                kill, begin = (partial(_command, each) for each in options.kafka_restart)
+                workload = Workload(options.kafka, KAFKA_MIN_SESSION_MS, suffix)
+                found += _restart("Kafka restarted", workload, source, directory, kill, begin)
     return 1 if found else 0
+
+
+def _our_restart(directory: Path) -> list[str]:
+    data = directory / "restarted"
+    broker = BrokerProcess(data, FAST_GROUPS)
+    broker.start()
+    try:
+        workload = Workload(broker.bootstrap, OUR_SESSION_MS)
+        return _restart(
+            "Coterie restarted", workload, str(data), directory, broker.kill, broker.start
+        )
+    finally:
+        broker.stop()
+
+
+def _command(text: str) -> None:
+    subprocess.run(["/bin/sh", "-c", text], check=True, timeout=_COMMAND_LIMIT_S)
+
+
+def _restart(
+    name: str,
+    workload: Workload,
+    source: str,
+    directory: Path,
+    kill: Callable[[], object],
+    begin: Callable[[], object],
+) -> list[str]:
+    """Kill the broker under live groups, and judge the findings by the log."""
+    began = time.monotonic()
+    record = workload.record
+    try:
+        run_restart(workload, kill, begin)
+        ran_s = time.monotonic() - began
+        place = directory / name.lower().replace(" ", "-")
+        place.mkdir(exist_ok=True)
+        record.write(place / "log.jsonl")
+        groups = [workload.name(each) for each in BEFORE]
+        shown = seen_in_tables(workload.bootstrap, source, place, groups)
+    finally:
+        workload.close()
+    # A restart of this broker is about all of its groups, of which others may be older.
+    found = _judge(record, shown, [])
+    _print(name, record, shown, found, ran_s)
+    return found
+
+
+def _judge(record: Record, shown: Shown, found: list[str]) -> list[str]:
+    """Judge every finding, print the verdicts, and return what contradicts the log."""
+    judged = verdicts(record, shown.findings)
+    for each in judged:
+        print(f"  {each}")
+    found += [str(each) for each in judged if each.is_right is False]
+    exits = {
+        row["member_id"]: row["exit_kind"]
+        for story in shown.stories.values()
+        for row in story.group.tables["member_sessions"]
+    }
+    return found + list(untold(record, shown.findings, exits))
 
 
 def _story(
@@ -81,20 +167,11 @@ def _story(
             else seen_in_tables(bootstrap, source, place, groups)
         )
         found = contradictions(workload.record, shown, session_ms)
-        judged = verdicts(workload.record, shown.findings)
-        found += [str(each) for each in judged if each.is_right is False]
         if not quick:
-            exits = {
-                row["member_id"]: row["exit_kind"]
-                for story in shown.stories.values()
-                for row in story.group.tables["member_sessions"]
-            }
-            found += untold(workload.record, shown.findings, exits)
+            found = _judge(workload.record, shown, found)
     finally:
         workload.close()
     _print(name, workload.record, shown, found, ran_s)
-    for each in judged:
-        print(f"  {each}")
     return found
 
 

@@ -4,7 +4,7 @@ The log says who was killed, paused, restarted and how often. A finding that it 
 contradicts it, and so does a cause that no finding tells.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.pipeline.report.content import Row
@@ -14,7 +14,11 @@ from tests.story.record import KILLED, Record, Session
 FLAPS = 3
 HOST = "127.0.0.1"
 # Rules of which nothing happens in the story.
-_NEVER = ("broker_restart", "rollout", "max_poll_exceeded")
+_NEVER = ("rollout", "max_poll_exceeded")
+# The last commit may be this much older than the kill, and a group may notice it this much later.
+_OUTAGE_SLACK_MS = 15_000
+# A rebalance begins that long after a process was ended or started, on a busy machine.
+_CHANGE_SLACK_MS = 4_000
 
 
 class Verdict(NamedTuple):
@@ -61,6 +65,10 @@ def untold(
             rules = ("expired_member", "flapping_member", "rebalance_storm")
             if not is_open and not _told(findings, session, rules):
                 yield f"{session}: no finding says that it died or was paused"
+    for outage in record.outages:
+        if not any(row["rule"] == "broker_restart" and _overlaps(row, outage) for row in findings):
+            killed_ms, again_ms = outage
+            yield f"no finding says that the broker was away for {again_ms - killed_ms:.0f} ms"
     for (group, identity), sessions in _by_identity(record).items():
         ended = [each for each in sessions if each.ended_ms is not None]
         is_static = sessions[0].instance is not None
@@ -76,9 +84,15 @@ def _is_right(record: Record, row: Row) -> bool | None:
     rule, group = row["rule"], row["group_id"]
     if rule in _NEVER:
         return False
+    if rule == "broker_restart":
+        return any(_overlaps(row, outage) for outage in record.outages)
+    if rule == "deployment":
+        return _is_deployment(record, row)
     named = [each for each in record.of(group or "") if _is_named(row, each)]
     if rule == "expired_member":
-        return bool(named) and all(each.end == KILLED or each.paused for each in named[-1:])
+        return bool(named) and all(
+            each.end == KILLED or each.paused or record.left_unheard(each) for each in named[-1:]
+        )
     if rule == "flapping_member":
         return sum(each.ended_ms is not None for each in named) >= FLAPS
     if rule == "static_restart":
@@ -90,6 +104,38 @@ def _is_right(record: Record, row: Row) -> bool | None:
         most = max(counts, key=lambda client: counts[client])
         return any(each.client == most for each in named)
     return None
+
+
+def _overlaps(row: Row, outage: tuple[float, float]) -> bool:
+    """Return whether a finding begins with an outage, or within it."""
+    from_ms = float(row["window_start_ts"].timestamp()) * 1_000
+    return outage[0] - _OUTAGE_SLACK_MS <= from_ms <= outage[1] + _OUTAGE_SLACK_MS
+
+
+def _is_deployment(record: Record, row: Row) -> bool:
+    """Return whether each client of the group was ended and started at most once in that time.
+
+    Its first start may be in that time, too.
+    """
+    from_ms, to_ms = (
+        row[name].timestamp() * 1_000 for name in ("window_start_ts", "window_end_ts")
+    )
+
+    def times(moments: Iterable[float | None]) -> int:
+        return sum(
+            each is not None and from_ms - _CHANGE_SLACK_MS <= each <= to_ms for each in moments
+        )
+
+    clients: dict[str, list[Session]] = {}
+    for each in record.of(row["group_id"]):
+        clients.setdefault(each.client, []).append(each)
+    changes = [
+        (times([each.ended_ms for each in some]), times([each.started_ms for each in some]))
+        for some in clients.values()
+    ]
+    return any(ended for ended, _ in changes) and all(
+        ended <= 1 and started <= 2 for ended, started in changes
+    )
 
 
 def _is_named(row: Row, session: Session) -> bool:

@@ -90,11 +90,13 @@ class Record:
     Attributes:
         sessions: in the order of their starts.
         committed: the highest acknowledged offsets by group and partition, after the last step.
+        outages: when the broker was killed, and when it responded again.
     """
 
     def __init__(self) -> None:
         self.sessions: list[Session] = []
         self.committed: dict[str, dict[Partition, int]] = {}
+        self.outages: list[tuple[float, float]] = []
 
     def remember_commits(self) -> None:
         """Remember what is acknowledged so far, because the members continue to commit."""
@@ -118,6 +120,13 @@ class Record:
                 if others:
                     counts[each.client] = counts.get(each.client, 0) + 1
         return counts
+
+    def left_unheard(self, session: Session) -> bool:
+        """Return whether a process ended in order while there was no broker to be informed."""
+        return session.end == LEFT and any(
+            killed_ms <= (session.gone_ms or 0) and (session.ended_ms or 0) <= again_ms
+            for killed_ms, again_ms in self.outages
+        )
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield what happened, in the order of time."""

@@ -36,6 +36,7 @@ class Workload:
         self.suffix = suffix
         self.record = Record()
         self.members = Members(bootstrap)
+        self._live: dict[str, dict[str, Session]] = {}
 
     def run(self, scenarios: Sequence[Scenario], at_once: int = 4) -> None:
         """Run all groups to the end of their steps. The members that are left stay alive."""
@@ -43,6 +44,10 @@ class Workload:
             for done in [pool.submit(self._group, scenario) for scenario in scenarios]:
                 done.result()
         self.record.remember_commits()
+
+    def carry_on(self, scenario: Scenario) -> None:
+        """Run more steps of a group that has run before."""
+        self._steps(scenario, self._live[scenario.group])
 
     def close(self) -> None:
         """End all members."""
@@ -61,7 +66,7 @@ class Workload:
         for topic in topics:
             create_topic(self.bootstrap, topic, scenario.partitions)
             produce_rows(self.bootstrap, topic, scenario.partitions, ROWS)
-        live: dict[str, Session] = {}
+        live = self._live.setdefault(scenario.group, {})
         # A member that reads nothing commits nothing, and commits show that it was alive.
         with producing(self.bootstrap, topics[0], scenario.partitions, PER_SECOND):
             self._steps(scenario, live)

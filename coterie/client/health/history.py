@@ -30,6 +30,17 @@ def rebalance_storm(seen: Observation) -> Iterator[Finding]:
     )
 
 
+def broker_restart(seen: Observation) -> Iterator[Finding]:
+    """The broker restarted, and members of the group were replaced or did not come back."""
+    yield from _judged(
+        seen,
+        "broker_restart",
+        "Look for the reason in the log of the broker. Members that did not come back have to be"
+        " started.",
+        warning,
+    )
+
+
 def flapping_member(seen: Observation) -> Iterator[Finding]:
     """A client comes and goes again and again."""
     yield from _judged(

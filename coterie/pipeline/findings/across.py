@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.client.names import natural_order
-from coterie.pipeline.findings import bursts, departed, stalls
 from coterie.pipeline.findings.changes import Session, in_operation
 from coterie.pipeline.findings.finding import (
     CRITICAL,
@@ -21,23 +20,19 @@ from coterie.pipeline.findings.finding import (
     WARNING,
     Finding,
     Rule,
-    clock,
     cost_of,
     counted,
     finding_columns,
-    listed,
     most_frequent,
 )
 from coterie.pipeline.findings.group import Row, rows_of
 from coterie.pipeline.findings.of_group import GROUP_RULES, MEMBER_RULES
-from coterie.pipeline.findings.outages import Outage, outages
+from coterie.pipeline.findings.outages import RESTART, loaded_text, outage_finding, outages
+from coterie.pipeline.findings.precedence import TOGETHER_MS, covers, is_explained_across
 from coterie.pipeline.findings.turnovers import Turnover, all_turnovers, together
 from coterie.pipeline.findings.unreadable import UNREADABLE
 from coterie.pipeline.report.words import duration
 
-# Groups that rebalance within a minute of each other have one cause: a member expires after 45 s
-# by default, and notices a rebalance with its next heartbeat.
-TOGETHER_MS = 60_000
 # The members of many groups are replaced by one cause within this time: the groups of a broker that
 # is gone are taken over at once, and their members try again several times a second.
 AT_ONCE_MS = 30_000
@@ -49,12 +44,6 @@ UNUSUAL = 5
 # A coordinator that loaded its partitions shortly before explains the rebalances of its groups.
 AFTER_LOAD_MS = 120_000
 
-RESTART = Rule(
-    "broker_restart",
-    WARNING,
-    "all groups were silent and then had new members, or many groups rebalanced at once without a"
-    " member that caused it: a broker or coordinator restarted, or a network failed",
-)
 ROLLOUT = Rule("rollout", INFO, "all members of many groups were replaced at the same time")
 
 RULES: tuple[Rule, ...] = (
@@ -73,17 +62,6 @@ _FIRST = {rule.name for rule in (RESTART, *MEMBER_RULES)}
 # A rebalance of many groups without a member as cause has one of these causes.
 _OF_NOBODY = ("session expiry", "unknown")
 
-# What an outage explains in its groups, and what a rollout does. A storm or flapping member with a
-# culprit is never among them.
-_BY_RESTART = {
-    bursts.DEPLOYMENT.name,
-    bursts.STORM.name,
-    stalls.PASSED.name,
-}
-# What it explains in every group at that time: nobody can commit, leave or send heartbeats.
-_BY_OUTAGE = {departed.EXPIRED.name, departed.MAX_POLL.name, departed.STATIC.name}
-_BY_ROLLOUT = {bursts.DEPLOYMENT.name, bursts.STORM.name, departed.STATIC.name}
-
 # The columns of `rebalances` and `member_sessions` that matter here.
 ACROSS = (
     "group_id", "started_ts", "completed_ts", "trigger", "trigger_identity", "partitions",
@@ -91,6 +69,7 @@ ACROSS = (
 )  # fmt: skip
 ACROSS_SESSIONS = (
     "group_id", "member_key", "identity", "first_seen_ts", "last_seen_ts", "exit_kind",
+    "silent_ms",
 )  # fmt: skip
 
 
@@ -147,7 +126,7 @@ def all_findings(
     across = list(_outages(touches, by_group, commits_ms, loaded_ms, now_ms))
     across += _turnovers(touches, by_group, known, across)
     across += _without_culprit(touches, known, loaded_ms, now_ms, across)
-    found = [each for each in of_groups if not _is_explained(each, across)]
+    found = [each for each in of_groups if not is_explained_across(each, across)]
     return ranked([*found, *across])
 
 
@@ -188,7 +167,9 @@ def _sessions(table: pa.Table) -> dict[str, list[Session]]:
     found: dict[str, list[Session]] = {}
     for row in rows_of(table, ACROSS_SESSIONS):
         key, begin, end = row["member_key"], row["first_seen_ts"], row["last_seen_ts"]
-        session = Session(key, row["identity"] or key, begin, end, row["exit_kind"])
+        session = Session(
+            key, row["identity"] or key, begin, end, row["exit_kind"], silent_ms=row["silent_ms"]
+        )
         found.setdefault(row["group_id"], []).append(session)
     return {group: sorted(each, key=lambda one: one.from_ms) for group, each in found.items()}
 
@@ -238,41 +219,9 @@ def _outages(
     for of_group in sessions.values():
         for each in of_group:
             records += [each.from_ms] if each.to_ms is None else [each.from_ms, each.to_ms]
+    partitions = {touch.group_id: touch.partitions for touch in touches}
     for outage in outages(records, sessions, loaded_ms):
-        yield _outage(outage, touches, now_ms)
-
-
-def _outage(outage: Outage, touches: Sequence[Touch], now_ms: int) -> Finding:
-    silent_ms = outage.to_ms - outage.from_ms
-    end_ms = outage.last_replaced_ms
-    partitions = {
-        touch.group_id: touch.partitions for touch in touches if touch.group_id in outage.groups
-    }
-    evidence = (
-        f"no commit of any group for {duration(silent_ms)}, then all members of"
-        f" {len(outage.groups)} of {counted(outage.known, 'group')} were replaced within"
-        f" {duration(outage.replaced_ms)}"
-    )
-    if outage.missing:
-        evidence += f"; did not come back: {listed(outage.missing)}"
-    if outage.loaded_ms is not None:
-        evidence += _loaded(outage.loaded_ms, now_ms)
-    return Finding(
-        RESTART.name,
-        None,
-        outage.from_ms,
-        end_ms,
-        outage.from_ms,
-        None,
-        len(outage.groups),
-        evidence,
-        cost_of(sum(partitions.values()) * silent_ms / 1000, 0),
-        outage.groups,
-    )
-
-
-def _loaded(at_ms: int, now_ms: int) -> str:
-    return f"; the coordinator loaded its partitions at {clock(at_ms, now_ms)}"
+        yield outage_finding(outage, partitions, now_ms)
 
 
 def _turnovers(
@@ -285,7 +234,7 @@ def _turnovers(
     free = [
         each
         for each in all_turnovers(sessions)
-        if not any(_covers(other, each.group_id, each.from_ms, each.to_ms) for other in across)
+        if not any(covers(other, each.group_id, each.from_ms, each.to_ms) for other in across)
     ]
     needed = max(TOUCHED_GROUPS, ceil(known / TOUCHED_PART))
     for rule, some, within_ms in (
@@ -322,6 +271,9 @@ def _turnover(
         evidence,
         cost_of(seconds, 0),
         tuple(groups),
+        groups_at_ms=tuple(
+            max(each.to_ms for each in found if each.group_id == group) for group in groups
+        ),
     )
 
 
@@ -339,7 +291,7 @@ def _without_culprit(
     counted_ = [
         touch
         for touch in touches
-        if not any(_covers(other, touch.group_id, touch.at_ms, touch.at_ms) for other in across)
+        if not any(covers(other, touch.group_id, touch.at_ms, touch.at_ms) for other in across)
         and (not touch.has_culprit or _load_before(touch.at_ms, loaded_ms) is not None)
     ]
     needed = _needed(counted_, known)
@@ -367,7 +319,7 @@ def _together(found: Sequence[Touch], known: int, loaded_ms: Sequence[int], now_
     )
     load_ms = _load_before(from_ms, loaded_ms)
     if load_ms is not None:
-        evidence += _loaded(load_ms, now_ms)
+        evidence += loaded_text([load_ms], now_ms)
     return Finding(
         RESTART.name,
         None,
@@ -379,29 +331,7 @@ def _together(found: Sequence[Touch], known: int, loaded_ms: Sequence[int], now_
         evidence,
         cost_of(sum(touch.partition_seconds for touch in found), 0),
         tuple(groups),
-    )
-
-
-def _covers(finding: Finding, group_id: str, from_ms: int, to_ms: int) -> bool:
-    """Return whether a finding across groups is about a group and a time."""
-    is_within = finding.from_ms <= from_ms and to_ms <= finding.to_ms + TOGETHER_MS
-    return group_id in finding.groups and is_within
-
-
-def _is_explained(finding: Finding, across: Sequence[Finding]) -> bool:
-    """Return whether a finding about a group is part of what happened to many groups."""
-    if finding.group_id is None:
-        return False
-    if finding.rule == bursts.STORM.name and finding.subject is not None:
-        # A member of its own caused half of it.
-        return False
-    return any(
-        finding.rule in (_BY_RESTART if other.rule == RESTART.name else _BY_ROLLOUT)
-        and _covers(other, finding.group_id, finding.from_ms, finding.to_ms)
-        for other in across
-    ) or any(
-        finding.rule in _BY_OUTAGE
-        and other.rule == RESTART.name
-        and other.from_ms <= finding.to_ms <= other.to_ms + TOGETHER_MS
-        for other in across
+        groups_at_ms=tuple(
+            max(touch.at_ms for touch in found if touch.group_id == group) for group in groups
+        ),
     )

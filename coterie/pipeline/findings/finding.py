@@ -23,6 +23,10 @@ class Finding(NamedTuple):
         cost: what it cost, in message-seconds [pipeline/cost].
         groups: the groups, if there are several.
         rank: its place among all findings, from 1 on; 0 before they are ranked.
+        silences: the times in which nothing was recorded of any group; none but of an outage.
+        groups_at_ms: for each of `groups` when its members were replaced, or when it rebalanced.
+        lost_until_ms: of an outage, who has sent nothing since then was lost with the broker; None
+            of other findings.
     """
 
     rule: str
@@ -36,6 +40,9 @@ class Finding(NamedTuple):
     cost: float = 0.0
     groups: tuple[str, ...] = ()
     rank: int = 0
+    silences: tuple[tuple[int, int], ...] = ()
+    groups_at_ms: tuple[int, ...] = ()
+    lost_until_ms: int | None = None
 
 
 class Rule(NamedTuple):
@@ -82,6 +89,9 @@ def finding_columns(finding: Finding, severities: dict[str, str]) -> dict[str, A
         "cost": finding.cost,
         "groups": list(finding.groups),
         "rank": finding.rank,
+        "silent_from_ts": [from_ms * 1000 for from_ms, _ in finding.silences],
+        "silent_to_ts": [to_ms * 1000 for _, to_ms in finding.silences],
+        "groups_at_ts": [at_ms * 1000 for at_ms in finding.groups_at_ms],
     }
 
 

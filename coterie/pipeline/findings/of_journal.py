@@ -10,18 +10,19 @@ from functools import cached_property
 from coterie.pipeline.findings import bursts, departed
 from coterie.pipeline.findings.changes import MINUTE_MS, Changes, Event, Owned, Session
 from coterie.pipeline.findings.finding import Finding, Rule
-from coterie.pipeline.findings.precedence import without_explained
+from coterie.pipeline.findings.outages import RESTART, outage_finding, outages
+from coterie.pipeline.findings.precedence import is_explained_across, without_explained
 from coterie.pipeline.timeline.from_facts import exit_evidence, silence_of
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.identity import identity_of
 from coterie.pipeline.timeline.model import GroupHistory
-from coterie.protocol.messages.journal_records import Fact, MemberRemoved
+from coterie.protocol.messages.journal_records import Fact, MemberRemoved, PartitionLoaded
 
 # A member that joined before the first fact was there for longer than a short session.
 _LONG_BEFORE_MS = 60 * MINUTE_MS
 
 RULES: tuple[Rule, ...] = (
-    bursts.STORM, departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING,
+    bursts.STORM, RESTART, departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING,
 )  # fmt: skip
 _FIND: tuple[Callable[[Changes], Iterable[Finding]], ...] = (
     bursts.rebalance_bursts,
@@ -43,8 +44,22 @@ def journal_findings(group_id: str, facts: Sequence[Fact], now_ms: int) -> list[
     if not changes.events and not changes.sessions:
         return []
     found = [finding for find in _FIND for finding in find(changes)]
+    # A journal has no commits, but it says when the coordinator loaded the group, so that a
+    # restart is found that had an effect on its members [pipeline/outage].
+    loaded_ms = [fact.at_ms for fact in facts if isinstance(fact, PartitionLoaded)]
+    restarts = [
+        outage_finding(each, {}, now_ms, group_id)
+        for each in outages((), {group_id: changes.sessions}, loaded_ms)
+    ]
     names = {rule.name for rule in RULES}
-    return [each for each in without_explained(found) if each.rule in names]
+    return [
+        *restarts,
+        *(
+            each
+            for each in without_explained(found)
+            if each.rule in names and not is_explained_across(each, restarts)
+        ),
+    ]
 
 
 class _Recorded(Changes):

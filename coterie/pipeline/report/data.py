@@ -100,6 +100,11 @@ def _findings(content: Content, zero: int) -> Json:
                 cut(row["evidence"] or "", _SENTENCE_LETTERS),
                 row.get("cost"),
                 [_text(each) for each in row.get("groups") or ()],
+                # An earlier version wrote neither silences nor the times of groups.
+                *(
+                    [_after(each, zero) for each in row.get(name) or ()]
+                    for name in ("silent_from_ts", "silent_to_ts", "groups_at_ts")
+                ),
             ]
             for row in rows[:MAX_FINDINGS]
         ],

@@ -142,11 +142,14 @@ def _table(
                 nulls = pa.nulls(table.num_rows, schema.field(each).type)
                 table = table.add_column(number, each, nulls)
     for number, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            # Spark can write Parquet's old 96-bit times, which are read as nanoseconds.
-            in_ms = pa.timestamp("ms", tz=field.type.tz)
-            times_ms = table.column(number).cast(in_ms, safe=False).cast(pa.int64())
-            table = table.set_column(number, field.name, times_ms)
+        # Spark can write Parquet's old 96-bit times, which are read as nanoseconds.
+        in_ms, as_number = pa.timestamp("ms", tz="UTC"), pa.int64()
+        column = table.column(number)
+        if pa.types.is_list(field.type) and pa.types.is_timestamp(field.type.value_type):
+            in_ms, as_number = pa.list_(in_ms), pa.list_(as_number)
+        elif not pa.types.is_timestamp(field.type):
+            continue
+        table = table.set_column(number, field.name, column.cast(in_ms, safe=False).cast(as_number))
     return table
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from coterie.pipeline.findings.across import ACROSS, ACROSS_SESSIONS, all_findings
 from coterie.pipeline.findings.group import GroupRows
 from coterie.pipeline.findings.of_group import group_findings
 from coterie.pipeline.findings.of_journal import journal_findings
@@ -16,6 +17,7 @@ from coterie.pipeline.tables import TABLES
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.transforms.commit_runs import MINUTES
 from coterie.pipeline.transforms.histories import GroupRecords, history_rows
+from coterie.protocol.messages.journal_records import PartitionLoaded
 from tests.pipeline.timeline.facts import began, completed, flapping, joined, member_of, removed
 
 NOW_MS = 1_760_000_400_000
@@ -33,6 +35,22 @@ def dead() -> list[Any]:
     ]
 
 
+def group_rows(facts: list[Any], monkeypatch: pytest.MonkeyPatch) -> GroupRows:
+    """Return the rows of the tables that a run makes of facts."""
+    history = journal_history("g", facts)
+    monkeypatch.setattr("coterie.pipeline.transforms.histories.histories_of", lambda *_: [history])
+    tables = history_rows([GroupRecords("g", [], [], [])], {})
+    return GroupRows(
+        "g",
+        tables["rebalances"],
+        tables["ownership"],
+        tables["member_sessions"],
+        pa.Table.from_pylist([], TABLES["group_generations"].schema),
+        pa.Table.from_pylist([], MINUTES),
+        pa.Table.from_pylist([], TABLES["lag_1m"].schema),
+    )
+
+
 @pytest.mark.parametrize(
     ("facts", "rule"),
     [
@@ -44,18 +62,7 @@ def dead() -> list[Any]:
 def test_journal_and_tables_give_the_same_findings(
     facts: list[Any], rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    history = journal_history("g", facts)
-    monkeypatch.setattr("coterie.pipeline.transforms.histories.histories_of", lambda *_: [history])
-    tables = history_rows([GroupRecords("g", [], [], [])], {})
-    rows = GroupRows(
-        "g",
-        tables["rebalances"],
-        tables["ownership"],
-        tables["member_sessions"],
-        pa.Table.from_pylist([], TABLES["group_generations"].schema),
-        pa.Table.from_pylist([], MINUTES),
-        pa.Table.from_pylist([], TABLES["lag_1m"].schema),
-    )
+    rows = group_rows(facts, monkeypatch)
     of_tables = group_findings(rows, NOW_MS, OFFSETS_RETENTION_MS)
     (of_journal,) = journal_findings("g", facts, NOW_MS)
     assert of_journal.rule == rule
@@ -65,3 +72,43 @@ def test_journal_and_tables_give_the_same_findings(
 def test_member_that_joined_before_the_first_fact_is_found() -> None:
     (found,) = journal_findings("g", [removed(NOW_MS, "a", "session expiry")], NOW_MS)
     assert (found.rule, found.subject) == ("expired_member", "client-a at 127.0.0.1")
+
+
+LOADED_MS = NOW_MS - 50_500
+
+
+def restarted(heard_ms: int) -> list[Any]:
+    """Return the facts of `dead` on a broker that loaded its partitions before."""
+    before, after = dead()[:3], dead()[3:]
+    after[0].last_heard_ms = heard_ms
+    loaded = PartitionLoaded(at_ms=LOADED_MS, partition=0, group_count=1, member_count=2)
+    return [*before, loaded, *after]
+
+
+@pytest.mark.parametrize(
+    ("heard_ms", "rule"),
+    [(LOADED_MS + 40, "broker_restart"), (LOADED_MS + 9_000, "expired_member")],
+)
+def test_restart_of_the_broker_is_one_answer(
+    heard_ms: int, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who sent nothing since the broker was there again was lost with it: `groups check` says so
+    like the page, and names nobody as expired. Who sent heartbeats meanwhile died by itself.
+    """
+    facts = restarted(heard_ms)
+    (of_journal,) = journal_findings("g", facts, NOW_MS)
+    assert (of_journal.rule, of_journal.group_id) == (rule, "g")
+    rows = group_rows(facts, monkeypatch)
+    (of_tables,) = all_findings(
+        group_findings(rows, NOW_MS, OFFSETS_RETENTION_MS),
+        rows.rebalances.select(ACROSS),
+        [LOADED_MS],
+        NOW_MS,
+        rows.member_sessions.select(ACROSS_SESSIONS),
+        [LOADED_MS - 900, LOADED_MS + 100],
+    )
+    assert of_tables.rule == rule
+    if rule == "broker_restart":
+        said = "did not come back: client-a at 127.0.0.1; the coordinator loaded its partitions at"
+        assert said in of_tables.evidence
+        assert of_journal.evidence.startswith(said)

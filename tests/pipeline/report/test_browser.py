@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,54 @@ def test_page_is_painted_and_opened_without_errors(
         assert ("more-right" in table[0]) == table[1]
     paper = tab.value("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) == dark
+    assert tab.errors() == []
+
+
+def times(*seconds: float) -> list[datetime]:
+    """Return times after the start."""
+    return [datetime.fromtimestamp(START_MS / 1000 + each, UTC) for each in seconds]
+
+
+def test_silences_are_shaded_and_replacements_marked(browser: Browser, tmp_path: Path) -> None:
+    """What follows a silence, until the last member is replaced, is working time."""
+    tables = tables_of(busy_group("orders", 12), busy_group("billing", 4, seed=2))
+    tables["anomalies"] = [
+        {
+            "rule": "broker_restart",
+            "severity": "warning",
+            "window_start_ts": START_MS + 200_000,
+            "window_end_ts": START_MS + 800_000,
+            "evidence": "twice",
+            "groups": ["billing", "orders"],
+            "silent_from_ts": times(200, 350),
+            "silent_to_ts": times(300, 400),
+            "groups_at_ts": times(750, 800),
+        }
+    ]
+    store = Store.reading(write_store(str(tmp_path / "out"), tables))
+    path = tmp_path / "page.html"
+    path.write_text(render(read_content(store)), encoding="utf-8")
+    tab = browser.open(path)
+    shaded, marked = tab.value(
+        "(async () => { const rectangles = [], fill = CanvasRenderingContext2D.prototype.fillRect;"
+        " CanvasRenderingContext2D.prototype.fillRect = function (x, y, wide, high) {"
+        "   rectangles.push([this.fillStyle, x, wide]); fill.call(this, x, y, wide, high); };"
+        " document.querySelector('.timeline canvas').dispatchEvent(new MouseEvent('dblclick'));"
+        " await new Promise(done => setTimeout(() => requestAnimationFrame(done), 50));"
+        " const context = document.createElement('canvas').getContext('2d');"
+        " const colour = name => {"
+        "   context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);"
+        "   return context.fillStyle; };"
+        " return ['--outage', '--alarm'].map(name =>"
+        "   rectangles.filter(each => each[0] === colour(name)).map(each => each.slice(1))); })()"
+    )
+    # The silences last 100 and 50 s, the second one begins 150 s after the first.
+    (first, wide), (second, narrow) = shaded
+    assert wide / narrow == pytest.approx(2)
+    assert (second - first) / wide == pytest.approx(1.5)
+    # The members of billing and of orders were replaced 550 and 600 s after the beginning.
+    middles = sorted(x + width / 2 for x, width in marked)
+    assert [(each - first) / wide for each in middles] == pytest.approx([5.5, 6], abs=0.1)
     assert tab.errors() == []
 
 

@@ -44,8 +44,10 @@ class DrawnGroup:
         ledger: the truth.
     """
 
-    def __init__(self, broker: Broker, name: str, chance: Random, *, log_only: bool) -> None:
-        self.broker, self.chance = broker, chance
+    def __init__(
+        self, broker: Broker, name: str, chance: Random, libraries: Random, *, log_only: bool
+    ) -> None:
+        self.broker, self.chance, self._libraries = broker, chance, libraries
         self.settings = Settings(
             group=name,
             partitions=chance.choice((3, 6, 6, 12)),
@@ -53,8 +55,10 @@ class DrawnGroup:
             session_ms=chance.choice((30_000, 45_000) if log_only else (10_000, 30_000, 45_000)),
             max_poll_ms=chance.choice((120_000, 180_000, 300_000)),
             gives_reasons=chance.random() < 0.6,
-            rejoins_anew=chance.random() < 0.6,
         )
+        self._rejoins_anew = chance.random() < 0.6
+        # Its processes use several libraries.
+        self._is_mixed = libraries.random() < 0.3
         self.is_static = chance.random() < 0.25
         self._hosts = 0
         self.processes = [
@@ -77,7 +81,12 @@ class DrawnGroup:
         self._hosts += 1
         instance = f"{client}-i" if self.is_static else None
         host = f"10.{len(self.settings.group) % 200}.0.{self._hosts}"
-        return Process(self.broker, self.settings, client, host, instance)
+        rejoins_anew = self._rejoins_anew
+        if self._is_mixed:
+            rejoins_anew = self._libraries.random() < 0.5
+        return Process(
+            self.broker, self.settings, client, host, instance, rejoins_anew=rejoins_anew
+        )
 
     def take(self) -> Process | None:
         """Return a process to which nothing else happens; one that others survive."""
@@ -141,20 +150,47 @@ def slow_batch(group: DrawnGroup, at_s: float) -> bool:
     return True
 
 
+def _up_and_down(
+    group: DrawnGroup,
+    client: str,
+    at_s: float,
+    times: int,
+    up_s: Callable[[], float],
+    down_s: Callable[[], float],
+) -> tuple[str, float]:
+    """Start and stop a new process several times.
+
+    Args:
+        group: its group.
+        client: its client id.
+        at_s: when it is started first.
+        times: how often.
+        up_s, down_s: draw how long it runs, and how long it is away.
+
+    Returns:
+        Its identity, and when the last time without it ends.
+    """
+    process = group.process(client)
+    for _ in range(times):
+        group.at(at_s, process.start)
+        at_s += up_s()
+        group.at(at_s, process.stop)
+        at_s += down_s()
+    return process.identity, at_s
+
+
 def storm(group: DrawnGroup, at_s: float) -> bool:
     """A client comes and goes every minute or faster."""
     if group.is_static:
         return False
-    process = group.process(f"{group.settings.group}-flaky")
-    chance, now_s = group.chance, at_s
+    chance = group.chance
     times = chance.randrange(6, 14)
     up_s, down_s = chance.uniform(8, 35), chance.uniform(4, 15)
-    for _ in range(times):
-        group.at(now_s, process.start)
-        now_s += up_s * chance.uniform(0.8, 1.2)
-        group.at(now_s, process.stop)
-        now_s += down_s * chance.uniform(0.8, 1.2)
-    group.tell("rebalance_storm", process.identity, at_s, now_s, f"{times} times up and down")
+    identity, end_s = _up_and_down(
+        group, f"{group.settings.group}-flaky", at_s, times,
+        lambda: up_s * chance.uniform(0.8, 1.2), lambda: down_s * chance.uniform(0.8, 1.2),
+    )  # fmt: skip
+    group.tell("rebalance_storm", identity, at_s, end_s, f"{times} times up and down")
     return True
 
 
@@ -162,17 +198,15 @@ def flapper(group: DrawnGroup, at_s: float) -> bool:
     """A client comes and goes every few minutes."""
     if group.is_static:
         return False
-    process = group.process(f"{group.settings.group}-restless")
-    chance, now_s = group.chance, at_s
+    chance = group.chance
     times = chance.randrange(3, 5)
-    for _ in range(times):
-        group.at(now_s, process.start)
-        now_s += chance.uniform(80, 150)
-        group.at(now_s, process.stop)
-        now_s += chance.uniform(150, 230)
-    group.tell("flapping_member", process.identity, at_s, now_s, f"{times} times up and down")
+    identity, end_s = _up_and_down(
+        group, f"{group.settings.group}-restless", at_s, times,
+        lambda: chance.uniform(80, 150), lambda: chance.uniform(150, 230),
+    )  # fmt: skip
+    group.tell("flapping_member", identity, at_s, end_s, f"{times} times up and down")
     # With what else happens in the group, its rebalances may be a storm.
-    group.tell("rebalance_storm", process.identity, at_s, now_s, "flaps", required=False)
+    group.tell("rebalance_storm", identity, at_s, end_s, "flaps", required=False)
     return True
 
 

@@ -44,8 +44,6 @@ class Settings(NamedTuple):
         assignor: eager or cooperative.
         session_ms, max_poll_ms: the timeouts.
         gives_reasons: whether a process says why it leaves (KIP-800).
-        rejoins_anew: whether it takes a new member id after the broker was away for longer than the
-            session timeout, as librdkafka does and Java does not.
     """
 
     group: str
@@ -54,7 +52,6 @@ class Settings(NamedTuple):
     session_ms: int
     max_poll_ms: int
     gives_reasons: bool
-    rejoins_anew: bool
 
 
 class Process:
@@ -64,16 +61,27 @@ class Process:
         client, host, instance: its names.
         is_running: whether it has been started and neither stopped nor killed.
         owned: its partitions.
+        rejoins_anew: whether it takes a new member id after the broker was away for longer than the
+            session timeout, as librdkafka does and Java's consumer, kafka-python and aiokafka do
+            not.
     """
 
     def __init__(
-        self, broker: Broker, settings: Settings, client: str, host: str, instance: str | None
+        self,
+        broker: Broker,
+        settings: Settings,
+        client: str,
+        host: str,
+        instance: str | None,
+        *,
+        rejoins_anew: bool,
     ) -> None:
         self.broker = broker
         self.settings = settings
         self.client = client
         self.host = host
         self.instance = instance
+        self.rejoins_anew = rejoins_anew
         self.is_running = False
         self.owned: frozenset[int] = frozenset()
         self._context = ClientContext(client_host=f"/{host}", client_id=client)
@@ -176,7 +184,7 @@ class Process:
     def _unreachable(self) -> None:
         """Try again; after the session timeout a client may give up its member id."""
         is_over = self._now_us - self._heard_us > self.settings.session_ms * MS
-        if is_over and self.settings.rejoins_anew and self._member_id:
+        if is_over and self.rejoins_anew and self._member_id:
             self._forget()
             self._phase = "joining"
         again = self._heartbeat if self._phase == "member" else self._join

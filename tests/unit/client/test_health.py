@@ -20,6 +20,7 @@ from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
     MemberRemoved,
+    PartitionLoaded,
     RebalanceBegan,
     StaticMemberReplaced,
 )
@@ -123,6 +124,9 @@ def joined(member_id: str, **fields: Any) -> MemberJoined:
         rebalance_timeout_ms=1,
         **values,
     )
+
+
+LOADED = PartitionLoaded(at_ms=NOW_MS - 5 * MINUTE_MS - 10_000, partition=0, group_count=1)
 
 
 def removed(member_id: str, cause: str = "session expiry", **fields: Any) -> MemberRemoved:
@@ -368,6 +372,14 @@ FOUND: list[tuple[str, Observation, str, str, str]] = [
         "error",
         "a at h",
         "In the last hour: did not poll within max.poll.interval.ms and left.",
+    ),
+    (
+        "broker-restart",
+        # Nothing was heard of the member since its group was loaded.
+        observed(facts=[LOADED, removed("a", last_heard_ms=LOADED.at_ms)]),
+        "warning",
+        "",
+        "In the last hour: did not come back: a at h; the coordinator loaded its partitions at",
     ),
     (
         "expired-member",

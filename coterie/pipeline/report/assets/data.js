@@ -10,7 +10,8 @@ const COLUMNS = {
   member: ['who', 'client', 'host', 'joined', 'left', 'entry', 'exit', 'evidence', 'caused'],
   partition: ['name', 'committed', 'end', 'lag', 'timeLag', 'stalled', 'moves', 'gap'],
   caused: ['client', 'members', 'cause', 'rebalances', 'unowned', 'isComplete'],
-  finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'at', 'evidence', 'cost', 'groups'],
+  finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'at', 'evidence', 'cost', 'groups',
+    'silentFrom', 'silentTo', 'groupTimes'],
   segment: ['log', 'segment', 'records', 'keys', 'overwritten', 'tombstones', 'cleaned', 'damaged',
     'bytes'],
 };
@@ -53,13 +54,25 @@ function spanOf(group) {
 
 const FINDINGS = DATA.findings.rows.map(row => named('finding', row));
 
-// The outages of brokers, which concern many groups.
-const OUTAGES = FINDINGS.filter(each => each.rule === 'broker restart');
+// The restarts of brokers, which concern many groups.
+const RESTARTS = FINDINGS.filter(each => each.rule === 'broker restart');
 
-// Shade the outages behind the lanes of all groups, or of one.
-function shadeOutages({ context, top, height, from, to, x }, group) {
+// The times in which nothing was recorded of any group, and when the members of groups were replaced.
+const SILENCES = RESTARTS.flatMap(each => each.silentFrom.map((at, n) => [at + ZERO, each.silentTo[n] + ZERO]));
+const REPLACED = RESTARTS.flatMap(each => each.groupTimes.map((at, n) =>
+  ({ group: each.groups[n], at: at + ZERO })));
+
+// Shade the silences behind the lanes of all groups. What follows is working time.
+function shadeSilences({ context, top, height, from, to, x }) {
   context.fillStyle = colour('outage');
-  for (const each of OUTAGES)
-    if (each.from <= to && each.to >= from && (!group || each.groups.includes(group.id)))
-      context.fillRect(x(each.from), top - 4, Math.max(3, x(each.to) - x(each.from)), height);
+  for (const [begin, end] of SILENCES)
+    if (begin <= to && end >= from)
+      context.fillRect(x(begin), top - 4, Math.max(3, x(end) - x(begin)), height);
+}
+
+// Mark when the members of a group were replaced, over a part of the height.
+function markReplaced({ context, from, to, x }, group, top, height) {
+  context.fillStyle = colour('alarm');
+  for (const { at } of REPLACED.filter(each => each.group === group.id && each.at >= from && each.at <= to))
+    context.fillRect(x(at) - 1, top, 3, height);
 }

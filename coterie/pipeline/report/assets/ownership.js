@@ -34,7 +34,7 @@ function ownership(group, span) {
     group.lanes.slice(0, shown).forEach((name, n) =>
       label(context, name, left - 8, top + n * LANE + BAR - 1, left - 10));
     inside(frame, () => {
-      shadeOutages(frame, group);
+      shadeSilences(frame);
       const near = visible(frame);
       for (const row of near)
         if (row.completed !== null && x(row.completed) - x(when(row)) > 2) {
@@ -62,6 +62,7 @@ function ownership(group, span) {
       context.setLineDash([]);
       context.fillStyle = colour('link');
       for (const { joined } of restarts) triangle(context, x(joined), top - 2);
+      markReplaced(frame, group, top - 8, 8);
     });
   }
 

@@ -43,7 +43,7 @@ function timeline(open) {
       context.fillStyle = colour('panel');
       context.fillRect(left, y, right - left, ROW - 4);
     });
-    inside(frame, () => shadeOutages(frame));
+    inside(frame, () => shadeSilences(frame));
     every.slice(0, shown).forEach((group, n) => {
       const y = top + n * ROW;
       inside(frame, () => {
@@ -53,6 +53,7 @@ function timeline(open) {
           [, context.fillStyle] = causeKind(row.cause);
           context.fillRect(x(at) - 1, y, Math.max(2.5, x(end) - x(at)), ROW - 4);
         }
+        markReplaced(frame, group, y - 2, ROW);
       });
     });
   }

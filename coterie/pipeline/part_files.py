@@ -1,7 +1,7 @@
 """Write and read the Parquet files of tables with pyarrow, in whatever process a task runs.
 
 If Spark wrote the files, rows that are Arrow columns in the worker would become Java rows and then
-columns again, which takes several times as long as decoding (ADR 8).
+columns again, which takes several times as long as decoding (ADR 23).
 
 A task may run more than once. Every attempt writes files of other names [pipeline/task-files].
 """

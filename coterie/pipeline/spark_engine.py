@@ -1,7 +1,7 @@
 """The engine that runs tasks in Spark's workers.
 
 Spark distributes the numbers of the tasks and repeats tasks that fail. No row of a table becomes a
-row of Spark, which would cost several times as much as the work itself (ADR 8).
+row of Spark, which would cost several times as much as the work itself (ADR 23).
 """
 
 import pickle

@@ -1,48 +1,25 @@
 """The response to a request that carries an error and nothing else.
 
 Clients look for an error in different places of each API: in the response, its topics, or their
-partitions. What the coordinator answers itself comes from there; the rest is listed here.
+partitions. What the coordinator answers itself comes from there. Most others are mirrored: the
+declarations say where a response has an error, and which list of the request it goes along.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 from coterie.coordinator.groups.responses import error_response
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.create_topics import (
-    CreateTopicsResponse,
-    CreateTopicsResponseTopic,
-)
-from coterie.protocol.messages.delete_groups import (
-    DeleteGroupsResponse,
-    DeleteGroupsResponseResult,
-)
-from coterie.protocol.messages.delete_topics import (
-    DeleteTopicsResponse,
-    DeleteTopicsResponseTopic,
-)
-from coterie.protocol.messages.describe_groups import (
-    DescribeGroupsResponse,
-    DescribeGroupsResponseGroup,
-)
+from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchResponsePartition,
     FetchResponseTopic,
 )
-from coterie.protocol.messages.find_coordinator import (
-    FindCoordinatorResponse,
-    FindCoordinatorResponseCoordinator,
-)
-from coterie.protocol.messages.init_producer_id import InitProducerIdResponse
-from coterie.protocol.messages.list_offsets import (
-    ListOffsetsResponse,
-    ListOffsetsResponsePartition,
-    ListOffsetsResponseTopic,
-)
+from coterie.protocol.messages.find_coordinator import FindCoordinatorResponse
 from coterie.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -50,11 +27,7 @@ from coterie.protocol.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from coterie.protocol.messages.produce import (
-    ProduceResponse,
-    ProduceResponsePartition,
-    ProduceResponseTopic,
-)
+from coterie.protocol.schema import FieldType, WireField, fields_of
 from coterie.protocol.wire import ZERO_UUID, Message
 from coterie.server.services import Services
 from coterie.testing.errors import WrongUse
@@ -65,6 +38,12 @@ _GROUP_APIS = {
     ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
     ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE, ApiKey.LIST_GROUPS,
 }  # fmt: skip
+_MIRRORED = {
+    ApiKey.PRODUCE, ApiKey.FIND_COORDINATOR, ApiKey.LIST_OFFSETS, ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.INIT_PRODUCER_ID,
+}  # fmt: skip
+# What names an element of a list, in the request as in the response.
+_NAMES = {"name", "topic_id", "index", "partition_index"}
 
 
 def error_answer(
@@ -88,12 +67,14 @@ def error_answer(
         return _metadata(request, error, broker, listener)
     if api is ApiKey.FETCH:
         return _fetch(request, error, broker)
-    build = _BUILDERS.get(api)
-    if build is not None:
-        return build(request, error, version)
+    if api is ApiKey.FIND_COORDINATOR and version < _FIND_MANY_SINCE:
+        return FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1)
     cls = response_class(api)
+    if api in _MIRRORED:
+        mirrored: Message = _mirrored(cls, request, error, version, is_element=False)
+        return mirrored
     if "error_code" not in cls.fields_:
-        apis = (*_GROUP_APIS, *_BUILDERS, ApiKey.METADATA, ApiKey.FETCH)
+        apis = (*_GROUP_APIS, *_MIRRORED, ApiKey.METADATA, ApiKey.FETCH)
         known = ", ".join(sorted(each.kafka_name for each in apis))
         raise WrongUse(f"AnswerError does not cover {api.kafka_name} yet, only {known}")
     return cls(error_code=error)
@@ -125,20 +106,61 @@ def _metadata(
     )
 
 
-def _produce(request: Any, error: ErrorCode, _version: int) -> Message:
-    return ProduceResponse(
-        responses=[
-            ProduceResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    ProduceResponsePartition(index=each.index, error_code=error, base_offset=-1)
-                    for each in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
-        ]
+def _mirrored(
+    cls: type[Any], source: Any, error: ErrorCode, version: int, *, is_element: bool
+) -> Any:
+    """Return a response, or an element of one, with the error.
+
+    Args:
+        cls: its class.
+        source: the request, or the element of it that is answered: a structure or a name.
+        error, version: the error, and the version of the request.
+        is_element: whether it is an element, which has a name.
+    """
+    values: dict[str, Any] = {}
+    is_named = not is_element or isinstance(source, Declaration)
+    for field in fields_of(cls):
+        element = field.type.element
+        if field.name == "error_code":
+            values[field.name] = error if field.present(version) else 0
+        elif element is not None and _has_error(element):
+            values[field.name] = [
+                _mirrored(element.struct, each, error, version, is_element=True)  # type: ignore[arg-type]
+                for each in _elements(source, version)
+            ]
+        elif not is_named and field.required:
+            # The element of the request is the name itself.
+            values[field.name], is_named = source, True
+        elif is_element and field.name in _NAMES and hasattr(source, field.name):
+            values[field.name] = getattr(source, field.name)
+        elif field.required:
+            values[field.name] = _neutral(field)
+    return cls(**values)
+
+
+def _has_error(kind: FieldType) -> bool:
+    """Return whether a structure has a place for an error, at any depth."""
+    return kind.struct is not None and any(
+        field.name == "error_code" or (field.type.element and _has_error(field.type.element))
+        for field in fields_of(kind.struct)
     )
+
+
+def _elements(source: Any, version: int) -> Iterator[Any]:
+    """Yield what the first list of a request, or of an element of it, names in this version."""
+    lists = [
+        each for each in fields_of(type(source)) if each.type.element and each.present(version)
+    ]
+    yield from getattr(source, lists[0].name)
+
+
+def _neutral(field: WireField) -> Any:
+    """Return what a field has in a response with an error."""
+    if field.type.optional:
+        return None
+    if field.type.element is not None:
+        return []
+    return -1 if field.type.zero == 0 else field.type.zero
 
 
 def _fetch(request: FetchRequest, error: ErrorCode, broker: Services) -> Message:
@@ -173,92 +195,3 @@ def _fetch(request: FetchRequest, error: ErrorCode, broker: Services) -> Message
             for topic, topic_id, index in partitions
         ],
     )
-
-
-def _find_coordinator(request: Any, error: ErrorCode, version: int) -> Message:
-    if version < _FIND_MANY_SINCE:
-        return FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1)
-    return FindCoordinatorResponse(
-        coordinators=[
-            FindCoordinatorResponseCoordinator(
-                key=key, node_id=-1, host="", port=-1, error_code=error, error_message=None
-            )
-            for key in request.coordinator_keys
-        ]
-    )
-
-
-def _list_offsets(request: Any, error: ErrorCode, _version: int) -> Message:
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsResponseTopic(
-                name=topic.name,
-                partitions=[
-                    ListOffsetsResponsePartition(
-                        partition_index=each.partition_index, error_code=error
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def _create_topics(request: Any, error: ErrorCode, _version: int) -> Message:
-    return CreateTopicsResponse(
-        topics=[
-            CreateTopicsResponseTopic(
-                name=topic.name, error_code=error, error_message=None, configs=[]
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def _delete_topics(request: Any, error: ErrorCode, _version: int) -> Message:
-    names = request.topic_names or [topic.name for topic in request.topics]
-    return DeleteTopicsResponse(
-        responses=[DeleteTopicsResponseTopic(name=name, error_code=error) for name in names]
-    )
-
-
-def _describe_groups(request: Any, error: ErrorCode, _version: int) -> Message:
-    return DescribeGroupsResponse(
-        groups=[
-            DescribeGroupsResponseGroup(
-                error_code=error,
-                group_id=group,
-                group_state="",
-                protocol_type="",
-                protocol_data="",
-                members=[],
-            )
-            for group in request.groups
-        ]
-    )
-
-
-def _delete_groups(request: Any, error: ErrorCode, _version: int) -> Message:
-    return DeleteGroupsResponse(
-        results=[
-            DeleteGroupsResponseResult(group_id=group, error_code=error)
-            for group in request.groups_names
-        ]
-    )
-
-
-def _init_producer_id(_request: Any, error: ErrorCode, _version: int) -> Message:
-    return InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)
-
-
-_BUILDERS: dict[ApiKey, Callable[[Any, ErrorCode, int], Message]] = {
-    ApiKey.PRODUCE: _produce,
-    ApiKey.FIND_COORDINATOR: _find_coordinator,
-    ApiKey.LIST_OFFSETS: _list_offsets,
-    ApiKey.CREATE_TOPICS: _create_topics,
-    ApiKey.DELETE_TOPICS: _delete_topics,
-    ApiKey.DESCRIBE_GROUPS: _describe_groups,
-    ApiKey.DELETE_GROUPS: _delete_groups,
-    ApiKey.INIT_PRODUCER_ID: _init_producer_id,
-}

@@ -15,7 +15,6 @@ from coterie.pipeline.tables import TABLES
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "pipeline.md").read_text(encoding="utf-8")
-SPARK_TEXT = (DOCS / "pipeline-spark.md").read_text(encoding="utf-8")
 TABLES_TEXT = (DOCS / "pipeline-tables.md").read_text(encoding="utf-8")
 
 
@@ -34,7 +33,7 @@ def test_every_rule_is_described_with_its_severity() -> None:
 
 
 def test_every_command_is_described() -> None:
-    assert set(re.findall(r"^    coterie pipeline (\w+) .*\[", SPARK_TEXT, re.MULTILINE)) == set(
+    assert set(re.findall(r"^    coterie pipeline (\w+) .*\[", TEXT, re.MULTILINE)) == set(
         PipelineCommands.summaries
     )
 

@@ -11,6 +11,7 @@ from coterie.conformance.core_lines import pair_text, record_text, state_text, t
 from coterie.conformance.harness import START_MS
 from coterie.conformance.syntax import Arguments, parse_duration_ms, unquote
 from coterie.conformance.transcript import TranscriptError
+from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.control_records import Marker
@@ -173,14 +174,14 @@ def _marker(broker: CoreBroker, arguments: Arguments) -> None:
 def _state(broker: CoreBroker, arguments: Arguments) -> None:
     """`state G`: show the group as the core holds it."""
     (group_id,) = map(unquote, arguments.positional)
-    broker.show(state_text(group_id, broker.coordinator.group(group_id)))
+    broker.show(state_text(group_id, classic(broker.coordinator.group(group_id))))
 
 
 def _timers(broker: CoreBroker, arguments: Arguments) -> None:
     """`timers G`: show the timers of the group."""
     (group_id,) = arguments.positional
     coordinator = broker.coordinator
-    group = coordinator.group(group_id)
+    group = classic(coordinator.group(group_id))
     broker.show(*timer_texts(group_id, group, coordinator.purgatory, START_MS))
 
 

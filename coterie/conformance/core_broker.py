@@ -25,6 +25,7 @@ from coterie.conformance.harness import (
 from coterie.conformance.names import Names
 from coterie.conformance.responses import error_text, response_lines
 from coterie.conformance.versions import TOPIC_IDS_SINCE
+from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.replay import (
     LoggedState,
@@ -32,8 +33,9 @@ from coterie.coordinator.groups.replay import (
     replay_marker,
     replay_pending,
 )
+from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import Append, ClientContext, RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import (
@@ -251,7 +253,7 @@ class CoreBroker(CoordinatorHarness):
                 last[event.group_id] = _STATE_AFTER[event.name]
         for group_id, state in last.items():
             group = self.coordinator.group(group_id)
-            assert group is None or group.state.value == state, (
+            assert group is None or group.state_name == state, (
                 f"the last event of {group} says {state}"
             )
 
@@ -260,7 +262,7 @@ class CoreBroker(CoordinatorHarness):
         for shard in self.coordinator.shards:
             if shard.state is not ShardState.ACTIVE or shard.unacknowledged:
                 continue
-            replayed = LoggedState()
+            replayed = self.coordinator.types.logged_state()
             for pair in self.logs[shard.partition].durable:
                 _replay_pair(replayed, pair)
             assert _as_bytes(replayed) == _as_bytes(shard.logged), "log and memory differ"
@@ -283,7 +285,9 @@ def _replay_pair(state: LoggedState, pair: Pair) -> None:
 
 def _as_bytes(state: LoggedState) -> tuple[object, ...]:
     """Return durable state in a form that compares only what the log can hold."""
-    groups = {group: encode_record_value(value) for group, value in state.groups.items()}
+    groups = {
+        group: encode_record_value(value) for group, value in logged_generations(state).items()
+    }
     offsets = {
         (group, topic, index): encode_record_value(value)
         for group, topics in state.offsets.items()

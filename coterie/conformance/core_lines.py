@@ -10,7 +10,8 @@ from coterie.conformance.harness import Pair, ProducerPair
 from coterie.conformance.payloads import assignment_text
 from coterie.conformance.syntax import format_list, format_time, quote
 from coterie.coordinator.groups.classic.group import Group
-from coterie.coordinator.kernel.effects import Event, TimerKind
+from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.protocol.messages.log_records import (
     NO_EXPIRY,

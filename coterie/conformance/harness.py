@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, Self
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.groups.service import GroupCoordinator
-from coterie.coordinator.kernel.effects import Effects, Event
-from coterie.coordinator.kernel.machine import Append, BatchForm, RequestContext
+from coterie.coordinator.kernel.append import Append, BatchForm
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.event import Event
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.control_records import Marker, read_marker
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -228,7 +230,7 @@ class CoordinatorHarness:
 
     def end_transaction(self, partition: int, end: TransactionEnd, to: Hashable) -> None:
         """Write a marker; an error code is delivered to `to` when it is durable or lost."""
-        self.carry_out(self.coordinator.end_transaction(partition, end, to), to)
+        self.carry_out(self.coordinator.end_transaction(partition, end, to, self.now_ms), to)
 
     def acknowledge(self, partition: int, count: int) -> None:
         """Make the oldest `count` batches of a partition durable and let the coordinator know."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coterie.coordinator.kernel.effects import Event
+from coterie.coordinator.kernel.event import Event
 from coterie.lab.errors import WrongInput
 from coterie.protocol.messages.journal_records import (
     PartitionLoaded,

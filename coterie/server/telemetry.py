@@ -6,7 +6,7 @@ Invariant: the clients that are kept are those that were heard of last [telemetr
 import re
 import zlib
 
-from coterie.coordinator.kernel.machine import ClientContext
+from coterie.coordinator.kernel.request import ClientContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.messages.push_telemetry import PushTelemetryRequest

@@ -8,7 +8,7 @@ declarations say where a response has an error, and which list of the request it
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.coordinator.groups.responses import error_response
+from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.errors import ErrorCode
@@ -61,7 +61,7 @@ def error_answer(
         WrongUse: the response of that API has no place for it.
     """
     if api in _GROUP_APIS:
-        response: Message = error_response(request, error, version)
+        response: Message = SERVED_TYPES.error_response(request, error, version)
         return response
     if api is ApiKey.METADATA:
         return _metadata(request, error, broker, listener)

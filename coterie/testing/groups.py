@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coterie.coordinator.groups.classic.group import Group as ClassicGroup
+from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.offsets import fetch
 from coterie.near_names import did_you_mean
@@ -302,7 +303,7 @@ class Group:
         return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self.pictured))
 
     def _find(self) -> ClassicGroup | None:
-        return self._running.server.coordinator.group(self.group_id)
+        return classic(self._running.server.coordinator.group(self.group_id))
 
     def _state(self) -> str:
         group = self._find()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, NamedTuple
 
+from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.topic_image import deletion
@@ -135,7 +136,7 @@ def state_of(coordinator: GroupCoordinator) -> Pairs:
     logged = coordinator.shards[0].logged
     pairs = [
         (encode_key(GroupMetadataKey(group=group)), encode_value(value))
-        for group, value in logged.groups.items()
+        for group, value in logged_generations(logged).items()
     ]
     for group, topics in logged.offsets.items():
         for topic, partitions in topics.items():

@@ -13,7 +13,7 @@ PLANTS = (
     ),
     Plant(
         "markers are not written again after a crash",
-        "coterie.coordinator.transactions.shard:TransactionShard.finish_load",
+        "coterie.coordinator.transactions.shard:TransactionShard.loaded",
         "if transaction.is_ending:",
         "if False:",
         ("death:both_protocols:commit",),

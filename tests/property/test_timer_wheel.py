@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coterie.coordinator.kernel.effects import TimerKey, TimerKind
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
+from coterie.coordinator.kernel.timers import TimerKey
 
 KEYS = st.integers(0, 30)
 # From the past over every level of the wheel to a year ahead, often at the end of a level.

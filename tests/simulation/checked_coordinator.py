@@ -10,18 +10,20 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS, Batch, CoordinatorHarness
-from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.group import Group, classic, classic_groups
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.members import Removal
 from coterie.coordinator.groups.classic.rebalance import Cause
 from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.config import GroupConfig
-from coterie.coordinator.groups.responses import translate_append_error
 from coterie.coordinator.groups.service import GroupCoordinator
-from coterie.coordinator.groups.shard import Shard
-from coterie.coordinator.kernel.effects import Effects, TimerKey, TimerKind
-from coterie.coordinator.kernel.machine import Append
+from coterie.coordinator.groups.shard import SWEEP_TIMER, GroupShard
+from coterie.coordinator.kernel.append import Append
+from coterie.coordinator.kernel.append_errors import translate_append_error
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.shard_state import ShardState
+from coterie.coordinator.kernel.timers import TimerKey
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
@@ -111,8 +113,8 @@ class CheckedCoordinator(CoordinatorHarness):
         return coordinator
 
     def _timer_fired(self, key: TimerKey) -> None:
-        self.coverage.count("timer", key[0].value)
-        self.trace("due", key[0].value, key[1:])
+        self.coverage.count("timer", str(key[0]))
+        self.trace("due", str(key[0]), key[1:])
 
     def load_all(self) -> None:
         """Load every partition in its first epoch."""
@@ -139,7 +141,7 @@ class CheckedCoordinator(CoordinatorHarness):
         self.membership.sent(call)
         self.offsets.sent(call)
         self.join_phases.sent(call)
-        group = coordinator.group(group_ids[0]) if len(group_ids) == 1 else None
+        group = classic(coordinator.group(group_ids[0])) if len(group_ids) == 1 else None
         call.notes["alive"] = group is not None and group.state is not GroupState.EMPTY
         before = self._note_sender(call, group)
         self.trace("send", call.number, call.api, call.version, call.request.encode(call.version))
@@ -203,7 +205,7 @@ class CheckedCoordinator(CoordinatorHarness):
         coordinator = self.coordinator
         sweeps = self._due_sweeps()
         late = self._late_syncs()
-        self._before_sweep = {shard.partition: dict(shard.groups) for shard in sweeps}
+        self._before_sweep = {shard.partition: structure.groups_of(shard) for shard in sweeps}
         effects = coordinator.advance(self.now_ms)
         self.carry_out(effects)
         self._before_sweep = {}
@@ -215,7 +217,7 @@ class CheckedCoordinator(CoordinatorHarness):
         left = self._due_sweeps()
         for shard in (each for each in sweeps if each not in left):
             self.offsets.check_overdue(shard, self.join_phases.topics, self.config, self.now_ms)
-        for group in coordinator.groups():
+        for group in classic_groups(coordinator.groups()):
             structure.check_group(coordinator, group, self.now_ms)
         self._finish_step()
 
@@ -223,17 +225,17 @@ class CheckedCoordinator(CoordinatorHarness):
         """Return by group the members that have not synced, if the sync timer is due."""
         deadline_ms = self.coordinator.purgatory.deadline_ms
         late = {}
-        for group in self.coordinator.groups():
+        for group in classic_groups(self.coordinator.groups()):
             due_ms = deadline_ms((TimerKind.SYNC, group.group_id, ""))
             if due_ms is not None and due_ms <= self.now_ms:
                 late[group.group_id] = set(group.pending_syncs)
         return late
 
-    def _due_sweeps(self) -> list[Shard]:
+    def _due_sweeps(self) -> list[GroupShard]:
         deadline_ms = self.coordinator.purgatory.deadline_ms
         due = []
         for shard in self.coordinator.shards:
-            due_ms = deadline_ms((TimerKind.EXPIRY, str(shard.partition), ""))
+            due_ms = deadline_ms((SWEEP_TIMER, str(shard.partition), ""))
             if due_ms is not None and due_ms <= self.now_ms:
                 due.append(shard)
         return due
@@ -250,7 +252,7 @@ class CheckedCoordinator(CoordinatorHarness):
         self.trace("fail", partition, error)
         self.coverage.count("log", "failed")
         shard = self.coordinator.shards[partition]
-        for group in shard.groups.values():
+        for group in structure.groups_of(shard).values():
             self.coverage.count("transition", f"{group.state.value} -> Dead")
         self.lost_batches.lost(self.logs[partition].take_pending(), translate_append_error(error))
         epoch = shard.epoch
@@ -314,7 +316,7 @@ class CheckedCoordinator(CoordinatorHarness):
         self.coverage.count("log", "move")
         log = self.logs[partition]
         shard = self.coordinator.shards[partition]
-        for group in shard.groups.values():
+        for group in structure.groups_of(shard).values():
             self.coverage.count("transition", f"{group.state.value} -> Dead")
         durable = survivors(len(log.pending))
         numbers = {batch.number for batch in log.pending}
@@ -347,7 +349,7 @@ class CheckedCoordinator(CoordinatorHarness):
                 group_id not in shard.groups
             ):
                 self.lost_batches.vanished(group_id)
-        for group in shard.groups.values():
+        for group in structure.groups_of(shard).values():
             members = {m.member_id: m.group_instance_id for m in group.members.values()}
             self.membership.loaded(group.group_id, group.generation_id, members)
             self.join_phases.loaded(group)
@@ -377,7 +379,7 @@ class CheckedCoordinator(CoordinatorHarness):
     def deliver_responses(self, effects: Effects[Any], to: Any) -> None:
         """Trace the timers, then deliver the responses."""
         for timer in effects.timers:
-            self.trace(timer.key[0].value, timer.key[1:], timer.deadline_ms)
+            self.trace(str(timer.key[0]), timer.key[1:], timer.deadline_ms)
         for reply in effects.replies:
             self.deliver(reply.to, reply.message)
         if effects.response is not None:
@@ -465,13 +467,12 @@ class CheckedCoordinator(CoordinatorHarness):
     # -- checks ------------------------------------------------------------------------------------
 
     def _check_group(self, group_id: str) -> None:
-        group = self.coordinator.group(group_id)
+        group = classic(self.coordinator.group(group_id))
         if group is not None:
             structure.check_group(self.coordinator, group, self.now_ms)
 
     def _check_partition(self, partition: int) -> None:
-        shard = self.coordinator.shards[partition]
-        for group in shard.groups.values():
+        for group in structure.groups_of(self.coordinator.shards[partition]).values():
             structure.check_group(self.coordinator, group, self.now_ms)
         self._finish_step()
 
@@ -495,5 +496,5 @@ class CheckedCoordinator(CoordinatorHarness):
 
     def members(self, group_id: str) -> dict[str, Member]:
         """Return the members of a group, empty if it does not exist."""
-        group = self.coordinator.group(group_id)
+        group = classic(self.coordinator.group(group_id))
         return {} if group is None else group.members

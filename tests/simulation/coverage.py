@@ -7,7 +7,7 @@ from collections import Counter
 
 from coterie.coordinator.groups.classic.members import Removal
 from coterie.coordinator.groups.classic.rebalance import Cause
-from coterie.coordinator.kernel.effects import TimerKind
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.protocol.errors import ErrorCode as E
 
 # No simulated client sends an assignment of a megabyte. No client can ask for a rebalance without

@@ -156,7 +156,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a group without members is not logged",
         "coterie.coordinator.groups.classic.rebalance:_become_empty",
-        "step.effects.records.append(group_record(group))",
+        "step.write(group_record(group))",
         "pass",
     ),
     # -- SyncGroup ---------------------------------------------------------------------------------
@@ -176,7 +176,8 @@ PLANTS: tuple[Plant, ...] = (
         "the assignment is sent before it is durable",
         "coterie.coordinator.groups.classic.sync:sync",
         "_log_assignment(step, request)",
-        "_log_assignment(step, request); assignment_stored(step, step.effects.completion)",
+        "_log_assignment(step, request)\n"
+        "        assignment_stored(step, step.effects.operation.completion)",
     ),
     Plant(
         "a repeated sync of the leader is logged again",
@@ -198,8 +199,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a commit to an unknown group creates no group",
-        "coterie.coordinator.groups.shard:Shard.settle",
-        "self.create_group(group_id, now_ms)",
+        "coterie.coordinator.groups.shard:GroupShard.apply",
+        "self.add_group(created)",
         "pass",
     ),
     Plant(
@@ -322,7 +323,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the timers of a deleted group's pending ids are not cancelled",
-        "coterie.coordinator.groups.partition_state:PartitionState.remove_group",
+        "coterie.coordinator.groups.classic.group_type:ClassicType.removed",
         "effects.cancel(TimerKind.PENDING, group_id, member_id)",
         "pass",
     ),
@@ -340,32 +341,32 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "offsets of a deleted topic stay in some groups",
-        "coterie.coordinator.groups.shard:Shard.delete_topic_offsets",
+        "coterie.coordinator.groups.shard:GroupShard.delete_topic_offsets",
         "for group_id in groups:",
         "for group_id in list(groups)[1:]:",
     ),
     # -- the log -----------------------------------------------------------------------------------
     Plant(
         "a reply leaves before its records are durable",
-        "coterie.coordinator.groups.shard:Shard.settle",
-        "response, effects.response = effects.response, None",
-        "response = None",
+        "coterie.coordinator.kernel.shard:Shard.settle",
+        "operation.response, effects.response = effects.response, None",
+        "pass",
     ),
     Plant(
         "a read does not wait for earlier appends",
-        "coterie.coordinator.groups.shard:Shard.settle",
+        "coterie.coordinator.kernel.shard:Shard.settle",
         "elif effects.response is None or not self.unacknowledged:",
         "elif True:",
     ),
     Plant(
         "delayed requests are not answered when an append fails",
-        "coterie.coordinator.groups.shard:Shard._discard",
-        "self._close_group(group, code, effects)",
+        "coterie.coordinator.groups.shard:GroupShard.forget",
+        "self.types.of(group).close(group, code, now_ms, effects)",
         "pass",
     ),
     Plant(
         "the groups of the partition stay when an append fails",
-        "coterie.coordinator.groups.shard:Shard.append_failed",
+        "coterie.coordinator.kernel.shard:Shard.append_failed",
         "self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)\n"
         "    self._begin_load()",
         "logged = self.logged\n"
@@ -375,7 +376,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the requests that wait for a failed append are not answered",
-        "coterie.coordinator.groups.shard:Shard._discard",
+        "coterie.coordinator.kernel.shard:Shard._discard",
         "if operation.response is not None:",
         "if False:",
     ),
@@ -405,7 +406,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "members of a loaded group have no session timer",
-        "coterie.coordinator.groups.shard:Shard.finish_load",
+        "coterie.coordinator.groups.classic.group_type:ClassicType.loaded",
         "start_session(step, member, member.session_timeout_ms)",
         "pass",
     ),
@@ -417,7 +418,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the sweep timer is not armed again",
-        "coterie.coordinator.groups.shard:Shard.sweep",
+        "coterie.coordinator.groups.shard:GroupShard.sweep",
         "self._arm_sweep(now_ms, effects)",
         "pass",
     ),

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from coterie.coordinator.kernel.effects import TimerKey
 from coterie.coordinator.kernel.purgatory import Purgatory
+from coterie.coordinator.kernel.timers import TimerKey
 
 
 class TracedPurgatory(Purgatory):

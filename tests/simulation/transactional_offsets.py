@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from coterie.conformance.harness import CoordinatorHarness, Pair, ProducerPair
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
-from coterie.coordinator.kernel.machine import ClientContext, RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.control_records import Marker
 from coterie.protocol.errors import ErrorCode

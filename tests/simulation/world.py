@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS
+from coterie.coordinator.groups.classic.group import classic, classic_groups
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
@@ -319,7 +320,7 @@ class World:
         ]
         if not running:
             return
-        group = self.harness.coordinator.group(group_id)
+        group = classic(self.harness.coordinator.group(group_id))
         if group is None or group.state is not GroupState.STABLE:
             raise Violation("convergence", f"{group} although {running} are running")
         expected = sorted(each.member_id for each in running)
@@ -343,7 +344,7 @@ class World:
         self._until(self.now_ms + 2 * longest_ms + profile.append_ms[1] * 4 + 1_000)
         harness = self.harness
         harness.check_everything()
-        groups = list(harness.coordinator.groups())
+        groups = classic_groups(harness.coordinator.groups())
         for group in groups:
             require(group.state is GroupState.EMPTY, "no-leaks", f"{group} has no running member")
         left = len(harness.coordinator.purgatory)

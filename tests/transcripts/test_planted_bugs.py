@@ -37,7 +37,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "errors of appends are not translated",
-            "coterie.coordinator.groups.responses:translate_append_error",
+            "coterie.coordinator.kernel.append_errors:translate_append_error",
             "return _APPEND_ERRORS.get(error, error)",
             "return error",
         ),

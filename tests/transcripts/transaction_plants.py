@@ -65,7 +65,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "only committed offsets are deleted with a group",
             "coterie.coordinator.groups.admin:delete_group",
-            "effects.records += [(key, None) for key in pending_keys(partition, group_id)]",
+            "records += [(key, None) for key in pending_keys(partition, group_id)]",
             "pass",
         ),
         "offsets/transaction_whose_offsets_are_deleted",
@@ -181,7 +181,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a load drops open transactions",
-            "coterie.coordinator.groups.shard:Shard.replay_open",
+            "coterie.coordinator.groups.shard:GroupShard.replay_open",
             "if not isinstance(decoded, UnknownKey):",
             "if False:",
         ),
@@ -199,7 +199,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a group with nothing but pending offsets is not loaded",
-            "coterie.coordinator.groups.partition_state:PartitionState.restore_groups",
+            "coterie.coordinator.groups.shard:GroupShard._restore_groups",
             "for group_id in (*logged.offsets, *logged.pending.by_group):",
             "for group_id in logged.offsets:",
         ),
@@ -208,9 +208,9 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "records of a transaction share a plain batch",
-            "coterie.coordinator.groups.shard:Shard.settle",
-            "effects.append(Append(self.partition, records, form))",
-            "effects.append(Append(self.partition, records))",
+            "coterie.coordinator.kernel.shard:Shard.settle",
+            "Append(self.partition, records, operation.form, operation.marker)",
+            "Append(self.partition, records, None, operation.marker)",
         ),
         "offsets/transaction_commits_and_aborts",
     ),

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.transactional_offsets import pending_keys
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
     GROUP_OPERATIONS,
@@ -98,20 +99,23 @@ def delete_group(
     else:
         error, message = group.delete_error()
     if group is not None and not error:
+        operation = effects.operation = Operation(group_id, [])
+        records = operation.records
         for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
             for index in partitions:
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
-                effects.records.append((key, None))
-        effects.records += [(key, None) for key in pending_keys(partition, group_id)]
+                records.append((key, None))
+        records += [(key, None) for key in pending_keys(partition, group_id)]
         deleted = GroupDeleted(
             at_ms=now_ms,
             generation_id=group.logged_generation(),
-            offset_count=len(effects.records),
+            offset_count=len(records),
             requester_client_id=context.client.client_id,
             requester_host=context.client.client_host,
         )
-        effects.records += group.tombstones()
-        effects.note_when_durable(group_id, deleted)
+        records += group.tombstones()
+        operation.removes = group
+        operation.note(deleted)
     effects.response = DeleteGroupsResponseResult(
         group_id=group_id, error_code=error, error_message=message
     )

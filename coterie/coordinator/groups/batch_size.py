@@ -6,15 +6,14 @@ depend on it [coordinator/operation-size]. Sweeps need not be atomic and are spl
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import (
+from coterie.coordinator.kernel.append import (
     BATCH_OVERHEAD_BYTES,
     MAX_BATCH_BYTES,
     RECORD_OVERHEAD_BYTES,
     Record,
 )
+from coterie.coordinator.kernel.operation import Operation
 from coterie.protocol.messages.log_records import GroupMetadataValue, encode_key, encode_value
 
 # The most bytes of an offset's key and value without their strings: types, versions, numbers,
@@ -72,19 +71,19 @@ def generation_fits_batch(record: Record) -> bool:
     return bound_bytes <= MAX_BATCH_BYTES or fits_batch([record])
 
 
-def split_into_batches(effects: Effects[Any]) -> Iterator[Effects[Any]]:
+def split_into_batches(operation: Operation) -> Iterator[Operation]:
     """Yield a sweep as operations of one batch each.
 
     Args:
-        effects: the sweep; changed in place. It is yielded last, with the last records and with
-            everything that is not a record.
+        operation: the sweep; changed in place. It is yielded last, with the last records and with
+            everything that is not a record. Without records nothing is yielded.
     """
-    *first, effects.records = _batches(effects.records)
+    if not operation.records:
+        return
+    *first, operation.records = _batches(operation.records)
     for records in first:
-        part: Effects[Any] = Effects()
-        part.records = records
-        yield part
-    yield effects
+        yield Operation(operation.key, records)
+    yield operation
 
 
 def max_record_bytes(record: Record) -> int:

@@ -1,11 +1,10 @@
 """Expiry: offsets past their retention, groups with nothing left, offsets of deleted topics."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.operation import Operation
 from coterie.protocol.messages.journal_records import (
     ExpiredOffset,
     ExpiredTopic,
@@ -26,15 +25,16 @@ _RECORDS_TOGETHER = 128
 EXPIRED_TOGETHER = 500
 
 
-def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Effects[Any]:
-    """Append tombstones for a group's expired offsets, and for the group if nothing is left.
+def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Operation | None:
+    """Return tombstones for a group's expired offsets, and for the group if nothing is left.
 
     If `EXPIRED_TOGETHER` offsets have expired, there may be more.
 
     [offsets/sweep] [offsets/group-expiry]
     """
-    effects: Effects[Any] = Effects()
     group_id = group.group_id
+    operation = Operation(group_id, [])
+    records = operation.records
     pending = partition.logged.pending
     # An open transaction keeps its group [offsets/expiry-while-pending].
     remaining = len(pending.by_group.get(group_id, ()))
@@ -42,27 +42,26 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Ef
     for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
         expired = []
         for index, value in partitions.items():
-            has_expired = len(effects.records) < EXPIRED_TOGETHER and _has_expired(
+            has_expired = len(records) < EXPIRED_TOGETHER and _has_expired(
                 group, topic, value, now_ms, partition.config.offsets_retention_ms
             )
             if has_expired and not pending.is_pending(group_id, topic, index):
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
-                effects.records.append((key, None))
+                records.append((key, None))
                 expired.append(ExpiredOffset(partition=index, committed_offset=value.offset))
             else:
                 remaining += 1
         if expired:
             expired_topics.append(ExpiredTopic(topic=topic, partitions=expired))
     if expired_topics:
-        count = len(effects.records)
-        fact = OffsetsExpired(at_ms=now_ms, offset_count=count, topics=expired_topics)
-        effects.note_when_durable(group_id, fact)
-    if not remaining and group.is_empty:
-        effects.records += group.tombstones()
-        effects.note_when_durable(
-            group_id, GroupExpired(at_ms=now_ms, generation_id=group.logged_generation())
+        operation.note(
+            OffsetsExpired(at_ms=now_ms, offset_count=len(records), topics=expired_topics)
         )
-    return effects
+    if not remaining and group.is_empty:
+        records += group.tombstones()
+        operation.removes = group
+        operation.note(GroupExpired(at_ms=now_ms, generation_id=group.logged_generation()))
+    return operation if records else None
 
 
 def _has_expired(
@@ -79,7 +78,7 @@ def _has_expired(
 
 def delete_topic_offsets(
     partition: PartitionState, group_id: str, topic: str, topic_id: bytes
-) -> Iterator[Effects[Any]]:
+) -> Iterator[Operation]:
     """Yield operations with tombstones for a group's offsets of a deleted topic.
 
     Offsets of another topic of that name stay. Pending offsets name no id [offsets/topic-deletion].
@@ -91,12 +90,12 @@ def delete_topic_offsets(
                 of_topic[index] = None
     indexes = list(of_topic)
     for first in range(0, len(indexes), _RECORDS_TOGETHER):
-        effects: Effects[Any] = Effects()
+        operation = Operation(group_id, [])
         for index in indexes[first : first + _RECORDS_TOGETHER]:
             if _is_of_topic(partition, group_id, topic, index, topic_id):
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
-                effects.records.append((key, None))
-        yield effects
+                operation.records.append((key, None))
+        yield operation
 
 
 def _is_of_topic(

@@ -7,7 +7,7 @@ own with the verbs of its protocol: `classic/`.
 
 from collections.abc import Sequence
 
-from coterie.coordinator.kernel.machine import Record
+from coterie.coordinator.kernel.append import Record
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitValue

@@ -7,8 +7,10 @@ that state is durable [offsets/fetch-is-durable].
 
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.responses import commit_error
+from coterie.coordinator.kernel.append import Record
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import Record, RequestContext
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
 from coterie.protocol.messages.offset_commit import (
@@ -70,8 +72,9 @@ def commit(
         # A client may ask for more time than a timestamp can hold [offsets/own-retention].
         expire_ms = min(now_ms + retention_ms, _LARGEST_TIMESTAMP_MS)
     topics = []
-    records = effects.records
     group_id = request.group_id
+    operation = Operation(group_id, [])
+    records = operation.records
     accepted = ErrorCode.NONE
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
@@ -90,6 +93,11 @@ def commit(
         topics.append(OffsetCommitResponseTopic.of(name, topic_id, partitions))
     if version == _COMMIT_TIMESTAMP_VERSION:
         _set_timestamps(records, request)
+    if records:
+        effects.operation = operation
+        if group is None:
+            # See [offsets/simple-group].
+            operation.creates = partition.new_group(group_id, now_ms)
     effects.response = OffsetCommitResponse.of(0, topics)
     return effects
 
@@ -242,7 +250,7 @@ def delete_offsets(
     error = group.offset_delete_error()
     if error:
         return Effects(OffsetDeleteResponse(error_code=error, topics=[]))
-    effects: Effects[OffsetDeleteResponse] = Effects()
+    operation = Operation(request.group_id, [])
     committed = partition.logged.offsets.get(request.group_id, {})
     pending = partition.logged.pending
     topics = []
@@ -258,8 +266,10 @@ def delete_offsets(
                 or pending.is_pending(request.group_id, topic.name, index)
             ):
                 key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=index)
-                effects.records.append((key, None))
+                operation.records.append((key, None))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
-    effects.response = OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
+    effects = Effects(OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics))
+    if operation.records:
+        effects.operation = operation
     return effects

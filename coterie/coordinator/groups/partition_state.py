@@ -1,20 +1,19 @@
 """The groups of one partition, as the verbs see them.
 
 This module is the leaf below all verbs: a verb reads and changes groups through `PartitionState`
-and does not see the shard around it, which loads the partition, queues its operations and fires
-timers.
+and does not see the rest of the shard, which knows the types of groups and fires timers.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from coterie.coordinator.groups.classic.group import Group
-from coterie.coordinator.groups.classic.group_record import restore
-from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.listing_order import ListingOrder
 from coterie.coordinator.groups.replay import LoggedState
-from coterie.coordinator.kernel.effects import Effects, TimerKind
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.shard import Shard
 from coterie.protocol.java_hash import java_hash
 
 
@@ -33,7 +32,7 @@ class GroupCount:
         self.max_groups = max_groups
 
 
-class PartitionState:
+class PartitionState(Shard[Effects[Any]]):
     """The groups of one `__consumer_offsets` partition.
 
     Attributes:
@@ -50,23 +49,28 @@ class PartitionState:
 
     def __init__(
         self,
+        partition: int,
         config: GroupConfig,
         new_uuid: Callable[[], str],
         max_groups: int,
         all_groups: GroupCount,
+        logged: LoggedState,
     ) -> None:
         """Start without groups.
 
         Args:
+            partition: its number.
             config: the settings of the coordinator.
             new_uuid: returns a new random UUID as text, for member ids.
             max_groups: the most groups of this partition.
             all_groups: the count of all partitions, which each of them keeps up to date.
+            logged: what its records add up to before the first one.
         """
+        super().__init__(partition)
         self.config = config
         self.new_uuid = new_uuid
-        self.groups: dict[str, Group] = {}
-        self.logged = LoggedState()
+        self.groups: dict[str, GroupLike] = {}
+        self.logged = logged
         self.marker_epochs: dict[int, int] = {}
         self.listing_order = ListingOrder()
         self._max_groups = max_groups
@@ -77,45 +81,35 @@ class PartitionState:
         count = self.all_groups
         return len(self.groups) < self._max_groups and count.groups < count.max_groups
 
-    def create_group(self, group_id: str, now_ms: int) -> Group:
-        """Create an Empty group."""
+    def new_group(self, group_id: str, now_ms: int) -> GroupLike:
+        """Return the group that a commit to an unknown group creates, which is not here yet."""
+        raise NotImplementedError
+
+    def handle(
+        self, group: GroupLike, now_ms: int, request: Any, context: RequestContext
+    ) -> Effects[Any]:
+        """Let the type of a group handle a request of another type's protocol."""
+        raise NotImplementedError
+
+    def add_group(self, group: GroupLike) -> None:
+        """Add a group that was created."""
+        group_id = group.group_id
         assert group_id not in self.groups, f"{group_id} exists"
-        group = self.groups[group_id] = Group(group_id, now_ms)
+        self.groups[group_id] = group
         # Its partition was looked up by this hash just now, so it is in a cache.
         group.id_hash = java_hash(group_id)
         self.all_groups.groups += 1
         self.listing_order.grow(len(self.groups))
-        return group
-
-    def remove_group(self, group_id: str, effects: Effects[Any]) -> None:
-        """Remove an Empty group, whose tombstone was applied, with its pending members."""
-        group = self.groups.pop(group_id)
-        self.all_groups.groups -= 1
-        assert group.state is GroupState.EMPTY, f"{group} is not Empty"
-        for member_id in sorted(group.pending_joins):
-            effects.cancel(TimerKind.PENDING, group_id, member_id)
 
     def producer_epoch(self, producer_id: int) -> int:
         """Return a producer's largest epoch that the log may not have yet; -1 for none."""
         marker_epoch = self.marker_epochs.get(producer_id, -1)
         return max(self.logged.pending.epoch(producer_id), marker_epoch)
 
-    def restore_groups(self) -> None:
-        """Create the groups that the records describe [coordinator/restored-groups]."""
-        logged, groups = self.logged, self.groups
-        assert not groups, "a partition is loaded into an empty state"
-        for group_id, value in logged.groups.items():
-            groups[group_id] = restore(group_id, value)
-        for group_id in (*logged.offsets, *logged.pending.by_group):
-            if group_id not in groups:
-                groups[group_id] = restore(group_id, None)
-        self.all_groups.groups += len(groups)
-        self.listing_order.grow(len(groups))
-
-    def forget_groups(self) -> None:
+    def forget_groups(self, logged: LoggedState) -> None:
         """Forget all groups and what the records add up to."""
         self.all_groups.groups -= len(self.groups)
         self.groups = {}
-        self.logged = LoggedState()
+        self.logged = logged
         self.marker_epochs = {}
         self.listing_order = ListingOrder()

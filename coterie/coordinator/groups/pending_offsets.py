@@ -12,7 +12,7 @@ which of them a later record has overtaken [offsets/newest-offset-wins].
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coterie.coordinator.kernel.machine import BatchForm
+from coterie.coordinator.kernel.append import BatchForm
 from coterie.protocol.control_records import Marker
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
 from coterie.protocol.record_batch_layout import CONTROL, NO_SEQUENCE, TRANSACTIONAL

@@ -1,21 +1,21 @@
 """Durable state, and the only code that changes it: applying one log record.
 
-Durable state is what the log of a partition says: the last logged generation of each group, its
-committed offsets, and those of open transactions. Live classic groups have more than that and
-change without records, as Kafka's do [coordinator/live-groups]; `group_record.restore` builds one
-from a logged generation.
+Durable state is what the log of a partition says: what the records of each type of groups add up
+to, committed offsets, and those of open transactions. Live groups may have more than that and
+change without records, as Kafka's classic groups do [coordinator/live-groups]; their type restores
+one from its records.
 
 A record is applied by the same code when it is written and when it is loaded. So replaying the log
 of a partition from its start gives the state of the shard that wrote it [group-log/replay].
 """
 
+from collections.abc import Mapping
+
 from coterie.coordinator.groups.pending_offsets import PendingOffsets, Place
-from coterie.coordinator.kernel.machine import Record
+from coterie.coordinator.kernel.append import Record
 from coterie.protocol.messages.log_records import (
     GROUP_RECORDS,
     OTHER_GROUP_TYPES,
-    GroupMetadataKey,
-    GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
     decode_key,
@@ -23,15 +23,35 @@ from coterie.protocol.messages.log_records import (
     group_of,
 )
 from coterie.protocol.messages.record_types import UnknownKey
+from coterie.protocol.wire import Message
 
 Partitions = dict[int, OffsetCommitValue]
+
+
+class GroupRecords:
+    """What the records of the groups of one type add up to. Each type derives its own.
+
+    Attributes:
+        keys: the classes of the keys of its records.
+    """
+
+    def __init__(self, keys: tuple[type, ...]) -> None:
+        """Start without records of these keys."""
+        self.keys = keys
+
+    def apply(self, key: Message, value: Message | None) -> None:
+        """Apply one record; null removes what a value of that key has said.
+
+        A tombstone for an absent key is legal [group-log/tombstones].
+        """
+        raise NotImplementedError
 
 
 class LoggedState:
     """What the records of one partition add up to.
 
     Attributes:
-        groups: group id to its last logged generation.
+        of_types: what the records of each served type of groups add up to, by its name.
         offsets: group id to topic to partition to committed offset; no mapping in it is empty.
         groups_by_topic: topic to the groups with a committed offset of it; no mapping in it is
             empty. The values mean nothing: a dictionary keeps the order of the log.
@@ -40,15 +60,26 @@ class LoggedState:
         pending: the offsets of open transactions.
     """
 
-    __slots__ = ("groups", "groups_by_topic", "offsets", "other_groups", "pending")
+    __slots__ = (
+        "_by_key", "groups_by_topic", "of_types", "offsets", "other_groups", "pending",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
-        """Start with nothing logged."""
-        self.groups: dict[str, GroupMetadataValue] = {}
+    def __init__(self, of_types: Mapping[str, GroupRecords]) -> None:
+        """Start with nothing logged.
+
+        Args:
+            of_types: by the names of the served types, what their records add up to.
+        """
+        self.of_types = of_types
+        self._by_key = {key: each for each in of_types.values() for key in each.keys}
         self.offsets: dict[str, dict[str, Partitions]] = {}
         self.groups_by_topic: dict[str, dict[str, None]] = {}
         self.other_groups: dict[str, int] = {}
         self.pending = PendingOffsets()
+
+    def records_of(self, key: Message) -> GroupRecords | None:
+        """Return the records of the type to which a key belongs; None if it is not served."""
+        return self._by_key.get(type(key))
 
     def add_topic(self, group_id: str, topic: str) -> Partitions:
         """Return the new, empty mapping for a group's offsets of a topic."""
@@ -92,12 +123,9 @@ def replay(state: LoggedState, record: Record) -> None:
         if state.pending.by_group:
             state.pending.overtake((key.group, key.topic, key.partition))
         return
-    assert type(key) is GroupMetadataKey, key
-    if value is None:
-        state.groups.pop(key.group, None)
-    else:
-        assert type(value) is GroupMetadataValue, value
-        state.groups[key.group] = value
+    records = state.records_of(key)
+    assert records is not None, f"{key} is of a type that is not served"
+    records.apply(key, value)
 
 
 def replay_marker(state: LoggedState, producer_id: int, *, commit: bool) -> None:
@@ -146,8 +174,8 @@ def replay_pending(
 def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | None) -> bool:
     """Decode and apply one record of a log.
 
-    Of consumer, share and streams groups only the existence is kept, so the values of their records
-    are not decoded [group-log/other-group-types].
+    Of groups of types that are not served only the existence is kept, so the values of their
+    records are not decoded [group-log/other-group-types].
 
     Returns:
         Whether the record is of a known type [group-log/unknown-types].
@@ -158,7 +186,7 @@ def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | No
     key = decode_key(key_bytes)
     if isinstance(key, UnknownKey):
         return False
-    if isinstance(key, OffsetCommitKey | GroupMetadataKey):
+    if type(key) is OffsetCommitKey or state.records_of(key) is not None:
         replay(state, (key, decode_value(key, value_bytes)))
         return True
     record_type = GROUP_RECORDS.type_of(key).number

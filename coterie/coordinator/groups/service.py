@@ -20,22 +20,20 @@ from coterie.coordinator.groups.classic.join import join
 from coterie.coordinator.groups.classic.leave import leave
 from coterie.coordinator.groups.classic.rebalance import rebalance_on_request
 from coterie.coordinator.groups.classic.sync import sync
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.group_partitions import GroupPartitions
+from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.offsets import commit, delete_offsets, fetch, fetch_group
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
-from coterie.coordinator.groups.responses import (
-    DeletedGroup,
-    DescribedGroup,
-    MultiGroupResponse,
-    ResponsePart,
-    error_response,
-)
-from coterie.coordinator.groups.shard import Shard
+from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup
+from coterie.coordinator.groups.served_types import SERVED_TYPES
+from coterie.coordinator.groups.shard import GroupShard
 from coterie.coordinator.groups.transactional_offsets import commit_transactional
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.response_parts import MultiGroupResponse, ResponsePart
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState, availability_error
-from coterie.coordinator.topic_image import TopicChange, TopicImage
+from coterie.coordinator.topic_image import TopicChange, TopicImage, TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -74,6 +72,17 @@ R = TypeVar("R")
 
 class GroupCoordinator(GroupPartitions):
     """All partitions of `__consumer_offsets` that this broker coordinates, and their requests."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_uuid: Callable[[], str],
+        start_ms: int = 0,
+        topics: TopicsImage | None = None,
+        types: GroupTypes = SERVED_TYPES,
+    ) -> None:
+        """Start without a loaded partition; see `GroupPartitions`."""
+        super().__init__(config, types, new_uuid, start_ms, topics)
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -129,13 +138,15 @@ class GroupCoordinator(GroupPartitions):
 
     def begin_rebalance(self, group_id: str, reason: str, now_ms: int) -> Effects[Any]:
         """Begin a rebalance that no member has caused; no effects if the group cannot."""
-        shard = self._shard(group_id)
-        effects = rebalance_on_request(shard, group_id, reason, now_ms)
-        return self.applied(shard.settle(effects, now_ms))
+        return self.operate(
+            group_id,
+            lambda shard, now_ms: rebalance_on_request(shard, group_id, reason, now_ms),
+            now_ms,
+        )
 
     def _run(
         self,
-        verb: Callable[[Shard, int, Q, RequestContext], Effects[R]],
+        verb: Callable[[GroupShard, int, Q, RequestContext], Effects[R]],
         error: ErrorCode,
         now_ms: int,
         request: Q,
@@ -145,7 +156,7 @@ class GroupCoordinator(GroupPartitions):
         shard = self._shard(request.group_id)
         error = error or availability_error(shard.state)
         if error:
-            return Effects(error_response(request, error, context.version))
+            return Effects(shard.error_response(request, error, context.version))
         effects = verb(shard, now_ms, request, context)
         return self.applied(shard.settle(effects, now_ms, request, context.to, context.version))
 
@@ -158,7 +169,7 @@ class GroupCoordinator(GroupPartitions):
         shard = self._shard(request.group_id)
         error = availability_error(shard.state)
         if error:
-            return Effects(error_response(request, error, context.version))
+            return Effects(shard.error_response(request, error, context.version))
         effects = commit(shard, now_ms, request, context.version)
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
@@ -179,7 +190,10 @@ class GroupCoordinator(GroupPartitions):
         """
 
         def verb(
-            shard: Shard, now_ms: int, request: TxnOffsetCommitRequest, _context: RequestContext
+            shard: GroupShard,
+            now_ms: int,
+            request: TxnOffsetCommitRequest,
+            _context: RequestContext,
         ) -> Effects[TxnOffsetCommitResponse]:
             return commit_transactional(shard, now_ms, request, logged_epoch)
 
@@ -187,7 +201,7 @@ class GroupCoordinator(GroupPartitions):
         return self._run(verb, error, now_ms, request, context)
 
     def end_transaction(
-        self, partition: int, end: TransactionEnd, to: Hashable
+        self, partition: int, end: TransactionEnd, to: Hashable, now_ms: int
     ) -> Effects[ErrorCode]:
         """Write the marker of a transaction [offsets/marker].
 
@@ -195,10 +209,11 @@ class GroupCoordinator(GroupPartitions):
             partition: the partition.
             end: the marker.
             to: receives NONE when the marker is durable, or the error if it is lost.
+            now_ms: the time.
         """
         shard = self.shards[partition]
         error = availability_error(shard.state)
-        return Effects(error) if error else shard.end_transaction(end, to)
+        return Effects(error) if error else shard.end_transaction(end, to, now_ms)
 
     def offset_fetch(
         self, now_ms: int, request: OffsetFetchRequest, context: RequestContext
@@ -217,7 +232,7 @@ class GroupCoordinator(GroupPartitions):
         shard = self._shard(request.groups[0].group_id if many else request.group_id)
         error = availability_error(shard.state)
         if error:
-            return Effects(error_response(request, error, context.version))
+            return Effects(shard.error_response(request, error, context.version))
         if many:
             group = fetch_group(shard, request.groups[0], stable=stable)
             response = OffsetFetchResponse(groups=[group])
@@ -273,13 +288,13 @@ class GroupCoordinator(GroupPartitions):
         """Handle a ListGroups."""
         error, shards = self.listable_shards()
         if error:
-            return Effects(error_response(request, error, context.version))
+            return Effects(self.types.error_response(request, error, context.version))
         groups = [
             group for shard in shards for part in list_groups(shard, request) for group in part
         ]
         return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
 
-    def listable_shards(self) -> tuple[ErrorCode, list[Shard]]:
+    def listable_shards(self) -> tuple[ErrorCode, list[GroupShard]]:
         """Return the partitions that ListGroups covers, or the error that it gets.
 
         [administration/list-partitions]
@@ -333,7 +348,7 @@ class GroupCoordinator(GroupPartitions):
 
     def _run_for_each(
         self,
-        verb: Callable[[Shard, Any], Effects[Any]],
+        verb: Callable[[GroupShard, Any], Effects[Any]],
         response: MultiGroupResponse,
         groups: Sequence[Any],
         now_ms: int,
@@ -354,7 +369,7 @@ class GroupCoordinator(GroupPartitions):
             shard = self._shard(group.group_id)
             error = availability_error(shard.state)
             if error:
-                done = Effects(error_response(group, error, version))
+                done = Effects(shard.error_response(group, error, version))
             else:
                 done = shard.settle(verb(shard, group), now_ms, group, part)
             if done.response is not None:

@@ -1,23 +1,29 @@
-"""One step of a group: the value that every function of a verb receives.
+"""One step of a group: what the functions of a verb receive. A type derives its own from it.
 
 A step is made for a request to one group, a timer of one group, or a record of one group that has
 become durable. It holds what the functions need and collects what follows.
 """
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.kernel.effects import Effects, TimerKind
-from coterie.coordinator.kernel.machine import ClientContext, RequestContext
+from coterie.coordinator.kernel.append import Record
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.messages.journal_records import Fact
 
 # The context of a step that no request has caused.
 NO_REQUEST = RequestContext(ClientContext(), 0, None)
 
 
-class Step:
+# A type of groups.
+G = TypeVar("G", bound=GroupLike)
+
+
+class GroupStep(Generic[G]):
     """A step of one group.
 
     Attributes:
@@ -33,7 +39,7 @@ class Step:
     def __init__(
         self,
         partition: PartitionState,
-        group: Group,
+        group: G,
         now_ms: int,
         effects: Effects[Any],
         context: RequestContext = NO_REQUEST,
@@ -44,13 +50,21 @@ class Step:
         self.effects = effects
         self.context = context
 
-    def arm(self, kind: TimerKind, member_id: str, deadline_ms: int) -> None:
+    def arm(self, kind: str, member_id: str, deadline_ms: int) -> None:
         """Arm a timer of the group, or of one of its members; "" stands for the group."""
         self.effects.arm(kind, self.group.group_id, member_id, deadline_ms)
 
-    def cancel(self, kind: TimerKind, member_id: str = "") -> None:
+    def cancel(self, kind: str, member_id: str = "") -> None:
         """Cancel a timer of the group, or of one of its members."""
         self.effects.cancel(kind, self.group.group_id, member_id)
+
+    def write(self, record: Record) -> Operation:
+        """Add a record to the operation of the step, and return the operation."""
+        operation = self.effects.operation
+        if operation is None:
+            operation = self.effects.operation = Operation(self.group.group_id, [])
+        operation.records.append(record)
+        return operation
 
     def note(self, fact: Fact) -> None:
         """Add the event that something has happened to the group."""

@@ -9,8 +9,9 @@ from typing import Any
 from coterie.coordinator.groups.offsets import is_metadata_too_large
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.responses import txn_commit_error
+from coterie.coordinator.kernel.append import BatchForm
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import BatchForm
+from coterie.coordinator.kernel.operation import Operation
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
 from coterie.protocol.messages.txn_offset_commit import (
@@ -50,7 +51,7 @@ def commit_transactional(
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     if error:
         return Effects(txn_commit_error(request, error))
-    effects: Effects[TxnOffsetCommitResponse] = Effects()
+    operation = Operation(request.group_id, [])
     max_units = partition.config.offset_metadata_max_size
     topics = []
     for topic in request.topics:
@@ -64,13 +65,17 @@ def commit_transactional(
                 key = OffsetCommitKey.of(request.group_id, topic.name, each.partition_index)
                 offset, epoch = each.committed_offset, each.committed_leader_epoch
                 value = OffsetCommitValue.of(offset, epoch, metadata, now_ms, NO_EXPIRY, ZERO_UUID)
-                effects.records.append((key, value))
+                operation.records.append((key, value))
             partitions.append(TxnOffsetCommitResponsePartition.of(each.partition_index, code))
         topics.append(TxnOffsetCommitResponseTopic.of(topic.name, partitions))
-    effects.form = BatchForm(
+    operation.form = BatchForm(
         TRANSACTIONAL, request.producer_id, request.producer_epoch, _BASE_SEQUENCE
     )
-    effects.response = TxnOffsetCommitResponse.of(0, topics)
+    effects: Effects[TxnOffsetCommitResponse] = Effects(TxnOffsetCommitResponse.of(0, topics))
+    if operation.records:
+        effects.operation = operation
+        if group is None:
+            operation.creates = partition.new_group(request.group_id, now_ms)
     return effects
 
 

@@ -1,128 +1,105 @@
-"""Effects: everything that the server has to do after a call of the coordinator, as data.
+"""Effects: everything that the server has to do after a call of a coordinator, as data.
 
 A verb takes the time and a decoded request and returns `Effects`; nothing here acts. The server
 carries effects out in this order: append the records, send the replies, publish the events. The
 coordinator has already applied the timers to its own wheel; they are listed because transcripts
 show them.
 
+What the verb writes is apart, in `operation`. The shard takes it out and makes an append of it, so
+effects that reach the server have none.
+
 Invariant: the response of a request that writes is not in the effects that carry its records. The
 shard keeps it and returns it from `appended` [coordinator/durable-responses]. If the append fails,
 the response is dropped, and an error is sent in its place [coordinator/failed-append].
 """
 
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import Any, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar
 
-from coterie.coordinator.kernel.machine import BatchForm, Outcome, R, Record
-from coterie.protocol.messages.journal_records import FACT_NAMES, Fact
+from coterie.coordinator.kernel.append import Append
+from coterie.coordinator.kernel.event import Event
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.kernel.timers import Timer
+from coterie.protocol.messages.journal_records import Fact
 
+# The response of a request.
+R = TypeVar("R")
 V = TypeVar("V")
 
-# The kind of a timer, its group, and its member, which is "" if the timer belongs to the group.
-# The sweep of a partition has the number of the partition in place of the group.
-TimerKey = tuple["TimerKind", str, str]
 
+class Reply:
+    """The response to a request that was delayed."""
 
-class TimerKind(StrEnum):
-    """The kinds of timers [sessions/timers]. They are strings because timer keys contain them."""
+    __slots__ = ("message", "to")
 
-    PENDING = "pending"  # a pending member that has not joined yet
-    SESSION = "session"  # a member's session; five minutes for a new member
-    JOIN = "join"  # the join phase: initial delay or rebalance timeout
-    SYNC = "sync"  # the time in which the members of a generation have to sync
-    EXPIRY = "expiry"  # the next sweep of a partition's offsets
-
-
-class Timer:
-    """A timer to arm, replacing the one of the same key; without a deadline, one to cancel."""
-
-    __slots__ = ("deadline_ms", "key")
-
-    def __init__(self, key: TimerKey, deadline_ms: int | None) -> None:
-        self.key = key
-        self.deadline_ms = deadline_ms
+    def __init__(self, to: Hashable, message: Any) -> None:
+        self.to = to
+        self.message = message
 
     def __repr__(self) -> str:
-        return f"Timer({self.key!r}, {self.deadline_ms})"
+        return f"Reply({self.to!r}, {self.message!r})"
 
 
-class Event:
-    """Something that happened to a group, and why. Logs, metrics and the journal consist of these.
-
-    Attributes:
-        group_id: "" for an event of a whole partition.
-        fact: the event as the journal stores it.
-    """
-
-    __slots__ = ("fact", "group_id")
-
-    def __init__(self, group_id: str, fact: Fact) -> None:
-        self.group_id = group_id
-        self.fact = fact
-
-    def __repr__(self) -> str:
-        return f"Event({self.group_id!r}, {self.fact!r})"
-
-    @property
-    def name(self) -> str:
-        """The kind of the fact, such as `member_joined`."""
-        return FACT_NAMES[type(self.fact)]
-
-    @property
-    def at_ms(self) -> int:
-        """When it happened."""
-        return self.fact.at_ms
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields of the fact as a new dictionary."""
-        fact = self.fact
-        return {name: getattr(fact, name) for name in fact.fields_}
-
-
-class Effects(Outcome[R]):
+class Effects(Generic[R]):
     """What a verb returns, and then what the server has to do.
 
-    A verb leaves records and what follows from them. The shard turns these into appends and an
-    operation that waits for them [coordinator/operation]; the other attributes go to the server.
+    Most effects have few of these, so a list is made for the first one of a kind.
 
     Attributes:
+        response: the response to the request itself; None if it comes later as a `Reply`.
+        operation: what the verb writes, until the shard has taken it; None if it only reads.
+        appends: records to append, one entry per operation.
+        replies: responses to delayed requests.
         timers: timers that were armed or cancelled.
         events: what happened, in order.
-        records: the records of the verb.
-        form: the header of their batch, if they belong to a transaction.
-        completion: what the verb does once the records are durable; see `shard.py`.
-        durable_events: events that take place only if the records become durable.
+        moves_deadline: whether the next deadline of the coordinator may be another one now.
     """
 
-    __slots__ = ("completion", "durable_events", "events", "form", "records")
-
-    timers: Sequence[Timer]
+    __slots__ = (
+        "appends", "events", "moves_deadline", "operation", "replies", "response", "timers",
+    )  # fmt: skip
 
     def __init__(self, response: R | None = None) -> None:
         """Start without effects but the response."""
-        super().__init__(response)
+        self.response = response
+        self.operation: Operation | None = None
+        self.appends: Sequence[Append] = ()
+        self.replies: Sequence[Reply] = ()
+        self.timers: Sequence[Timer] = ()
         self.events: Sequence[Event] = ()
-        self.records: list[Record] = []
-        self.form: BatchForm | None = None
-        self.durable_events: Sequence[Event] = ()
-        self.completion: Any = None
+        self.moves_deadline = False
 
     @property
     def quiet(self) -> bool:
         """Whether there is nothing to carry out but the response."""
-        return not (self.replies or self.appends or self.events or self.timers)
+        return not (self.replies or self.appends or self.events or self.moves_deadline)
 
-    def arm(self, kind: TimerKind, group_id: str, member_id: str, deadline_ms: int) -> None:
+    def append(self, append: Append) -> None:
+        """Append the records of an operation."""
+        appends = self.appends
+        if isinstance(appends, list):
+            appends.append(append)
+        else:
+            self.appends = [append]
+
+    def reply(self, to: Hashable, message: Any) -> None:
+        """Answer a delayed request."""
+        replies = self.replies
+        if isinstance(replies, list):
+            replies.append(Reply(to, message))
+        else:
+            self.replies = [Reply(to, message)]
+
+    def arm(self, kind: str, group_id: str, member_id: str, deadline_ms: int) -> None:
         """Arm a timer, replacing an earlier one of its key [sessions/one-timer-per-key]."""
         self._add_timer(Timer((kind, group_id, member_id), deadline_ms))
 
-    def cancel(self, kind: TimerKind, group_id: str, member_id: str = "") -> None:
+    def cancel(self, kind: str, group_id: str, member_id: str = "") -> None:
         """Cancel a timer if it is armed."""
         self._add_timer(Timer((kind, group_id, member_id), None))
 
     def _add_timer(self, timer: Timer) -> None:
+        self.moves_deadline = True
         timers = self.timers
         if isinstance(timers, list):
             timers.append(timer)
@@ -136,10 +113,6 @@ class Effects(Outcome[R]):
             events.append(Event(group_id, fact))
         else:
             self.events = [Event(group_id, fact)]
-
-    def note_when_durable(self, group_id: str, fact: Fact) -> None:
-        """Add an event for when the records are durable [journal/durable-facts]."""
-        self.durable_events = [*self.durable_events, Event(group_id, fact)]
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events behind those that there are."""
@@ -155,6 +128,7 @@ class Effects(Outcome[R]):
         self.appends = _joined(self.appends, other.appends)
         self.timers = _joined(self.timers, other.timers)
         self.events = _joined(self.events, other.events)
+        self.moves_deadline = self.moves_deadline or other.moves_deadline
 
     def __repr__(self) -> str:
         parts = [f"response={self.response!r}"] if self.response is not None else []
@@ -164,6 +138,10 @@ class Effects(Outcome[R]):
             if getattr(self, name)
         ]
         return f"Effects({', '.join(parts)})"
+
+
+EffectsT = TypeVar("EffectsT", bound=Effects[Any])
+EffectsT_co = TypeVar("EffectsT_co", bound=Effects[Any], covariant=True)
 
 
 def _joined(values: Sequence[V], more: Sequence[V]) -> Sequence[V]:

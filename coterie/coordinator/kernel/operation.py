@@ -1,65 +1,66 @@
-"""Operations: what a shard keeps until records are durable, and how their responses leave."""
+"""Operations: what a verb writes, and what waits until that is durable."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from coterie.coordinator.groups.classic.static_member import ReplacementWrite
-from coterie.coordinator.groups.classic.sync import AssignmentWrite
-from coterie.coordinator.groups.pending_offsets import MarkerWrite
-from coterie.coordinator.groups.responses import LARGE_OPERATION_ERROR, ResponsePart, error_response
-from coterie.coordinator.kernel.effects import Effects, Event
+from coterie.coordinator.kernel.append import BatchForm, Pair, Record
+from coterie.coordinator.kernel.event import Event
+from coterie.protocol.messages.journal_records import Fact
 
-Completion = AssignmentWrite | ReplacementWrite | MarkerWrite
-
-# The group of an operation whose records do not belong to one group: the marker of a transaction.
+# The key of an operation that does not belong to one group: the marker of a transaction.
 NO_GROUP = ""
+
+# What an operation has that writes no records, or whose records are in an append already.
+_NO_RECORDS: list[Record] = []
 
 
 class Operation:
-    """What a request waits for: its own records, or those of the operations before it.
+    """The records of a verb and what follows from them; then what waits for them.
+
+    A verb fills in the first part: whether it creates or removes a group is said here and not read
+    from the records. The shard fills in the second part, and keeps the operation until its records
+    are durable. An operation without a key only waits for those before it.
 
     Attributes:
-        group_id: the group of its records, or `NO_GROUP`; None for an operation that only reads.
-        response: what to send when they are durable; None if nothing is to be sent then.
-        durable_events: what to add to the events then.
-        completion: what else to do then.
-        request, version: the request, to build its error response if an append fails.
+        key: the group or transactional id that it changes, or `NO_GROUP`; None if it only reads.
+        records: its records, until they are in an append.
+        form: the header of their batch, if they belong to a producer.
+        marker: key and value of the marker of a transaction, instead of records.
+        creates: the group that exists from now on; None for one that exists.
+        removes: the group that is gone from now on. With `creates` it is replaced by another one.
+        completion: what the verb does once the records are durable, as data.
+        durable_events: what has happened then.
+        response: what to send then; None if nothing is to be sent.
+        request, version: the request, to build its error response if the append fails.
         to: its reply address, or its part of a response about several groups.
     """
 
     __slots__ = (
-        "completion", "durable_events", "group_id", "request", "response", "to", "version",
+        "completion", "creates", "durable_events", "form", "key", "marker", "records", "removes",
+        "request", "response", "to", "version",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        group_id: str | None,
-        response: Any,
-        durable_events: Sequence[Event],
-        completion: Completion | None,
-        request: Any,
-        to: Hashable,
-        version: int,
-    ) -> None:
-        self.group_id = group_id
-        self.response = response
-        self.durable_events = durable_events
-        self.completion = completion
-        self.request = request
-        self.to = to
-        self.version = version
+    def __init__(self, key: str | None, records: list[Record] | None = None) -> None:
+        """Start without anything but the records."""
+        self.key = key
+        self.records = _NO_RECORDS if records is None else records
+        self.form: BatchForm | None = None
+        self.marker: Pair | None = None
+        self.creates: Any = None
+        self.removes: Any = None
+        self.completion: Any = None
+        self.durable_events: Sequence[Event] = ()
+        self.response: Any = None
+        self.request: Any = None
+        self.to: Hashable = None
+        self.version = 0
 
+    def take_records(self) -> list[Record]:
+        """Return the records, and forget them: the log has them then."""
+        records, self.records = self.records, _NO_RECORDS
+        return records
 
-def refuse_large(effects: Effects[Any], request: Any, version: int) -> Effects[Any]:
-    """Fail an operation that does not fit a batch. Its verb has changed nothing but its records."""
-    assert effects.quiet, f"{effects!r} of an operation that is refused"
-    assert effects.completion is None, f"{request} checks the size itself"
-    return Effects(error_response(request, LARGE_OPERATION_ERROR, version))
-
-
-def send_response(to: Any, response: Any, effects: Effects[Any]) -> None:
-    """Send a delayed response, or put it into its place in a response about several groups."""
-    if type(to) is ResponsePart:
-        to.deliver(response, effects)
-    elif to is not None:
-        effects.reply(to, response)
+    def note(self, fact: Fact) -> None:
+        """Add an event for when the records are durable [journal/durable-facts]."""
+        assert self.key is not None, "an operation that only reads has no events"
+        self.durable_events = [*self.durable_events, Event(self.key, fact)]

@@ -14,8 +14,8 @@ Invariant: a key is in the wheel or among those that `due` has taken out of it, 
 
 from collections.abc import Iterator
 
-from coterie.coordinator.kernel.effects import Timer, TimerKey
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
+from coterie.coordinator.kernel.timers import Timer, TimerKey
 
 
 class Purgatory:

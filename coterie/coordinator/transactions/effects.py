@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coterie.coordinator.kernel.machine import Outcome, R
+from coterie.coordinator.kernel.append import BatchForm
+from coterie.coordinator.kernel.effects import Effects, R
+from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.transactions.transaction import TopicPartition, Transaction
 from coterie.protocol.control_records import TransactionMarkers
+from coterie.protocol.record_batch_layout import NO_SEQUENCE
+
+# Each record is a batch of its own, without a producer [transactions/log-records].
+_OWN_BATCH = BatchForm(0, base_sequence=NO_SEQUENCE)
 
 
 class TransactionUse(NamedTuple):
@@ -26,38 +32,41 @@ class TransactionUse(NamedTuple):
     client_transaction_version: int
 
 
-class Change:
-    """A change of a transactional id, which is made in memory already.
+def logging(transaction: Transaction) -> Operation:
+    """Return the operation that writes a change of a transactional id, made in memory already.
 
-    Attributes:
-        transaction: the id; its present state is written.
-        is_removal: whether it is forgotten.
+    Once it is durable that a transaction is to end, its markers are written.
     """
+    operation = Operation(transaction.transactional_id, [transaction.record()])
+    operation.form = _OWN_BATCH
+    if transaction.is_ending:
+        operation.completion = transaction
+    return operation
 
-    __slots__ = ("is_removal", "transaction")
 
-    def __init__(self, transaction: Transaction, *, is_removal: bool = False) -> None:
-        self.transaction = transaction
-        self.is_removal = is_removal
+def removal(transaction: Transaction) -> Operation:
+    """Return the operation that forgets a transactional id."""
+    operation = Operation(transaction.transactional_id, [transaction.tombstone()])
+    operation.form = _OWN_BATCH
+    operation.removes = transaction
+    return operation
 
 
-class TransactionEffects(Outcome[R]):
+class TransactionEffects(Effects[R]):
     """What a verb returns, and then what the server has to do.
 
     Attributes:
         markers: the markers to write; `markers_written` is to be called when they are durable.
-        change: what the verb has changed; the shard makes an append of it.
     """
 
-    __slots__ = ("change", "markers")
+    __slots__ = ("markers",)
 
     def __init__(self, response: R | None = None) -> None:
         """Start without effects but the response."""
         super().__init__(response)
         self.markers: Sequence[TransactionMarkers] = ()
-        self.change: Change | None = None
 
     @property
     def quiet(self) -> bool:
         """Whether there is nothing to carry out but the response."""
-        return not (self.replies or self.appends or self.timers or self.markers)
+        return not (self.replies or self.appends or self.moves_deadline or self.markers)

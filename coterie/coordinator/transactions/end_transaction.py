@@ -6,8 +6,8 @@ durable, so the next read of the client sees the transaction ended [transactions
 
 from typing import NamedTuple
 
-from coterie.coordinator.kernel.machine import RequestContext
-from coterie.coordinator.transactions.effects import Change, TransactionEffects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.transactions.effects import TransactionEffects, logging
 from coterie.coordinator.transactions.fence import next_producer_id
 from coterie.coordinator.transactions.responses import end_error, end_response
 from coterie.coordinator.transactions.shard import TransactionShard
@@ -77,7 +77,7 @@ def end_transaction(
     transaction.prepare(commit=request.committed, level=level, next_id=next_id, now_ms=now_ms)
     transaction.waiting_end = WaitingEnd(context.to, version)
     effects: Effects = TransactionEffects()
-    effects.change = Change(transaction)
+    effects.operation = logging(transaction)
     return effects
 
 

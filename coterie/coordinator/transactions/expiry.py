@@ -8,7 +8,8 @@ over all ids in steps, between which requests are handled.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from coterie.coordinator.transactions.effects import Change, TransactionEffects
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.transactions.effects import TransactionEffects, removal
 from coterie.coordinator.transactions.fence import fence_and_abort
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.states import DEAD, ONGOING
@@ -90,7 +91,8 @@ def abort_timed_out(
 
     for transaction in search.step(is_due):
         # Without a producer id it is tried again in the next round.
-        _settle(search.shard, fence_and_abort(search.shard, transaction, now_ms, level), effects)
+        operation = fence_and_abort(search.shard, transaction, now_ms, level)
+        _settle(search.shard, operation, now_ms, effects)
 
 
 def remove_expired(
@@ -102,15 +104,16 @@ def remove_expired(
         return transaction.is_closed and transaction.updated_ms <= now_ms - expiration_ms
 
     for transaction in search.step(is_due):
-        change = Change(transaction, is_removal=True)
         transaction.enter(DEAD, now_ms)
-        _settle(search.shard, change, effects)
+        _settle(search.shard, removal(transaction), now_ms, effects)
 
 
 def _settle(
-    shard: TransactionShard, change: Change | None, effects: TransactionEffects[Any]
+    shard: TransactionShard,
+    operation: Operation | None,
+    now_ms: int,
+    effects: TransactionEffects[Any],
 ) -> None:
-    if change is not None:
-        effects.change = change
-        shard.settle(effects)
-        effects.change = None
+    if operation is not None:
+        effects.operation = operation
+        shard.settle(effects, now_ms)

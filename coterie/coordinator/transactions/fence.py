@@ -5,7 +5,8 @@ the next epoch, so that nothing that the old producer sends is accepted behind t
 [transactions/fence].
 """
 
-from coterie.coordinator.transactions.effects import Change
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.transactions.effects import logging
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.states import ONGOING
 from coterie.coordinator.transactions.transaction import (
@@ -18,7 +19,7 @@ from coterie.coordinator.transactions.transaction import (
 
 def fence_and_abort(
     shard: TransactionShard, transaction: Transaction, now_ms: int, level: int
-) -> Change | None:
+) -> Operation | None:
     """Decide that an open transaction is aborted; return None if no producer id is to be had.
 
     Args:
@@ -36,7 +37,7 @@ def fence_and_abort(
         transaction.raise_epoch(last_epoch=NO_EPOCH)
         level = 0
     transaction.prepare(commit=False, level=level, next_id=next_id, now_ms=now_ms)
-    return Change(transaction)
+    return logging(transaction)
 
 
 def next_producer_id(shard: TransactionShard, transaction: Transaction, level: int) -> int | None:

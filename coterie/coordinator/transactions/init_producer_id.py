@@ -4,8 +4,8 @@ The producers before it are fenced by the next epoch. A producer that names its 
 (KIP-360) only continues, and a repeated request gets the same answer.
 """
 
-from coterie.coordinator.kernel.machine import RequestContext
-from coterie.coordinator.transactions.effects import Change, TransactionEffects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.transactions.effects import TransactionEffects, logging
 from coterie.coordinator.transactions.fence import fence_and_abort
 from coterie.coordinator.transactions.responses import init_error
 from coterie.coordinator.transactions.shard import TransactionShard
@@ -55,7 +55,7 @@ def init_producer_id(
         if fenced is None:
             error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         effects: Effects = _refused(error, context.version)
-        effects.change = fenced
+        effects.operation = fenced
         return effects
     error = _next_epoch(shard, transaction, request.producer_epoch, now_ms)
     if error:
@@ -76,9 +76,11 @@ def _create(
     if producer_id == NO_ID:
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version)
     transaction = Transaction(transactional_id, producer_id, now_ms)
-    shard.transactions[transactional_id] = transaction
     transaction.raise_epoch(last_epoch=NO_EPOCH)
-    return _taken_over(transaction, request)
+    effects = _taken_over(transaction, request)
+    assert effects.operation is not None, "an id is written when it is taken over"
+    effects.operation.creates = transaction
+    return effects
 
 
 def _may_take_over(transaction: Transaction, request: InitProducerIdRequest) -> bool:
@@ -132,7 +134,7 @@ def _taken_over(transaction: Transaction, request: InitProducerIdRequest) -> Eff
             producer_epoch=transaction.epoch,
         )
     )
-    effects.change = Change(transaction)
+    effects.operation = logging(transaction)
     return effects
 
 

@@ -8,8 +8,10 @@ argument, producer ids come from a function, and everything to write or send is 
 from collections.abc import Callable
 from typing import Any
 
+from coterie.coordinator.kernel.append import Pair, Record
 from coterie.coordinator.kernel.loading import NewestRecords
-from coterie.coordinator.kernel.machine import OpenRecord, Pair, Record, RequestContext
+from coterie.coordinator.kernel.partitions import Partitions
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ShardState, availability_error
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
@@ -35,7 +37,7 @@ MAX_END_WAIT_MS = 1_000
 AnyEffects = TransactionEffects[Any]
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
     """All partitions of `__transaction_state` that this broker coordinates.
 
     Attributes:
@@ -58,8 +60,8 @@ class TransactionCoordinator:
             level: returns the level of `transaction.version` that the broker announces.
             start_ms: the time.
         """
+        super().__init__()
         self.config = config
-        self.shards: list[TransactionShard] = []
         self._new_producer_id = new_producer_id
         self._level = level
         self._abort_ms = start_ms + config.abort_interval_ms
@@ -107,9 +109,9 @@ class TransactionCoordinator:
         if error or not isinstance(shard, TransactionShard):
             return TransactionEffects(init_error(error, context.version))
         effects = init_producer_id(shard, now_ms, request, context, self._level())
-        # The first id starts the timers.
-        effects.timers = [request.transactional_id]
-        return shard.settle(effects, request, context.to, context.version)
+        # The first id begins the searches.
+        effects.moves_deadline = True
+        return shard.settle(effects, now_ms, request, context.to, context.version)
 
     def use_partitions(
         self, now_ms: int, use: TransactionUse, context: RequestContext
@@ -124,7 +126,7 @@ class TransactionCoordinator:
         effects = use_partitions(shard, now_ms, use, self._level())
         if not use.add:
             return effects
-        return shard.settle(effects, use, context.to, context.version)
+        return shard.settle(effects, now_ms, use, context.to, context.version)
 
     def end_transaction(
         self, now_ms: int, request: EndTxnRequest, context: RequestContext
@@ -136,7 +138,7 @@ class TransactionCoordinator:
         if not isinstance(shard, TransactionShard):
             return TransactionEffects(end_error(shard, context.version))
         effects = end_transaction(shard, now_ms, request, context, self._level())
-        return shard.settle(effects, request, context.to, context.version)
+        return shard.settle(effects, now_ms, request, context.to, context.version)
 
     def markers_written(
         self,
@@ -161,15 +163,11 @@ class TransactionCoordinator:
             and transaction.is_ending
             and (transaction.producer_id, transaction.epoch) == (producer_id, producer_epoch)
         ):
-            shard.complete(transaction, now_ms, effects)
+            shard.markers_written(transaction, now_ms, effects)
             self._waiting.pop(transactional_id, None)
         return effects
 
     # -- the log -----------------------------------------------------------------------------------
-
-    def epoch(self, partition: int) -> int:
-        """Return the leader epoch of the latest load or unload; -1 before the first."""
-        return self.shards[partition].epoch
 
     def reader(self) -> NewestRecords:
         """Return a reader for the log of a partition."""
@@ -190,60 +188,20 @@ class TransactionCoordinator:
         """Return the number of ids."""
         return {"transactional_ids": sum(len(each.transactions) for each in self.shards)}
 
-    def begin_load(self, partition: int, epoch: int) -> bool:
-        """Start to load a partition; return False if there is nothing to load."""
-        return self.shards[partition].begin_load(epoch)
+    def new_effects(self) -> AnyEffects:
+        """See `Partitions`."""
+        return TransactionEffects()
 
-    def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """Apply one record of a partition that is being loaded, in the order of the log."""
-        self.shards[partition].replay(key, value)
-
-    def replay_open(self, partition: int, _record: OpenRecord) -> None:
-        """Count a record as skipped: no producer writes to this log."""
-        self.shards[partition].skipped_records += 1
-
-    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> AnyEffects:
-        """Serve a partition whose log has been read to its end."""
-        effects: AnyEffects = TransactionEffects()
-        shard = self.shards[partition]
-        shard.finish_load(now_ms, effects, skipped_records)
-        effects.timers = list(shard.transactions.values())[:1]
-        return effects
-
-    def unload(self, partition: int, epoch: int | None, now_ms: int) -> AnyEffects:
-        """Give a partition up [coordinator/unload]."""
-        assert now_ms >= 0, "times are those of a clock"
-        effects: AnyEffects = TransactionEffects()
-        shard = self.shards[partition]
-        if epoch is not None:
-            if epoch <= shard.epoch:
-                return effects
-            shard.epoch = epoch
-        shard.discard(ErrorCode.NOT_COORDINATOR, effects, ShardState.CLOSED)
-        return effects
-
-    def fail(self, partition: int, now_ms: int) -> AnyEffects:
-        """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
-        assert now_ms >= 0, "times are those of a clock"
-        effects: AnyEffects = TransactionEffects()
-        shard = self.shards[partition]
-        shard.discard(ErrorCode.NOT_COORDINATOR, effects, ShardState.FAILED)
+    def applied(self, effects: AnyEffects) -> AnyEffects:
+        """See `Partitions`. There is nothing to take note of: ids are searched at intervals."""
         return effects
 
     def appended(self, partition: int, operations: int, now_ms: int) -> AnyEffects:
         """Acknowledge the oldest `operations` appends of a partition as durable."""
-        effects: AnyEffects = TransactionEffects()
-        self.shards[partition].appended(operations, now_ms, effects)
+        effects = super().appended(partition, operations, now_ms)
         for markers in effects.markers:
             self._waiting[markers.transactional_id] = now_ms + MAX_END_WAIT_MS
-        effects.timers = effects.markers
-        return effects
-
-    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> AnyEffects:
-        """Answer what waits for a lost append, and start to load the partition again."""
-        assert now_ms >= 0, "times are those of a clock"
-        effects: AnyEffects = TransactionEffects()
-        self.shards[partition].append_failed(error, effects)
+            effects.moves_deadline = True
         return effects
 
     # -- time --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ the changes in their order [transactions/memory-first]. `enter` is the only way 
 
 from collections.abc import Hashable, Iterable
 
-from coterie.coordinator.kernel.machine import Record
+from coterie.coordinator.kernel.append import Record
 from coterie.coordinator.transactions.states import (
     CLOSED_STATES,
     COMPLETE_ABORT,

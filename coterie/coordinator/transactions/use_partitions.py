@@ -4,13 +4,13 @@ AddPartitionsToTxn and AddOffsetsToTxn do it for producers; Produce and TxnOffse
 the partitions that they write to [transactions/use-partitions].
 """
 
-from coterie.coordinator.groups.responses import LARGE_OPERATION_ERROR
-from coterie.coordinator.kernel.machine import (
+from coterie.coordinator.kernel.append import (
     BATCH_OVERHEAD_BYTES,
     MAX_BATCH_BYTES,
     RECORD_OVERHEAD_BYTES,
 )
-from coterie.coordinator.transactions.effects import Change, TransactionEffects, TransactionUse
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse, logging
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.transaction import TopicPartition, Transaction, can_be_logged
 from coterie.protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ def use_partitions(
         return TransactionEffects(LARGE_OPERATION_ERROR)
     transaction.add(use.partitions, use.client_transaction_version, now_ms)
     effects = TransactionEffects(ErrorCode.NONE)
-    effects.change = Change(transaction)
+    effects.operation = logging(transaction)
     return effects
 
 

@@ -4,9 +4,11 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS, START_MS, Batch, CoordinatorHarness
+from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import Append, ClientContext, RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS, Violation
 from coterie.lab.machine import Machine
@@ -182,7 +184,7 @@ class GroupHost(CoordinatorHarness):
 
     def leader(self) -> str | None:
         """Return the pod of the group's leader."""
-        group = self.coordinator.group(GROUP)
+        group = classic(self.coordinator.group(GROUP))
         if group is None or group.leader is None:
             return None
         return group.members[group.leader].client_id.split(".")[0]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from coterie.assignors import TopicPartition
+from coterie.coordinator.groups.classic.group import classic
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
 from coterie.lab.machines.classic_host import RETRIABLE, HostedGroup
@@ -162,7 +163,7 @@ class ConnectWorker(GroupMember):
         }
 
     def _note_round(self, delay_ms: int, after: dict[str, list[Unit]]) -> None:
-        group = self.host.coordinator.group("group")
+        group = classic(self.host.coordinator.group("group"))
         assert group is not None, "the leader has a group"
         names = {member_id: group.members[member_id].client_id for member_id in after}
         self._group.rounds.append(

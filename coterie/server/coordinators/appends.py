@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from coterie.coordinator.kernel.machine import (
+from coterie.coordinator.kernel.append import (
     BATCH_OVERHEAD_BYTES,
     MAX_BATCH_BYTES,
     RECORD_OVERHEAD_BYTES,

@@ -14,7 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import Generic
 
-from coterie.coordinator.kernel.machine import LogReader, Machine, OpenRecord, OutcomeT
+from coterie.coordinator.kernel.effects import EffectsT
+from coterie.coordinator.kernel.machine import LogReader, Machine, OpenRecord
 from coterie.protocol.errors import MalformedFrame
 from coterie.server.coordinators.host import Host
 from coterie.server.logs.log_opener import RETRY_MS
@@ -102,15 +103,15 @@ class PartitionLoad:
         self.began_ms = now_ms
 
 
-class Loading(Generic[OutcomeT]):
+class Loading(Generic[EffectsT]):
     """The partitions that are to be loaded, and the load in progress."""
 
     def __init__(
         self,
         host: Host,
         kind: str,
-        machine: Machine[OutcomeT],
-        loaded: Callable[[int, OutcomeT], None],
+        machine: Machine[EffectsT],
+        loaded: Callable[[int, EffectsT], None],
         failed: Callable[[int, Exception], None],
     ) -> None:
         """Start without partitions.

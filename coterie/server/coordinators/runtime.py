@@ -13,7 +13,9 @@ from asyncio import TimerHandle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from coterie.coordinator.kernel.machine import Machine, Outcome, OutcomeT, RequestContext
+from coterie.coordinator.kernel.effects import Effects, EffectsT
+from coterie.coordinator.kernel.machine import Machine
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.server.coordinators.appends import Appends
 from coterie.server.coordinators.host import Host
@@ -33,13 +35,13 @@ R = TypeVar("R")
 FIRST_EPOCH = 0
 
 
-class CoordinatorRuntime(Generic[OutcomeT]):
+class CoordinatorRuntime(Generic[EffectsT]):
     """Runs a coordinator on the event loop."""
 
     def __init__(
         self,
         host: Host,
-        machine: Machine[OutcomeT],
+        machine: Machine[EffectsT],
         *,
         kind: str,
         codec: int,
@@ -70,7 +72,7 @@ class CoordinatorRuntime(Generic[OutcomeT]):
 
     def submit(
         self,
-        verb: Callable[[int, Q, RequestContext], Outcome[R]],
+        verb: Callable[[int, Q, RequestContext], Effects[R]],
         request: Q,
         connection: Exchange,
         *,
@@ -115,7 +117,7 @@ class CoordinatorRuntime(Generic[OutcomeT]):
 
     def submit_delayed(
         self,
-        verb: Callable[[int, Q, RequestContext], Outcome[R]],
+        verb: Callable[[int, Q, RequestContext], Effects[R]],
         request: Q,
         context: RequestContext,
         delayed: DelayedResponse,
@@ -134,13 +136,13 @@ class CoordinatorRuntime(Generic[OutcomeT]):
         if not effects.quiet:
             self.apply(effects)  # type: ignore[arg-type]  # as above
 
-    def apply(self, effects: OutcomeT) -> None:
+    def apply(self, effects: EffectsT) -> None:
         """Queue the records, send the responses, set the timer; subclasses do the rest."""
         for append in effects.appends:
             self._appends.queue(append)
         for reply in effects.replies:
             reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
-        if effects.timers:
+        if effects.moves_deadline:
             self._set_timer()
 
     # --- partitions -------------------------------------------------------------------------------
@@ -228,7 +230,7 @@ class CoordinatorRuntime(Generic[OutcomeT]):
         self._appends.end(index)
         self.load_ended(index)
 
-    def _loaded(self, index: int, effects: OutcomeT) -> None:
+    def _loaded(self, index: int, effects: EffectsT) -> None:
         self._appends.begin(index)
         self.apply(effects)
         self.load_ended(index)
@@ -291,7 +293,7 @@ class CoordinatorRuntime(Generic[OutcomeT]):
             self._disown(partition.index)
             self.stopped(self._machine.unload(partition.index, None, now_ms))
 
-    def stopped(self, effects: OutcomeT) -> None:
+    def stopped(self, effects: EffectsT) -> None:
         """Carry out what follows from giving a partition up at the end: no timers, no appends."""
         assert not effects.appends, "nothing is written for a partition that was given up"
         for reply in effects.replies:

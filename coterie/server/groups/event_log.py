@@ -8,7 +8,7 @@ rebalances themselves. At level debug nothing is omitted [journal/bounded-log-li
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
-from coterie.coordinator.kernel.effects import Event
+from coterie.coordinator.kernel.event import Event
 from coterie.protocol.messages.journal_records import UNKNOWN_MS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ cannot be written is given up with one warning until the next start; groups are 
 from asyncio import TimerHandle
 from collections.abc import Sequence
 
-from coterie.coordinator.kernel.effects import Event
+from coterie.coordinator.kernel.event import Event
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.journal_records import (
     PartitionLoaded,

@@ -7,7 +7,7 @@ from typing import Any
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ACTIVE
 from coterie.coordinator.topic_image import TopicChange
 from coterie.protocol.control_records import Marker, TransactionMarkers
@@ -136,7 +136,9 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
             markers.producer_epoch,
             Marker(markers.commit, markers.coordinator_epoch),
         )
-        effects = self.coordinator.end_transaction(index, end, _MarkerResponse(done))
+        effects = self.coordinator.end_transaction(
+            index, end, _MarkerResponse(done), self._host.now_ms()
+        )
         if effects.response is not None:
             done(effects.response)
         self.apply(effects)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices, send_in_slices
 from coterie.server.services import Services

@@ -9,7 +9,7 @@ topics are fetched.
 
 from collections.abc import Callable
 
-from coterie.coordinator.groups.responses import error_response
+from coterie.coordinator.groups.responses import fetch_error_response
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_fetch import (
@@ -43,8 +43,7 @@ def handle(
     if OFFSETS_TOPIC in broker.topics.hidden and connection.version >= _OFFSETS_TOPIC_SINCE:
         # The client looks for the coordinator, and with that the topic comes into being.
         error = ErrorCode.NOT_COORDINATOR
-        answer: OffsetFetchResponse = error_response(request, error, connection.version)
-        return answer
+        return fetch_error_response(request, error, connection.version)
     fetch = broker.coordinator.offset_fetch
     if _is_large(broker, request):
         _fetch_in_parts(broker, request, connection)

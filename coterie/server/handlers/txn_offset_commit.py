@@ -6,7 +6,7 @@ transaction has the partition of the group, and the group coordinator does the r
 """
 
 from coterie.coordinator.groups.responses import txn_commit_error, without_loading
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.txn_offset_commit import (

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import cast
 
-from coterie.coordinator.kernel.machine import ClientContext
+from coterie.coordinator.kernel.request import ClientContext
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.server.loggers import SOCKET_SERVER

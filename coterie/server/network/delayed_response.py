@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
-from coterie.coordinator.kernel.machine import ClientContext
+from coterie.coordinator.kernel.request import ClientContext
 from coterie.server.network.route import Route
 
 

@@ -8,7 +8,8 @@ NOT_COORDINATOR.
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from coterie.coordinator.kernel.machine import ClientContext, Outcome, RequestContext
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.coordinator.transactions.effects import TransactionEffects
 from coterie.coordinator.transactions.service import TransactionCoordinator
 from coterie.protocol.control_records import TransactionMarkers
@@ -147,7 +148,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
 
     def submit_later(
         self,
-        verb: Callable[[int, Q, RequestContext], Outcome[Any]],
+        verb: Callable[[int, Q, RequestContext], Effects[Any]],
         request: Q,
         client: ClientContext,
         version: int,
@@ -178,7 +179,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         """
         for reply in effects.replies:
             reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
-        if effects.timers:
+        if effects.moves_deadline:
             self._set_timer()
         for markers in effects.markers:
             self._write(markers)

@@ -6,11 +6,13 @@ the possible end of a phase from the events and timers.
 
 from typing import Any
 
-from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.group import Group, classic
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.service import GroupCoordinator
-from coterie.coordinator.kernel.effects import Effects, Event, TimerKind
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.event import Event
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import decode_subscription
 from coterie.protocol.messages.join_group import JoinGroupResponse
@@ -153,7 +155,7 @@ class JoinPhases:
             if event.name == "rebalance_began":
                 self._began(phase, coordinator, event)
             elif event.name in ("join_completed", "group_emptied"):
-                group = coordinator.group(event.group_id)
+                group = classic(coordinator.group(event.group_id))
                 self._check_end(phase, group, event, joined, expiry=expiry)
             elif event.name == "member_removed":
                 self._check_removal(phase, event)
@@ -193,7 +195,7 @@ class JoinPhases:
         phase.began_ms = event.at_ms
         phase.join_deadline_ms = None
         phase.delay_ms = coordinator.config.group_initial_rebalance_delay_ms
-        group = coordinator.group(event.group_id)
+        group = classic(coordinator.group(event.group_id))
         members = group.members.values() if group is not None else ()
         longest_ms = max((member.rebalance_timeout_ms for member in members), default=0)
         phase.latest_ms = event.at_ms + max(longest_ms, phase.delay_ms)

@@ -6,7 +6,7 @@ A lost tombstone restores the group as it was. A lost first record removes the g
 from typing import NamedTuple
 
 from coterie.conformance.harness import Batch
-from coterie.coordinator.kernel.machine import Record
+from coterie.coordinator.kernel.append import Record
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import GroupMetadataKey
 from tests.simulation.checks.join_phases import JoinPhases

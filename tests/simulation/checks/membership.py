@@ -8,7 +8,7 @@ counts only what the log keeps: a generation once a response had an assignment o
 from typing import Any
 
 from coterie.coordinator.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coterie.coordinator.kernel.effects import Event
+from coterie.coordinator.kernel.event import Event
 from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
 from tests.simulation.checks.violation import Violation, require

@@ -6,11 +6,11 @@ Every commit of a run has an offset of its own, so a fetched offset identifies i
 from typing import Any, NamedTuple
 
 from coterie.conformance.versions import FETCH_GROUPS_SINCE
-from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.group import Group, classic
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.config import GroupConfig
-from coterie.coordinator.groups.shard import Shard
-from coterie.coordinator.kernel.machine import Append
+from coterie.coordinator.groups.shard import GroupShard
+from coterie.coordinator.kernel.append import Append
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
 from tests.simulation.call import Call
@@ -194,7 +194,7 @@ class CommittedOffsets:
 
     def check_overdue(
         self,
-        shard: Shard,
+        shard: GroupShard,
         topics: dict[str, frozenset[str] | None],
         config: GroupConfig,
         now_ms: int,
@@ -202,7 +202,7 @@ class CommittedOffsets:
         """Check after a sweep that no offset of the partition is overdue."""
         for key, versions in self.history.items():
             group_id, topic, _ = key
-            group = shard.groups.get(group_id)
+            group = classic(shard.groups.get(group_id))
             value = versions[-1].value if versions else None
             if group is None or value is None:
                 continue

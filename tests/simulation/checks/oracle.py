@@ -7,12 +7,12 @@ or of the log.
 
 from typing import Any
 
-from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.group import Group, classic
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.service import GroupCoordinator
-from coterie.coordinator.groups.shard import Shard
+from coterie.coordinator.groups.shard import GroupShard
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode as E
 from tests.simulation.call import Call
@@ -39,7 +39,7 @@ def expected(coordinator: GroupCoordinator, call: Call) -> Any:
         return error
     group_id = call.request.group_id
     shard = coordinator.shards[coordinator.partition_for(group_id)]
-    return rule(shard, shard.groups.get(group_id), call)
+    return rule(shard, classic(shard.groups.get(group_id)), call)
 
 
 def _early(coordinator: GroupCoordinator, call: Call) -> E | None:
@@ -90,7 +90,7 @@ def chosen_protocol(members: list[Member]) -> str:
 # -- JoinGroup [joining/order-of-checks] -----------------------------------------------------------
 
 
-def _join(shard: Shard, group: Group | None, call: Call) -> Any:
+def _join(shard: GroupShard, group: Group | None, call: Call) -> Any:
     request = call.request
     names = [protocol.name for protocol in request.protocols]
     if group is None:
@@ -151,7 +151,7 @@ def _join_known(group: Group, call: Call) -> Any:
 # -- the other requests ----------------------------------------------------------------------------
 
 
-def _sync(_shard: Shard, group: Group | None, call: Call) -> Any:
+def _sync(_shard: GroupShard, group: Group | None, call: Call) -> Any:
     if group is None or group.state is _EMPTY:
         return E.UNKNOWN_MEMBER_ID
     request = call.request
@@ -170,7 +170,7 @@ def _sync(_shard: Shard, group: Group | None, call: Call) -> Any:
     return by_state[group.state]
 
 
-def _heartbeat(_shard: Shard, group: Group | None, call: Call) -> Any:
+def _heartbeat(_shard: GroupShard, group: Group | None, call: Call) -> Any:
     if group is None:
         return E.UNKNOWN_MEMBER_ID
     request = call.request
@@ -182,7 +182,7 @@ def _heartbeat(_shard: Shard, group: Group | None, call: Call) -> Any:
     return E.REBALANCE_IN_PROGRESS if group.state is _PREPARING else E.NONE
 
 
-def _leave(_shard: Shard, group: Group | None, call: Call) -> Any:
+def _leave(_shard: GroupShard, group: Group | None, call: Call) -> Any:
     request = call.request
     if call.version < 3:
         listed: list[tuple[str, str | None]] = [(request.member_id, None)]
@@ -217,7 +217,7 @@ def _leave(_shard: Shard, group: Group | None, call: Call) -> Any:
     return codes
 
 
-def _commit(_shard: Shard, group: Group | None, call: Call) -> Any:
+def _commit(_shard: GroupShard, group: Group | None, call: Call) -> Any:
     request = call.request
     generation_id = request.generation_id_or_member_epoch
     if group is None:
@@ -236,7 +236,7 @@ def _commit(_shard: Shard, group: Group | None, call: Call) -> Any:
     return E.REBALANCE_IN_PROGRESS if group.state is _COMPLETING else E.NONE
 
 
-def _offset_delete(_shard: Shard, group: Group | None, _call: Call) -> Any:
+def _offset_delete(_shard: GroupShard, group: Group | None, _call: Call) -> Any:
     if group is None:
         return E.GROUP_ID_NOT_FOUND
     if group.state is not _EMPTY and group.protocol_type != "consumer":
@@ -269,7 +269,7 @@ def expected_each(coordinator: GroupCoordinator, call: Call) -> list[Any] | None
         dict.fromkeys(call.group_ids()) if call.api == "DeleteGroups" else call.group_ids()
     ):
         shard = coordinator.shards[coordinator.partition_for(group_id)]
-        group = shard.groups.get(group_id)
+        group = classic(shard.groups.get(group_id))
         if shard.state is ShardState.LOADING:
             results.append(E.COORDINATOR_LOAD_IN_PROGRESS)
         elif shard.state is not ShardState.ACTIVE:

@@ -5,15 +5,17 @@ A client would notice most violations only much later.
 
 from typing import Any
 
-from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.group import Group, classic_groups
 from coterie.coordinator.groups.classic.group_record import restore
+from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.replay import LoggedState
-from coterie.coordinator.groups.responses import ResponsePart
 from coterie.coordinator.groups.service import GroupCoordinator
-from coterie.coordinator.groups.shard import Shard
-from coterie.coordinator.kernel.effects import TimerKey, TimerKind
+from coterie.coordinator.groups.shard import SWEEP_TIMER, GroupShard
+from coterie.coordinator.kernel.response_parts import ResponsePart
 from coterie.coordinator.kernel.shard_state import ShardState
+from coterie.coordinator.kernel.timers import TimerKey
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -142,8 +144,8 @@ def expected_timers(coordinator: GroupCoordinator) -> set[TimerKey]:
     keys: set[TimerKey] = set()
     for shard in coordinator.shards:
         if shard.state is ShardState.ACTIVE:
-            keys.add((TimerKind.EXPIRY, str(shard.partition), ""))
-        for group in shard.groups.values():
+            keys.add((SWEEP_TIMER, str(shard.partition), ""))
+        for group in classic_groups(shard.groups.values()):
             group_id = group.group_id
             keys.update((TimerKind.PENDING, group_id, each) for each in group.pending_joins)
             keys.update(
@@ -178,11 +180,16 @@ def check_timers(coordinator: GroupCoordinator) -> None:
         )
 
 
+def groups_of(shard: GroupShard) -> dict[str, Group]:
+    """Return the groups of a partition by id."""
+    return {group.group_id: group for group in classic_groups(shard.groups.values())}
+
+
 def waiting(coordinator: GroupCoordinator) -> set[int]:
     """Return the reply addresses that the coordinator holds, each once."""
     addresses: list[Any] = []
     for shard in coordinator.shards:
-        for group in shard.groups.values():
+        for group in classic_groups(shard.groups.values()):
             for member in group.members.values():
                 addresses += [
                     to for to in (member.delayed_join, member.delayed_sync) if to is not None
@@ -203,7 +210,7 @@ def waiting(coordinator: GroupCoordinator) -> set[int]:
 def as_records(logged: LoggedState) -> dict[bytes, bytes]:
     """Return durable state as the records that lead to it."""
     records: dict[bytes, bytes] = {}
-    for group_id, value in logged.groups.items():
+    for group_id, value in logged_generations(logged).items():
         records[encode_key(GroupMetadataKey(group=group_id))] = encode_value(value)
     for group_id, topics in logged.offsets.items():
         require(topics, REPLAY, f"{group_id} has an empty mapping")
@@ -215,26 +222,27 @@ def as_records(logged: LoggedState) -> dict[bytes, bytes]:
     return records
 
 
-def check_logged(shard: Shard, newest: dict[bytes, bytes]) -> None:
+def check_logged(shard: GroupShard, newest: dict[bytes, bytes]) -> None:
     """Check that memory is what the records of a partition add up to."""
     memory = as_records(shard.logged)
     if memory != newest:
         keys = sorted(k for k in memory.keys() | newest if memory.get(k) != newest.get(k))
         differences = [(key, memory.get(key), newest.get(key)) for key in keys]
         raise Violation(REPLAY, f"memory and log differ in {differences}")
-    for group_id in shard.logged.groups.keys() | shard.logged.offsets.keys():
+    for group_id in logged_generations(shard.logged).keys() | shard.logged.offsets.keys():
         require(group_id in shard.groups, REPLAY, f"{group_id} is in the log, but not in memory")
 
 
-def check_restorable(shard: Shard) -> None:
+def check_restorable(shard: GroupShard) -> None:
     """Check that a Stable or Empty group is what a restart would make of its record.
 
     What the partition has not acknowledged counts as written.
     """
-    for group_id, group in shard.groups.items():
+    for group in classic_groups(shard.groups.values()):
+        group_id = group.group_id
         if group.state not in (GroupState.STABLE, GroupState.EMPTY):
             continue
-        value = shard.logged.groups.get(group_id)
+        value = logged_generations(shard.logged).get(group_id)
         if value is None:
             # A simple group has no record of its own [offsets/simple-group].
             simple = group.state is GroupState.EMPTY and not group.generation_id

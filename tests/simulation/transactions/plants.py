@@ -77,7 +77,7 @@ PLANTS = (
     ),
     Plant(
         "markers are not written again after a start",
-        "coterie.coordinator.transactions.shard:TransactionShard.finish_load",
+        "coterie.coordinator.transactions.shard:TransactionShard.loaded",
         "if transaction.is_ending:",
         "if False:",
     ),

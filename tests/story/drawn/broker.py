@@ -5,8 +5,10 @@ from typing import Any
 
 from coterie.conformance.harness import Batch, CoordinatorHarness, Pair
 from coterie.coordinator.groups.config import GroupConfig
-from coterie.coordinator.kernel.effects import Effects, Event
-from coterie.coordinator.kernel.machine import Append, ClientContext, RequestContext
+from coterie.coordinator.kernel.append import Append
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.event import Event
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.lab.kernel import MS, World
 from coterie.lab.records import KeptRecords
 from coterie.protocol.messages.journal_records import PartitionLoaded, encode_fact

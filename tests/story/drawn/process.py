@@ -14,7 +14,7 @@ from coterie.assignors import (
     assign_cooperative_sticky,
     assign_range,
 )
-from coterie.coordinator.kernel.machine import ClientContext
+from coterie.coordinator.kernel.request import ClientContext
 from coterie.lab.kernel import MS, SECOND
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages import consumer_protocol as consumer

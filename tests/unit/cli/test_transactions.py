@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coterie.cli.main import main
-from coterie.coordinator.kernel.machine import ClientContext, RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_producers import (

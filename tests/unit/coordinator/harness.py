@@ -6,10 +6,11 @@ Unlike a transcript they let a test inspect the coordinator between the steps.
 from typing import Any
 
 from coterie.conformance.harness import START_MS, CoordinatorHarness
-from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.classic.group import Group, classic
 from coterie.coordinator.groups.config import GroupConfig
-from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import Append, ClientContext, R, RequestContext
+from coterie.coordinator.kernel.append import Append
+from coterie.coordinator.kernel.effects import Effects, R
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -44,7 +45,7 @@ class UnitHarness(CoordinatorHarness):
 
     def group(self, group_id: str = "g") -> Group:
         """Return a group that must exist."""
-        group = self.coordinator.group(group_id)
+        group = classic(self.coordinator.group(group_id))
         assert group is not None
         return group
 

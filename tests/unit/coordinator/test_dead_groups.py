@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.service import GroupCoordinator
-from coterie.coordinator.kernel.machine import ClientContext, RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -64,7 +65,7 @@ def coordinator() -> GroupCoordinator:
 
 @pytest.fixture
 def dead(coordinator: GroupCoordinator) -> GroupCoordinator:
-    group = coordinator.group("g")
+    group = classic(coordinator.group("g"))
     assert group is not None
     group.transition(GroupState.DEAD, NOW_MS)
     return coordinator

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup, error_response
+from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup
+from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse
@@ -92,7 +93,7 @@ def errors_of(api_key: ApiKey, version: int, message: Any) -> list[int]:
 )
 def test_every_version_carries_the_error(api_key: ApiKey, version: int) -> None:
     error = ErrorCode.NOT_COORDINATOR
-    refused = error_response(REQUESTS[api_key], error, version)
+    refused = SERVED_TYPES.error_response(REQUESTS[api_key], error, version)
     assert isinstance(refused, Message)
     over_the_wire = type(refused).decode(refused.encode(version), version)
     errors = errors_of(api_key, version, over_the_wire)
@@ -101,14 +102,16 @@ def test_every_version_carries_the_error(api_key: ApiKey, version: int) -> None:
 
 
 def test_refused_join_echoes_its_member_id() -> None:
-    refused = error_response(REQUESTS[ApiKey.JOIN_GROUP], ErrorCode.INVALID_SESSION_TIMEOUT, 9)
+    refused = SERVED_TYPES.error_response(
+        REQUESTS[ApiKey.JOIN_GROUP], ErrorCode.INVALID_SESSION_TIMEOUT, 9
+    )
     assert (refused.member_id, refused.generation_id, refused.leader) == ("m", -1, "")
     assert (refused.protocol_type, refused.protocol_name, refused.members) == (None, None, [])
 
 
 @pytest.mark.parametrize("version", [9, 10])
 def test_refused_commit_has_the_error_on_every_partition(version: int) -> None:
-    (topic,) = error_response(
+    (topic,) = SERVED_TYPES.error_response(
         REQUESTS[ApiKey.OFFSET_COMMIT], ErrorCode.NOT_COORDINATOR, version
     ).topics
     assert (topic.name, topic.topic_id) == ("t", TOPIC_ID)
@@ -116,7 +119,7 @@ def test_refused_commit_has_the_error_on_every_partition(version: int) -> None:
 
 
 def test_refused_fetch_of_version_1_has_the_error_on_every_partition() -> None:
-    refused = error_response(
+    refused = SERVED_TYPES.error_response(
         REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1
     )
     found = [
@@ -129,7 +132,7 @@ def test_refused_fetch_of_version_1_has_the_error_on_every_partition() -> None:
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
 def test_fetch_never_reports_coordinator_not_available(version: int) -> None:
     """[offsets/fetch-not-available]"""
-    refused = error_response(
+    refused = SERVED_TYPES.error_response(
         REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_NOT_AVAILABLE, version
     )
     errors = errors_of(ApiKey.OFFSET_FETCH, version, refused)
@@ -137,9 +140,11 @@ def test_fetch_never_reports_coordinator_not_available(version: int) -> None:
 
 
 def test_every_version_carries_the_error_of_one_of_several_groups() -> None:
-    described = error_response(DescribedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
-    deleted = error_response(DeletedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
-    fetched = error_response(REQUESTS[ApiKey.OFFSET_FETCH].groups[0], ErrorCode.NOT_COORDINATOR, 0)
+    described = SERVED_TYPES.error_response(DescribedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
+    deleted = SERVED_TYPES.error_response(DeletedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
+    fetched = SERVED_TYPES.error_response(
+        REQUESTS[ApiKey.OFFSET_FETCH].groups[0], ErrorCode.NOT_COORDINATOR, 0
+    )
     for version in range(SERVED_VERSIONS[ApiKey.DESCRIBE_GROUPS][1] + 1):
         encoded = DescribeGroupsResponse(groups=[described]).encode(version)
         (group,) = DescribeGroupsResponse.decode(encoded, version).groups

@@ -6,7 +6,7 @@ import pytest
 
 from coterie.coordinator.groups.classic.heartbeat import RESPONSES
 from coterie.coordinator.groups.classic.subscription_change import LARGEST_METADATA_BYTES
-from coterie.coordinator.kernel.machine import MAX_BATCH_BYTES
+from coterie.coordinator.kernel.append import MAX_BATCH_BYTES
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,

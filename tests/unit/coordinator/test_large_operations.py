@@ -11,9 +11,10 @@ from coterie.coordinator.groups.batch_size import (
     generation_fits_batch,
     split_into_batches,
 )
+from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.classic.states import GroupState
-from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.machine import MAX_BATCH_BYTES, Record
+from coterie.coordinator.kernel.append import MAX_BATCH_BYTES, Record
+from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -187,10 +188,10 @@ def test_refused_operation_changes_no_state_and_no_timer() -> None:
     harness = UnitHarness()
     harness.stable("c1")
     timers, logged = len(harness.coordinator.purgatory), harness.coordinator.shards[0].logged
-    offsets, groups = dict(logged.offsets), dict(logged.groups)
+    offsets, groups = dict(logged.offsets), dict(logged_generations(logged))
     commit_long(harness, "too large", group_id="h")
     assert len(harness.coordinator.purgatory) == timers
-    assert (logged.offsets, logged.groups) == (offsets, groups)
+    assert (logged.offsets, logged_generations(logged)) == (offsets, groups)
     assert not harness.coordinator.shards[0].unacknowledged
 
 
@@ -308,13 +309,14 @@ def test_records_that_are_said_to_fit_do_fit(records: list[Record]) -> None:
 @settings(max_examples=20)
 @given(st.lists(offsets, max_size=60))
 def test_split_keeps_all_records_in_order(records: list[Record]) -> None:
-    effects = Effects("the response")
-    effects.records = list(records)
-    parts = list(split_into_batches(effects))
+    operation = Operation("g", list(records))
+    operation.removes = "the group"
+    parts = list(split_into_batches(operation))
     assert [record for part in parts for record in part.records] == records
     assert all(fits_batch(part.records) for part in parts)
-    assert parts[-1] is effects
-    assert all(part.response is None for part in parts[:-1])
+    assert parts[-1:] == [operation][: len(parts)]
+    assert all(part.key == "g" for part in parts)
+    assert all(part.removes is None for part in parts[:-1])
 
 
 def test_few_offsets_fit_whatever_they_contain() -> None:

@@ -43,10 +43,10 @@ def test_table_does_not_shrink() -> None:
     harness = UnitHarness()
     partition = harness.coordinator.shards[0]
     for number in range(1, 7):
-        partition.create_group(f"grp-{number}", 0)
+        partition.add_group(partition.new_group(f"grp-{number}", 0))
     groups = list(partition.groups.values())
     slots = [partition.listing_order.slot(group) for group in groups]
     for number in range(3, 7):
         del partition.groups[f"grp-{number}"]
-    partition.create_group("grp-7", 0)
+    partition.add_group(partition.new_group("grp-7", 0))
     assert [partition.listing_order.slot(group) for group in groups] == slots

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.groups.responses import MultiGroupResponse, ResponsePart
 from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.response_parts import MultiGroupResponse, ResponsePart
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest

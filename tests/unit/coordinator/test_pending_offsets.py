@@ -18,8 +18,8 @@ from coterie.coordinator.groups.replay import (
     replay_marker,
     replay_pending,
 )
+from coterie.coordinator.kernel.append import BatchForm
 from coterie.coordinator.kernel.loading import NewestRecords
-from coterie.coordinator.kernel.machine import BatchForm
 from coterie.protocol.control_records import encode_marker, marker_pair, read_marker
 from coterie.protocol.messages.log_records import (
     GROUP_RECORDS,
@@ -148,7 +148,7 @@ def loaded(steps: list[Step]) -> LoggedState:
 def state_of(reader: NewestRecords) -> LoggedState:
     """Return what is left of a log that was read."""
     still_open = list(reader.open_records())
-    state = LoggedState()
+    state = LoggedState({})
     for key, value in reader.survivors():
         assert replay_encoded(state, key, value)
     for producer_id, epoch, key, pending_value, overtaken in still_open:
@@ -201,7 +201,7 @@ KAFKA_LOG = Path(__file__).parents[2] / "golden" / "transactional_offsets" / "ka
 @example([Step(AT, 1), Step(AT, 2), Step(None, 2, commit=True)], [Step(None, 1, commit=True)])
 def test_load_and_life_agree_with_the_model(steps: list[Step], more: list[Step]) -> None:
     """[offsets/newest-offset-wins] [offsets/delete-pending] [group-log/transactions]"""
-    model, lived = Model(), LoggedState()
+    model, lived = Model(), LoggedState({})
     for at, step in enumerate(steps):
         model.apply(step, at)
         apply(lived, step, at)
@@ -252,6 +252,6 @@ def test_batches_have_the_form_of_those_that_kafka_wrote() -> None:
 
 
 def test_records_of_open_transactions_that_are_no_commits_are_skipped() -> None:
-    state = LoggedState()
+    state = LoggedState({})
     assert not replay_pending(state, 1, 0, (key_of(AT), None))
     assert not state.pending.transactions

@@ -3,12 +3,14 @@
 Scenarios S150 to S153 of COVERAGE.md.
 """
 
-from coterie.coordinator.kernel.effects import Timer, TimerKey, TimerKind
+from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.groups.shard import SWEEP_TIMER
 from coterie.coordinator.kernel.purgatory import Purgatory
+from coterie.coordinator.kernel.timers import Timer, TimerKey
 from tests.unit.coordinator.harness import START_MS, UnitHarness
 
 
-def key(name: str, kind: TimerKind = TimerKind.SESSION) -> TimerKey:
+def key(name: str, kind: str = TimerKind.SESSION) -> TimerKey:
     return (kind, "g", name)
 
 
@@ -78,11 +80,11 @@ def test_operations_of_different_kinds_are_different() -> None:
     purgatory = Purgatory()
     purgatory.apply(Timer(key("", TimerKind.JOIN), 10))
     purgatory.apply(Timer(key("", TimerKind.SYNC), 20))
-    purgatory.apply(Timer(key("", TimerKind.EXPIRY), 30))
+    purgatory.apply(Timer(key("", SWEEP_TIMER), 30))
     purgatory.apply(Timer(key("", TimerKind.JOIN), None))
     assert purgatory.deadline_ms(key("", TimerKind.JOIN)) is None
     assert purgatory.deadline_ms(key("", TimerKind.SYNC)) == 20
-    assert purgatory.deadline_ms(key("", TimerKind.EXPIRY)) == 30
+    assert purgatory.deadline_ms(key("", SWEEP_TIMER)) == 30
 
 
 def test_completing_an_absent_operation_does_nothing() -> None:

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.coordinator.groups.classic.group_record import restore
+from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.replay import LoggedState, replay
-from coterie.coordinator.kernel.machine import Record
+from coterie.coordinator.groups.served_types import SERVED_TYPES
+from coterie.coordinator.kernel.append import Record
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
@@ -59,14 +61,14 @@ def generation(group: str, number: int | None, *members: str) -> Record:
 
 
 def state_of(*records: Record) -> LoggedState:
-    state = LoggedState()
+    state = SERVED_TYPES.logged_state()
     for record in records:
         replay(state, record)
     return state
 
 
 def copy_of(state: LoggedState) -> tuple[object, object]:
-    return copy.deepcopy((state.groups, state.offsets))
+    return copy.deepcopy((logged_generations(state), state.offsets))
 
 
 def load(*records: Record) -> UnitHarness:
@@ -272,7 +274,7 @@ def decoded(key_bytes: bytes, value_bytes: bytes | None) -> Record:
 
 @given(records)
 def test_encoded_records_replay_to_the_same_state(log: list[Record]) -> None:
-    state, again = LoggedState(), LoggedState()
+    state, again = SERVED_TYPES.logged_state(), SERVED_TYPES.logged_state()
     for key, value in log:
         replay(state, (key, value))
         replay(again, decoded(encode_key(key), None if value is None else encode_value(value)))

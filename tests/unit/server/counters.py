@@ -8,16 +8,10 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coterie.coordinator.kernel.machine import (
-    Append,
-    BatchForm,
-    OpenRecord,
-    Outcome,
-    Pair,
-    Record,
-    Reply,
-    RequestContext,
-)
+from coterie.coordinator.kernel.append import Append, BatchForm, Pair, Record
+from coterie.coordinator.kernel.effects import Effects, Reply
+from coterie.coordinator.kernel.machine import OpenRecord
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.record_batch_layout import TRANSACTIONAL
 from coterie.protocol.records import decode_records, iterate_batches
@@ -59,7 +53,7 @@ class Answer(NamedTuple):
     total: int = 0
 
 
-CounterEffects = Outcome[Answer]
+CounterEffects = Effects[Answer]
 
 
 class PlainReader:
@@ -122,7 +116,7 @@ class CounterMachine:
         self._write(index, request, context.to, effects)
         if request.lifetime_ms:
             self.deadlines[request.name] = now_ms + request.lifetime_ms
-            effects.timers = [request.name]
+            effects.moves_deadline = True
         return effects
 
     def _write(self, index: int, request: Add, to: object, effects: CounterEffects) -> None:

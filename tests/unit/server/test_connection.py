@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.kernel.machine import ClientContext
+from coterie.coordinator.kernel.request import ClientContext
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest

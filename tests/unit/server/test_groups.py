@@ -2,7 +2,8 @@
 
 import pytest
 
-from coterie.coordinator.kernel.machine import MAX_BATCH_BYTES
+from coterie.coordinator.groups.classic.group import classic
+from coterie.coordinator.kernel.append import MAX_BATCH_BYTES
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -68,7 +69,7 @@ def test_two_members_get_one_generation(client: Client) -> None:
     other.send(join(other_id), 9)
     client.loop.advance(1000)
     assert other.answers() == []
-    group = client.broker.coordinator.group("g")
+    group = classic(client.broker.coordinator.group("g"))
     assert group is not None
     leader_id = next(iter(group.members))
     client.send(join(leader_id), 9)

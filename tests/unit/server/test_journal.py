@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.kernel.effects import Event
+from coterie.coordinator.kernel.event import Event
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.create_partitions import (

@@ -2,7 +2,7 @@
 
 import io
 
-from coterie.coordinator.kernel.effects import Event
+from coterie.coordinator.kernel.event import Event
 from coterie.protocol.messages.journal_records import PartitionLoaded
 from coterie.server.groups.event_log import EventLog
 from coterie.server.loggers import (

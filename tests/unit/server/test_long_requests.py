@@ -234,7 +234,7 @@ class TestManyPartitions:
         for index in range(self.COUNT):
             value = OffsetCommitValue(offset=index, metadata="", commit_timestamp=START_MS)
             replay(shard.logged, (OffsetCommitKey(group="g", topic="t", partition=index), value))
-        shard.create_group("g", START_MS)
+        shard.add_group(shard.new_group("g", START_MS))
         return client
 
     @pytest.mark.parametrize("version", [1, 7, 8, 10])

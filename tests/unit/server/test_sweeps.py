@@ -66,7 +66,7 @@ def commit_in_groups(broker: Broker, count: int = GROUPS, topic: str = "t") -> N
         shard = coordinator.shards[coordinator.partition_for(group_id)]
         value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=START_MS)
         replay(shard.logged, (OffsetCommitKey(group=group_id, topic=topic, partition=0), value))
-        shard.create_group(group_id, START_MS)
+        shard.add_group(shard.new_group(group_id, START_MS))
 
 
 def delete(*names: str) -> DeleteTopicsRequest:
@@ -185,7 +185,7 @@ class TestExpiry:
         for index in range(19_000):
             value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=START_MS)
             replay(shard.logged, (OffsetCommitKey(group="g", topic="t", partition=index), value))
-        shard.create_group("g", START_MS)
+        shard.add_group(shard.new_group("g", START_MS))
         self.pass_time(client)
         assert not list(client.broker.coordinator.groups())
         assert committed_groups(client.broker) == 0

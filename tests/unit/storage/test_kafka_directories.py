@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from coterie.coordinator.groups.classic.group_record import restore
+from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.replay import LoggedState, replay_encoded
+from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.coordinator.kernel.loading import NewestRecords
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -65,7 +67,7 @@ def groups_of(directory: DataDirectory) -> Answer:
     skipped = 0
     other_groups: dict[str, int] = {}
     for partition in sorted(directory.topics["__consumer_offsets"].partitions):
-        state = LoggedState()
+        state = SERVED_TYPES.logged_state()
 
         def apply(key: bytes | None, value: bytes | None, state: LoggedState = state) -> None:
             assert key is not None
@@ -78,13 +80,13 @@ def groups_of(directory: DataDirectory) -> Answer:
             pass
         skipped += reading.reader.skipped.total()
         other_groups |= state.other_groups
-        for group_id in sorted(state.groups.keys() | state.offsets.keys()):
+        for group_id in sorted(logged_generations(state).keys() | state.offsets.keys()):
             groups[group_id] = _group_facts(group_id, state)
     return Answer(groups, skipped, other_groups)
 
 
 def _group_facts(group_id: str, state: LoggedState) -> dict[str, Any]:
-    group = restore(group_id, state.groups.get(group_id))
+    group = restore(group_id, logged_generations(state).get(group_id))
     members = []
     for member in group.members.values():
         assignment = ConsumerProtocolAssignment.decode(member.assignment[2:], 0)

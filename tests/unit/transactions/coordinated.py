@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from coterie.coordinator.kernel.machine import ClientContext, Pair, RequestContext
+from coterie.coordinator.kernel.append import Pair
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
 from coterie.coordinator.transactions.service import TransactionCoordinator

@@ -5,13 +5,14 @@ Invariants: `supported_protocols` counts for each protocol name the members that
 `static_members` maps instance ids to members of this group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from coterie.coordinator.groups.classic.member import Member, Protocols
+from coterie.coordinator.groups.classic.records import CLASSIC
 from coterie.coordinator.groups.classic.states import TRANSITIONS, GroupState
 from coterie.coordinator.groups.group_like import GroupLike
-from coterie.coordinator.kernel.machine import Record
+from coterie.coordinator.kernel.append import Record
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_subscribed_topics
 from coterie.protocol.messages.describe_groups import (
@@ -30,9 +31,6 @@ _EMPTY = GroupState.EMPTY
 _COMPLETING_REBALANCE = GroupState.COMPLETING_REBALANCE
 _STABLE = GroupState.STABLE
 _DEAD = GroupState.DEAD
-
-# Kafka's name of the type.
-_CLASSIC = "classic"
 
 
 class Group(GroupLike):
@@ -312,7 +310,7 @@ class Group(GroupLike):
     @property
     def group_type(self) -> str:
         """See `GroupLike`."""
-        return _CLASSIC
+        return CLASSIC
 
     @property
     def state_name(self) -> str:
@@ -458,3 +456,13 @@ class Group(GroupLike):
             members=members,
             authorized_operations=operations,
         )
+
+
+def classic(group: GroupLike | None) -> Group | None:
+    """Return a group if it is a classic one."""
+    return group if isinstance(group, Group) else None
+
+
+def classic_groups(groups: Iterable[GroupLike]) -> list[Group]:
+    """Return those of some groups that are classic."""
+    return [group for group in groups if isinstance(group, Group)]

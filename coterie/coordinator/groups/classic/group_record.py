@@ -8,7 +8,7 @@ when the group becomes Empty [group-log/logged-changes].
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.states import GroupState
-from coterie.coordinator.kernel.machine import Record
+from coterie.coordinator.kernel.append import Record
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,

@@ -9,6 +9,7 @@ is not armed again, because the response to that request starts the session
 [sessions/delayed-requests].
 """
 
+from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.members import Removal, remove_member
 from coterie.coordinator.groups.classic.rebalance import (
@@ -18,9 +19,11 @@ from coterie.coordinator.groups.classic.rebalance import (
     prepare_rebalance,
 )
 from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.classic.step import Step
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.step import Step
-from coterie.coordinator.kernel.effects import Effects, TimerKind
+from coterie.coordinator.groups.step import NO_REQUEST
+from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.journal_records import PendingMemberExpired
@@ -44,6 +47,8 @@ def heartbeat(
     group = partition.groups.get(request.group_id)
     if group is None:
         return RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]
+    if not isinstance(group, Group):
+        return partition.handle(group, now_ms, request, NO_REQUEST)
     state = group.state
     if state is GroupState.DEAD:
         return RESPONSES[ErrorCode.COORDINATOR_NOT_AVAILABLE]

@@ -18,15 +18,16 @@ from coterie.coordinator.groups.classic.members import (
     start_session,
 )
 from coterie.coordinator.groups.classic.rebalance import Cause, Instigator, prepare_or_complete
+from coterie.coordinator.groups.classic.responses import join_error, join_response, join_roster
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.static_member import replace_static_member
+from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.subscription_change import subscription_change
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.responses import join_error, join_response, join_roster
-from coterie.coordinator.groups.step import Step
-from coterie.coordinator.kernel.effects import Effects, TimerKind
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.journal_records import MemberJoined
@@ -64,7 +65,10 @@ def join(
         if not partition.has_room_for_group():
             effects.response = join_error(ErrorCode.POLICY_VIOLATION, "")
             return effects
-        group = partition.create_group(request.group_id, now_ms)
+        group = Group(request.group_id, now_ms)
+        partition.add_group(group)
+    elif not isinstance(group, Group):
+        return partition.handle(group, now_ms, request, context)
     step = Step(partition, group, now_ms, effects, context)
     if not _has_room(group, request.member_id, partition.config.group_max_size):
         _refuse_for_size(step, request.member_id)
@@ -72,9 +76,9 @@ def join(
         _join_known(step, request)
     else:
         _join_new(step, request)
-    if created and not effects.records:
+    if created and effects.operation is None:
         # Also if the request was refused [joining/created-group-is-logged].
-        effects.records.append(new_group_record(group))
+        step.write(new_group_record(group))
     return effects
 
 

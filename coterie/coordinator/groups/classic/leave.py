@@ -4,6 +4,7 @@ One request may list several [sessions/leave]; together they cost at most one re
 [sessions/leave-batch].
 """
 
+from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.members import Removal, note_fenced, remove_member
 from coterie.coordinator.groups.classic.rebalance import (
@@ -13,10 +14,11 @@ from coterie.coordinator.groups.classic.rebalance import (
     prepare_rebalance,
 )
 from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.classic.step import Step
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.step import Step
-from coterie.coordinator.kernel.effects import Effects, TimerKind
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -41,6 +43,8 @@ def leave(
     group = partition.groups.get(request.group_id)
     if group is None:
         return Effects(_response(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
+    if not isinstance(group, Group):
+        return partition.handle(group, now_ms, request, context)
     if group.state is GroupState.DEAD:
         return Effects(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
     step = Step(partition, group, now_ms, Effects(), context)

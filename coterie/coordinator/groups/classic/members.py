@@ -3,10 +3,10 @@
 from enum import Enum
 
 from coterie.coordinator.groups.classic.member import Member, Protocols
-from coterie.coordinator.groups.responses import join_error, sync_error
-from coterie.coordinator.groups.step import Step
-from coterie.coordinator.kernel.effects import TimerKind
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.groups.classic.responses import join_error, sync_error
+from coterie.coordinator.groups.classic.step import Step
+from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberFenced, MemberRemoved

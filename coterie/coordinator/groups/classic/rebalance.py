@@ -9,6 +9,7 @@ rejoined and no member id is pending, at most the largest rebalance timeout
 from enum import Enum
 from typing import NamedTuple
 
+from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.group_record import group_record
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.members import (
@@ -17,13 +18,14 @@ from coterie.coordinator.groups.classic.members import (
     remove_member,
     start_session,
 )
+from coterie.coordinator.groups.classic.responses import join_response, join_roster, sync_error
 from coterie.coordinator.groups.classic.states import TRANSITIONS, GroupState
+from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.subscription_change import SubscriptionChange
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.responses import join_response, join_roster, sync_error
-from coterie.coordinator.groups.step import Step
-from coterie.coordinator.kernel.effects import Effects, TimerKind
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import (
     GroupEmptied,
@@ -134,7 +136,10 @@ def rebalance_on_request(
     """
     effects: Effects[None] = Effects()
     group = partition.groups.get(group_id)
-    if group is not None and group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+    if isinstance(group, Group) and group.state in (
+        GroupState.STABLE,
+        GroupState.COMPLETING_REBALANCE,
+    ):
         prepare_rebalance(Step(partition, group, now_ms, effects), Cause.REQUEST, reason=reason)
     return effects
 
@@ -287,7 +292,7 @@ def _become_empty(step: Step) -> None:
     group.protocol_name = None
     group.set_subscriptions([])
     group.transition(GroupState.EMPTY, now_ms)
-    step.effects.records.append(group_record(group))
+    step.write(group_record(group))
     emptied = GroupEmptied(
         at_ms=now_ms,
         generation_id=group.generation_id,

@@ -18,10 +18,15 @@ from coterie.coordinator.groups.classic.members import (
     start_session,
 )
 from coterie.coordinator.groups.classic.rebalance import Cause, Instigator, prepare_or_complete
+from coterie.coordinator.groups.classic.responses import (
+    join_error,
+    join_response,
+    join_roster,
+    sync_error,
+)
 from coterie.coordinator.groups.classic.states import GroupState
-from coterie.coordinator.groups.responses import join_error, join_response, join_roster, sync_error
-from coterie.coordinator.groups.step import Step
-from coterie.coordinator.kernel.effects import TimerKind
+from coterie.coordinator.groups.classic.step import Step
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import StaticMemberReplaced
@@ -86,8 +91,7 @@ def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str)
     )
     step.note(replaced)
     if record is not None:
-        step.effects.records.append(record)
-        step.effects.completion = write
+        step.write(record).completion = write
         return
     prepare_or_complete(step, Cause.STATIC_REPLACEMENT, Instigator(member, request.reason))
 

@@ -17,16 +17,14 @@ from coterie.coordinator.groups.classic.rebalance import (
     fail_syncs,
     prepare_rebalance,
 )
+from coterie.coordinator.groups.classic.responses import assignment_response, sync_error
 from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.classic.step import Step
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.responses import (
-    LARGE_OPERATION_ERROR,
-    assignment_response,
-    sync_error,
-)
-from coterie.coordinator.groups.step import Step
-from coterie.coordinator.kernel.effects import Effects, TimerKind
-from coterie.coordinator.kernel.machine import RequestContext
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import GenerationCompleted, GenerationMember
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -50,6 +48,8 @@ def sync(
     group = partition.groups.get(request.group_id)
     if group is None:
         return Effects(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
+    if not isinstance(group, Group):
+        return partition.handle(group, now_ms, request, context)
     step = Step(partition, group, now_ms, Effects(), context)
     error = _check(group, request)
     if error:
@@ -109,7 +109,7 @@ def _log_assignment(step: Step, request: SyncGroupRequest) -> None:
     If it does not fit a batch, all delayed syncs fail and the group starts a rebalance
     [syncing/large-assignment].
     """
-    group, effects = step.group, step.effects
+    group = step.group
     sent = {each.member_id: each.assignment for each in request.assignments}
     assignments = {member_id: sent.get(member_id, b"") for member_id in group.members}
     record = group_record(group, assignments)
@@ -117,9 +117,8 @@ def _log_assignment(step: Step, request: SyncGroupRequest) -> None:
         fail_syncs(step, LARGE_OPERATION_ERROR)
         prepare_rebalance(step, Cause.LARGE_ASSIGNMENT)
         return
-    effects.records.append(record)
     group.assigned_generation = group.generation_id
-    effects.completion = AssignmentWrite(group, group.generation_id, assignments)
+    step.write(record).completion = AssignmentWrite(group, group.generation_id, assignments)
 
 
 # -- after the write -------------------------------------------------------------------------------

@@ -1,0 +1,256 @@
+"""The life of one partition of a coordinator's topic: its operations, its load and unload.
+
+What a verb writes is settled here: it changes memory at once, in order, and goes to the server to
+be appended; its response is kept until that is durable [coordinator/durable-responses]. An
+operation that only reads waits behind the appends before it, so that no client sees what could
+still be lost [coordinator/reads-wait]. If an append fails, nothing is undone: every request that
+waits is answered with the error, memory is discarded, and the partition is loaded again from its
+log [coordinator/failed-append].
+
+A kind of coordinator derives its shard from this one. It says what a record does to memory, what
+follows from a durable append, and what is answered when the partition is given up. It does not
+matter here who has started an operation: a request, a timer, the end of a load, or the result of
+work that was done elsewhere.
+
+Invariant: `unacknowledged` is in the order of the log.
+"""
+
+from collections import deque
+from typing import Any, Generic, TypeVar
+
+from coterie.coordinator.kernel.append import Append
+from coterie.coordinator.kernel.append_errors import (
+    LARGE_OPERATION_ERROR,
+    translate_append_error,
+)
+from coterie.coordinator.kernel.effects import Effects, EffectsT
+from coterie.coordinator.kernel.machine import OpenRecord
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.kernel.response_parts import ResponsePart
+from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState
+from coterie.protocol.errors import ErrorCode
+
+# The effects of one verb.
+E = TypeVar("E", bound=Effects[Any])
+
+
+class Shard(Generic[EffectsT]):
+    """One partition of a coordinator.
+
+    Attributes:
+        partition: its number.
+        epoch: the leader epoch of its latest load or unload; -1 before the first.
+        state: where it is in its life.
+        unacknowledged: the operations whose records, or whose predecessors', are not durable yet.
+        skipped_records: records of the latest load that were not understood.
+    """
+
+    def __init__(self, partition: int) -> None:
+        """Start without anything, not yet loaded."""
+        self.partition = partition
+        self.epoch = -1
+        self.state = ShardState.INITIAL
+        self.unacknowledged: deque[Operation] = deque()
+        self.skipped_records = 0
+
+    # -- what a kind of coordinator adds -----------------------------------------------------------
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether memory holds nothing."""
+        raise NotImplementedError
+
+    def fits(self, operation: Operation) -> bool:
+        """Return whether the records of an operation fit a batch [coordinator/operation-size].
+
+        A verb whose records may be too many leaves memory as it is until they are applied.
+        """
+        raise NotImplementedError
+
+    def apply(self, operation: Operation, now_ms: int, effects: EffectsT) -> None:
+        """Change memory as an operation says. What it writes is in `records` or `marker` then."""
+        raise NotImplementedError
+
+    def complete(self, completion: Any, now_ms: int, effects: EffectsT) -> None:
+        """Do what follows from a durable operation."""
+        raise NotImplementedError
+
+    def error_response(self, request: Any, error: ErrorCode, version: int) -> Any:
+        """Return the response to a request that carries nothing but an error."""
+        raise NotImplementedError
+
+    def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
+        """Apply one record of the log while loading.
+
+        Raises:
+            MalformedFrame: the record is not what its type says.
+        """
+        raise NotImplementedError
+
+    def replay_open(self, record: OpenRecord) -> None:
+        """Apply a record of a transaction that is open at the end of the log.
+
+        Raises:
+            MalformedFrame: the record is not what its type says.
+        """
+        raise NotImplementedError
+
+    def loaded(self, now_ms: int, effects: EffectsT) -> None:
+        """Begin to serve what the records add up to."""
+        raise NotImplementedError
+
+    def forget(
+        self,
+        error: ErrorCode,
+        failed: set[str | None],
+        now_ms: int,
+        effects: EffectsT,
+        state: ShardState,
+    ) -> None:
+        """Answer the delayed requests, and forget everything that memory holds.
+
+        Args:
+            error: the reason for what is in `failed`; for all else it is NOT_COORDINATOR.
+            failed: the keys of the operations that were not acknowledged.
+            now_ms: the time.
+            effects: receives replies, cancelled timers and events.
+            state: the state afterwards.
+        """
+        raise NotImplementedError
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def settle(
+        self, effects: E, now_ms: int, request: Any = None, to: Any = None, version: int = 0
+    ) -> E:
+        """Turn what one verb returned into an operation of this shard.
+
+        A response leaves at once if the verb writes nothing and nothing before it is
+        unacknowledged; otherwise it is delayed.
+
+        Args:
+            effects: what the verb returned; changed in place and returned.
+            now_ms: the time.
+            request: the request, to build its error response if the append fails.
+            to: the reply address of a delayed response.
+            version: the version of the request.
+        """
+        assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
+        operation = effects.operation
+        if operation is not None:
+            effects.operation = None
+            if not self.fits(operation):
+                assert effects.quiet, f"{effects!r} of an operation that is refused"
+                assert operation.completion is None, f"{request} checks the size itself"
+                effects.response = self.error_response(request, LARGE_OPERATION_ERROR, version)
+                return effects
+            # The verb is one of this shard's, so its effects are.
+            self.apply(operation, now_ms, effects)  # type: ignore[arg-type]
+            records = operation.take_records()
+            effects.append(Append(self.partition, records, operation.form, operation.marker))
+        elif effects.response is None or not self.unacknowledged:
+            return effects
+        else:
+            operation = Operation(None)
+        operation.response, effects.response = effects.response, None
+        operation.request = request
+        operation.to = to
+        operation.version = version
+        self.unacknowledged.append(operation)
+        return effects
+
+    def appended(self, operations: int, now_ms: int, effects: EffectsT) -> None:
+        """Acknowledge the oldest appends: send their responses, and those of reads behind them."""
+        unacknowledged = self.unacknowledged
+        while unacknowledged:
+            operation = unacknowledged[0]
+            if operation.key is not None:
+                if not operations:
+                    return
+                operations -= 1
+            unacknowledged.popleft()
+            if operation.durable_events:
+                effects.add_events(operation.durable_events)
+            if operation.response is not None:
+                _send(operation, operation.response, effects)
+            if operation.completion is not None:
+                self.complete(operation.completion, now_ms, effects)
+        assert not operations, "the server acknowledges the appends that it was given, and no more"
+
+    def append_failed(self, error: ErrorCode, now_ms: int, effects: EffectsT) -> None:
+        """Discard what memory holds and start to load the log again [coordinator/failed-append].
+
+        The epoch stays. Requests that wait for an append, and delayed requests of groups that have
+        lost one, are answered with the translated error; other delayed requests with
+        NOT_COORDINATOR.
+        """
+        self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)
+        self._begin_load()
+
+    # -- load and unload ---------------------------------------------------------------------------
+
+    def begin_load(self, epoch: int) -> bool:
+        """Start to load; return False if there is nothing to load [coordinator/epochs]."""
+        if epoch <= self.epoch:
+            return False
+        self.epoch = epoch
+        if self.state is ACTIVE or self.state is ShardState.LOADING:
+            return False
+        self._begin_load()
+        return True
+
+    def _begin_load(self) -> None:
+        assert self.is_blank, f"partition {self.partition} is loaded twice"
+        assert not self.unacknowledged, f"partition {self.partition} has operations"
+        self.state = ShardState.LOADING
+        self.skipped_records = 0
+
+    def finish_load(self, now_ms: int, effects: EffectsT, skipped_records: int = 0) -> None:
+        """Serve what the log describes.
+
+        Args:
+            now_ms: the time.
+            effects: receives what follows from the load.
+            skipped_records: the number of records that the reader of the log has left out.
+        """
+        assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
+        self.skipped_records += skipped_records
+        self.state = ACTIVE
+        self.loaded(now_ms, effects)
+
+    def unload(self, now_ms: int, effects: EffectsT, state: ShardState) -> None:
+        """Give the partition up and answer every delayed request [coordinator/unload].
+
+        Args:
+            now_ms: the time.
+            effects: receives replies, cancelled timers and events.
+            state: CLOSED or FAILED.
+        """
+        self._discard(ErrorCode.NOT_COORDINATOR, now_ms, effects, state)
+
+    def _discard(self, error: ErrorCode, now_ms: int, effects: EffectsT, state: ShardState) -> None:
+        """Answer everything that waits, and forget everything.
+
+        Args:
+            error: for the unacknowledged operations, and the delayed requests of their groups.
+            now_ms: the time.
+            effects: receives replies, cancelled timers and events.
+            state: the state afterwards.
+        """
+        for operation in self.unacknowledged:
+            if operation.response is not None:
+                response = self.error_response(operation.request, error, operation.version)
+                _send(operation, response, effects)
+        failed = {operation.key for operation in self.unacknowledged}
+        self.forget(error, failed, now_ms, effects, state)
+        self.unacknowledged.clear()
+        self.state = state
+
+
+def _send(operation: Operation, response: Any, effects: Effects[Any]) -> None:
+    """Send a delayed response, or put it into its place in a response about several groups."""
+    to = operation.to
+    if type(to) is ResponsePart:
+        to.deliver(response, effects)
+    elif to is not None:
+        effects.reply(to, response)

@@ -5,14 +5,14 @@ import socket
 import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
-from benchmarks.requests import PROTOCOL_NAME, PROTOCOL_TYPE, error_name, first_error
+from benchmarks.requests import PROTOCOL_NAME, PROTOCOL_TYPE, error_name
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.apis import response_class
-from coterie.protocol.frames import decode_response_header
+from tests.soak.turns.answers import decoded
 from tests.soak.turns.requests import frame
 
 _RECEIVE_BYTES = 1 << 20
@@ -43,25 +43,24 @@ class Client:
         sending.start()
         return sending
 
-    def exchange(self, frames: Sequence[bytes]) -> tuple[bytes, bytes]:
-        """Send all frames, read as many answers; return the first and the last."""
+    def exchange(self, frames: Sequence[bytes]) -> Counter[bytes]:
+        """Send all frames and read as many answers; see `receive`."""
         sending = self.send(frames)
         try:
             return self.receive(len(frames))
         finally:
             sending.join()
 
-    def receive(self, count: int) -> tuple[bytes, bytes]:
-        """Read so many answers; return the first and the last, without their lengths."""
-        data, first, last = self._data, b"", b""
+    def receive(self, count: int) -> Counter[bytes]:
+        """Read so many answers; return how often each came, without its length, in their order."""
+        data, answers = self._data, Counter[bytes]()
         while count:
             position = 0
             while count and len(data) - position >= 4:
                 end = position + 4 + struct.unpack_from(">i", data, position)[0]
                 if end > len(data):
                     break
-                last = bytes(data[position + 4 : end])
-                first = first or last
+                answers[bytes(data[position + 4 : end])] += 1
                 position, count = end, count - 1
             del data[:position]
             if count:
@@ -71,29 +70,12 @@ class Client:
                         f"the server closed the connection; {count} answers are missing"
                     )
                 data += part
-        return first, last
+        return answers
 
     def call(self, api: ApiKey, version: int, **fields: Any) -> Any:
         """Send one request and return its answer."""
-        answer, _ = self.exchange([frame(api, version, **fields)])
+        (answer,) = self.exchange([frame(api, version, **fields)])
         return decoded(api, version, answer)
-
-
-def decoded(api: ApiKey, version: int, answer: bytes) -> Any:
-    """Decode an answer."""
-    cls = response_class(api)
-    flexible = cls.has_flexible_header(version)
-    _, body = decode_response_header(answer, 0, len(answer), flexible=flexible)
-    return cls.decoder(version)(answer, body, len(answer))
-
-
-def outcome(api: ApiKey, version: int, answers: Sequence[bytes]) -> str:
-    """Return the first error in some answers, or the size of the last one."""
-    for answer in answers:
-        code = first_error(decoded(api, version, answer))
-        if code:
-            return error_name(code)
-    return f"{len(answers[-1]):,} bytes"
 
 
 class HonestMember:
@@ -144,7 +126,7 @@ def _heartbeat(port: int, asked: Connection) -> None:
         longest_s = 0.0
         while True:
             began_s = time.monotonic()
-            answer, _ = client.exchange([beat])
+            (answer,) = client.exchange([beat])
             longest_s = max(longest_s, time.monotonic() - began_s)
             code = decoded(ApiKey.HEARTBEAT, 3, answer).error_code
             assert not code, f"an honest member was answered {error_name(code)}"

@@ -6,6 +6,8 @@ in their first array, *deep* ones a single element there, and many within it.
 """
 
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
@@ -121,12 +123,24 @@ def has_arrays(api: ApiKey) -> bool:
 
 def is_nested(api: ApiKey) -> bool:
     """Return whether the first array of a request has elements with arrays."""
-    field = _first_array(request_class(api), newest(api))
-    struct = field.type.element.struct if field is not None and field.type.element else None
-    return struct is not None and _first_array(struct, newest(api)) is not None
+    return _inner_array(request_class(api), newest(api)) is not None
 
 
-def largest(api: ApiKey, *, deep: bool = False, elements: int = ELEMENTS, first: int = 0) -> bytes:
+def names_partitions(api: ApiKey) -> bool:
+    """Return whether the inner array of a nested request names the partitions of a topic."""
+    inner = _inner_array(request_class(api), newest(api))
+    return inner is not None and "partition" in inner.name
+
+
+def largest(
+    api: ApiKey,
+    *,
+    deep: bool = False,
+    elements: int = ELEMENTS,
+    first: int = 0,
+    version: int | None = None,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> bytes:
     """Return the largest request of an API.
 
     Args:
@@ -134,13 +148,27 @@ def largest(api: ApiKey, *, deep: bool = False, elements: int = ELEMENTS, first:
         deep: one element in the first array, and many within it.
         elements: how many all arrays have together.
         first: the number of the first element.
+        version: of the request; by default the newest one in which topics have names.
+        values: of fields, by their names, wherever they are.
     """
-    version, cls = newest(api), request_class(api)
-    made = _Largest(version, deep=deep)
-    each = 1 if deep else made.elements_each(cls) - 1
-    outer, inner = (1, elements - 1) if deep else (elements // max(each, 1), 1)
+    version, cls = newest(api) if version is None else version, request_class(api)
+    made = _Largest(version, values, deep=deep)
+    if deep:
+        within = made.elements_each(_element(_first_array(cls, version))) - 1
+        outer, inner = 1, (elements - 1) // max(within, 1)
+    else:
+        outer, inner = elements // max(made.elements_each(cls) - 1, 1), 1
     request = made.filled(cls, first, outer, inner)
     return encode_request(request, version, 1, CLIENT_ID)
+
+
+def _inner_array(cls: type[Declaration], version: int) -> WireField | None:
+    struct = _element(_first_array(cls, version))
+    return None if struct is None else _first_array(struct, version)
+
+
+def _element(field: WireField | None) -> type[Declaration] | None:
+    return None if field is None or field.type.element is None else field.type.element.struct
 
 
 def _first_array(cls: type[Declaration], version: int) -> WireField | None:
@@ -158,17 +186,15 @@ def _first_array(cls: type[Declaration], version: int) -> WireField | None:
 class _Largest:
     """Fills the first array of each structure."""
 
-    def __init__(self, version: int, *, deep: bool) -> None:
+    def __init__(self, version: int, values: Mapping[str, Any], *, deep: bool) -> None:
         self._version = version
+        self._given = values
         self._deep = deep
 
-    def elements_each(self, cls: type[Declaration]) -> int:
-        """Return how many elements a structure and all within it are."""
-        array = _first_array(cls, self._version)
-        if array is None or array.type.element is None:
-            return 1
-        struct = array.type.element.struct
-        return 1 + (1 if struct is None else self.elements_each(struct))
+    def elements_each(self, cls: type[Declaration] | None) -> int:
+        """Return how many elements a structure and all within it are; None is a scalar."""
+        array = None if cls is None else _first_array(cls, self._version)
+        return 1 if array is None else 1 + self.elements_each(_element(array))
 
     def filled(self, cls: type[Declaration], number: int, *counts: int) -> Any:
         """Return a structure; `counts` are the elements of its array and of those within it."""
@@ -195,6 +221,7 @@ class _Largest:
             values["transactional_id"] = None
         if self._deep and counts:
             values.update(dict.fromkeys(values.keys() & _NAMES_OF_TOPICS, "w"))
+        values.update({name: self._given[name] for name in values.keys() & self._given.keys()})
         return cls(**values)
 
     def _scalar(

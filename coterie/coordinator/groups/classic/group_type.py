@@ -30,6 +30,7 @@ class ClassicType(GroupType):
     """Classic groups: members that join, elect a leader and receive its assignment."""
 
     name = CLASSIC
+    states = tuple(state.value for state in GroupState)
     timers = frozenset(TimerKind)
     error_responses = ERROR_RESPONSES
 

@@ -25,7 +25,6 @@ from coterie.conformance.harness import (
 from coterie.conformance.names import Names
 from coterie.conformance.responses import error_text, response_lines
 from coterie.conformance.versions import TOPIC_IDS_SINCE
-from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.replay import (
     LoggedState,
@@ -286,7 +285,9 @@ def _replay_pair(state: LoggedState, pair: Pair) -> None:
 def _as_bytes(state: LoggedState) -> tuple[object, ...]:
     """Return durable state in a form that compares only what the log can hold."""
     groups = {
-        group: encode_record_value(value) for group, value in logged_generations(state).items()
+        (group_type, name): encode_record_value(value)
+        for group_type, records in state.of_types.items()
+        for name, value in records.values().items()
     }
     offsets = {
         (group, topic, index): encode_record_value(value)

@@ -8,9 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from coterie.coordinator.groups.classic.group import Group as ClassicGroup
-from coterie.coordinator.groups.classic.group import classic
-from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.offsets import fetch
 from coterie.near_names import did_you_mean
 from coterie.pipeline.timeline.from_journal import journal_history
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from coterie.server.broker import Broker
 
 DEAD = "Dead"
+_STABLE = "Stable"
 _PAUSE_S = 0.001
 _REBALANCE_REASON = "the test asked for a rebalance"
 # The key of a fact is its type, the length of the group id, and the group id.
@@ -138,8 +137,8 @@ class Group:
 
         def holds() -> "Group | None":
             group = self._find()
-            is_stable = group is not None and group.state is GroupState.STABLE
-            counts = members is None or (group is not None and len(group.members) == members)
+            is_stable = group is not None and group.state_name == _STABLE
+            counts = members is None or (group is not None and group.member_count == members)
             return self if is_stable and counts else None
 
         wanted = "" if members is None else f" with {members} member{'s' * (members != 1)}"
@@ -162,7 +161,7 @@ class Group:
 
         def holds() -> "Group | None":
             group = self._find()
-            if group is None or group.state is not GroupState.STABLE:
+            if group is None or group.state_name != _STABLE:
                 return None
             members = self._members()
             names = set(topics) or {name for each in members for name in each.topics or ()}
@@ -221,9 +220,9 @@ class Group:
 
         def holds() -> "Group | None":
             group = self._find()
-            if group is None or group.state is not GroupState.STABLE:
+            if group is None or group.state_name != _STABLE:
                 return None
-            return self if group.generation_id > since_generation else None
+            return self if group.logged_generation() > since_generation else None
 
         what = f"group '{self.group_id}' is Stable after generation {since_generation}"
         return self._wait(holds, what, timeout_s)
@@ -302,8 +301,8 @@ class Group:
         thread = self._running.thread
         return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self.pictured))
 
-    def _find(self) -> ClassicGroup | None:
-        return classic(self._running.server.coordinator.group(self.group_id))
+    def _find(self) -> GroupLike | None:
+        return self._running.server.coordinator.group(self.group_id)
 
     def _state(self) -> str:
         group = self._find()
@@ -311,13 +310,13 @@ class Group:
 
     def _generation(self) -> int:
         group = self._find()
-        return -1 if group is None else group.generation_id
+        return -1 if group is None else group.logged_generation()
 
     def _members(self) -> tuple[Member, ...]:
         group = self._find()
         if group is None:
             return ()
-        return tuple(member_of(each) for each in group.members.values())
+        return tuple(member_of(each) for each in group.seen_members())
 
     def _offsets(self) -> dict[Partition, int]:
         coordinator = self._running.server.coordinator
@@ -380,4 +379,4 @@ class Group:
             others = did_you_mean(self.group_id, (each.group_id for each in groups), "groups")
             text = f"group '{self.group_id}' does not exist: no client has joined or committed"
             return text + others
-        return picture(group, self._members(), self._lag(), self._running.server.now_ms())
+        return picture(group, self._lag(), self._running.server.now_ms())

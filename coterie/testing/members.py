@@ -1,11 +1,9 @@
 """The members of a group, and a description of the group for people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from coterie.coordinator.groups.classic.group import Group
-from coterie.coordinator.groups.classic.member import Member as LiveMember
-from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.group_like import GroupLike, SeenMember
 from coterie.pipeline.timeline.model import Rebalance
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
@@ -39,31 +37,30 @@ class Member(NamedTuple):
         return self.instance_id or f"{self.client_id} (…{self.member_id[-8:]})"
 
 
-def member_of(member: LiveMember) -> Member:
+def member_of(member: SeenMember) -> Member:
     """Return a member as it is now."""
-    waits_for = "JoinGroup" if member.delayed_join is not None else None
     return Member(
         member.member_id,
-        member.group_instance_id,
+        member.instance_id,
         member.client_id,
         member.client_host.removeprefix("/"),
-        _topics(member.protocols[0][1]) if member.protocols else None,
+        None if member.metadata is None else _topics(member.metadata),
         _assignment(member.assignment),
-        "SyncGroup" if member.delayed_sync is not None else waits_for,
+        member.waits_for,
     )
 
 
-def picture(
-    group: Group, members: Sequence[Member], lag: Mapping[Partition, int], now_ms: int
-) -> str:
+def picture(group: GroupLike, lag: Mapping[Partition, int], now_ms: int) -> str:
     """Describe a group in lines: its state, what it waits for, its members and its offsets."""
-    count = len(members)
-    head = f"{group.state_name}, generation {group.generation_id}"
+    count = group.member_count
+    head = f"{group.state_name}, generation {group.logged_generation()}"
     lines = [f"group '{group.group_id}': {head}, {count} member{'s' * (count != 1)}"]
-    lines += _progress(group, now_ms)
-    for each in members:
-        live = group.members[each.member_id]
-        silent_s = max(0, now_ms - live.last_heard_ms()) / 1000
+    waits_for = group.waits_for(now_ms)
+    if waits_for is not None:
+        lines.append(f"  waits for {waits_for}")
+    for live in group.seen_members():
+        each = member_of(live)
+        silent_s = max(0, now_ms - live.last_heard_ms) / 1000
         parts = ", ".join(f"{topic}-{index}" for topic, index in each.assignment) or "nothing"
         doing = f"waits for {each.waits_for}" if each.waits_for else f"has {parts}"
         lines.append(
@@ -87,24 +84,6 @@ def rebalance_line(rebalance: Rebalance) -> str:
         f"generation {generation}: {trigger.cause}{who}{reason}, {took}, "
         f"{members}, {rebalance.moved} of {rebalance.partitions} partitions moved"
     )
-
-
-def _progress(group: Group, now_ms: int) -> list[str]:
-    """Describe what a rebalance in progress waits for."""
-    if group.state is GroupState.PREPARING_REBALANCE:
-        if group.initial_delay_ms is not None:
-            return ["  waits for more members (group.initial.rebalance.delay.ms)"]
-        missing = [each.client_id for each in group.members.values() if each.delayed_join is None]
-        # Members that were given an id and have not joined with it yet.
-        missing += ["a new member"] * len(group.pending_joins)
-        ends_ms = group.rebalance_began_ms + group.rebalance_timeout_ms()
-        left_s = max(0, ends_ms - now_ms) / 1000
-        return [f"  waits for JoinGroup of {', '.join(missing)}, at most {left_s:.1f} s more"]
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        leader = group.members.get(group.leader or "")
-        name = "the leader" if leader is None else f"the leader {leader.client_id}"
-        return [f"  waits for the assignment in the SyncGroup of {name}"]
-    return []
 
 
 def _topics(metadata: bytes) -> tuple[str, ...] | None:

@@ -6,6 +6,7 @@ own with the verbs of its protocol: `classic/`.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from coterie.coordinator.kernel.append import Record
 from coterie.protocol.errors import ErrorCode
@@ -13,6 +14,30 @@ from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGrou
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+
+class SeenMember(NamedTuple):
+    """A member of a group of any type, as people see it.
+
+    Attributes:
+        member_id, instance_id: its ids; the instance id is None for a dynamic member.
+        client_id, client_host: the client that joined; the host as Java prints it.
+        metadata: its subscription in the format of consumers, or other bytes of its client.
+        assignment: its part of the present assignment, likewise.
+        waits_for: the response that it waits for, such as JoinGroup; None for none.
+        last_heard_ms: when its session was last started.
+        session_timeout_ms: how long it may be silent.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes | None
+    assignment: bytes
+    waits_for: str | None
+    last_heard_ms: int
+    session_timeout_ms: int
 
 
 class GroupLike:
@@ -54,6 +79,16 @@ class GroupLike:
     @property
     def member_count(self) -> int:
         """The number of its members."""
+        raise NotImplementedError
+
+    # -- for people --------------------------------------------------------------------------------
+
+    def seen_members(self) -> Sequence[SeenMember]:
+        """Return its members in the order in which they joined."""
+        raise NotImplementedError
+
+    def waits_for(self, now_ms: int) -> str | None:
+        """Return in words for what it waits; None if it is at rest."""
         raise NotImplementedError
 
     # -- offsets -----------------------------------------------------------------------------------

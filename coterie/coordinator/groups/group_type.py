@@ -26,12 +26,14 @@ class GroupType:
 
     Attributes:
         name: Kafka's name of it, in lower case; that of its groups, `GroupLike.group_type`.
+        states: the names of the states of its groups.
         timers: the kinds of its timers; no two types have one in common.
         error_responses: by the type of a request, or of the part of one about one group: makes the
             response that carries nothing but an error.
     """
 
     name: str
+    states: tuple[str, ...] = ()
     timers: frozenset[str] = frozenset()
     error_responses: Mapping[type, ErrorResponse] = {}
 
@@ -115,6 +117,7 @@ class GroupTypes:
     Attributes:
         types: all of them.
         of_commits: the type of a group that comes into being by a commit of offsets.
+        states: the names of the states that groups may have.
         by_timer: each by the kinds of its timers.
     """
 
@@ -123,6 +126,7 @@ class GroupTypes:
         self.types = types
         self.of_commits = types[0]
         self._by_name = {each.name: each for each in types}
+        self.states = list(dict.fromkeys(name for each in types for name in each.states))
         self.by_timer = {kind: each for each in types for kind in each.timers}
         self._error_responses = dict(ERROR_RESPONSES)
         for each in types:

@@ -14,6 +14,7 @@ from coterie.coordinator.groups.replay import LoggedState
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard import Shard
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import java_hash
 
 
@@ -89,6 +90,13 @@ class PartitionState(Shard[Effects[Any]]):
         self, group: GroupLike, now_ms: int, request: Any, context: RequestContext
     ) -> Effects[Any]:
         """Let the type of a group handle a request of another type's protocol."""
+        raise NotImplementedError
+
+    def close(self, group: GroupLike, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
+        """Answer the delayed requests of a group that another one is to replace.
+
+        It is out of use afterwards, so its verb has made sure that the operation fits a batch.
+        """
         raise NotImplementedError
 
     def add_group(self, group: GroupLike) -> None:

@@ -46,6 +46,10 @@ class GroupRecords:
         """
         raise NotImplementedError
 
+    def values(self) -> Mapping[str, Message]:
+        """Return the values that count, under names of their own, so that two logs compare."""
+        raise NotImplementedError
+
 
 class LoggedState:
     """What the records of one partition add up to.

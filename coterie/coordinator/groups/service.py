@@ -99,7 +99,7 @@ class GroupCoordinator(GroupPartitions):
             config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms
         ):
             error = ErrorCode.INVALID_SESSION_TIMEOUT
-        return self._run(join, error, now_ms, request, context)
+        return self.run(join, error, now_ms, request, context)
 
     def sync_group(
         self, now_ms: int, request: SyncGroupRequest, context: RequestContext
@@ -113,7 +113,7 @@ class GroupCoordinator(GroupPartitions):
             error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         elif not request.group_id:
             error = ErrorCode.INVALID_GROUP_ID
-        return self._run(sync, error, now_ms, request, context)
+        return self.run(sync, error, now_ms, request, context)
 
     def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects[HeartbeatResponse]:
         """Handle a Heartbeat; the response is the only effect [sessions/heartbeat]."""
@@ -134,7 +134,7 @@ class GroupCoordinator(GroupPartitions):
     ) -> Effects[LeaveGroupResponse]:
         """Handle a LeaveGroup [sessions/leave]."""
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
-        return self._run(leave, error, now_ms, request, context)
+        return self.run(leave, error, now_ms, request, context)
 
     def begin_rebalance(self, group_id: str, reason: str, now_ms: int) -> Effects[Any]:
         """Begin a rebalance that no member has caused; no effects if the group cannot."""
@@ -144,7 +144,7 @@ class GroupCoordinator(GroupPartitions):
             now_ms,
         )
 
-    def _run(
+    def run(
         self,
         verb: Callable[[GroupShard, int, Q, RequestContext], Effects[R]],
         error: ErrorCode,
@@ -152,7 +152,10 @@ class GroupCoordinator(GroupPartitions):
         request: Q,
         context: RequestContext,
     ) -> Effects[R]:
-        """Let a verb handle a request unless `error` or its partition's state refuses it."""
+        """Let a verb handle a request unless `error` or its partition's state refuses it.
+
+        A type of groups may have requests that have no method here.
+        """
         shard = self._shard(request.group_id)
         error = error or availability_error(shard.state)
         if error:
@@ -198,7 +201,7 @@ class GroupCoordinator(GroupPartitions):
             return commit_transactional(shard, now_ms, request, logged_epoch)
 
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
-        return self._run(verb, error, now_ms, request, context)
+        return self.run(verb, error, now_ms, request, context)
 
     def end_transaction(
         self, partition: int, end: TransactionEnd, to: Hashable, now_ms: int
@@ -251,7 +254,7 @@ class GroupCoordinator(GroupPartitions):
     ) -> Effects[OffsetDeleteResponse]:
         """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
-        return self._run(delete_offsets, error, now_ms, request, context)
+        return self.run(delete_offsets, error, now_ms, request, context)
 
     def topics_changed(self, changes: Iterable[TopicChange], now_ms: int) -> Effects[Any]:
         """Delete the committed offsets of deleted topics in every group [offsets/topic-deletion].

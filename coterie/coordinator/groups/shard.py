@@ -153,6 +153,10 @@ class GroupShard(PartitionState):
         """See `PartitionState`."""
         return self.types.of_commits.create(group_id, now_ms)
 
+    def close(self, group: GroupLike, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
+        """See `PartitionState`."""
+        self.types.of(group).close(group, error, now_ms, effects)
+
     def handle(
         self, group: GroupLike, now_ms: int, request: Any, context: RequestContext
     ) -> Effects[Any]:

@@ -17,7 +17,6 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
-from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.kernel.shard_state import ShardState
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ async def _groups(broker: "Broker") -> list[Metric]:
             "kafka_coordinator_group_groups",
             f"{_GROUPS}NumGroups<State>. Groups by state.",
             "state",
-            [(state.value, states[state.value]) for state in GroupState],
+            [(state, states[state]) for state in broker.coordinator.types.states],
         ),
         _gauge(
             "kafka_coordinator_group_num_offsets",

@@ -11,7 +11,7 @@ from typing import Any
 from coterie.coordinator.groups.classic.member import Member, Protocols
 from coterie.coordinator.groups.classic.records import CLASSIC
 from coterie.coordinator.groups.classic.states import TRANSITIONS, GroupState
-from coterie.coordinator.groups.group_like import GroupLike
+from coterie.coordinator.groups.group_like import GroupLike, SeenMember
 from coterie.coordinator.kernel.append import Record
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_subscribed_topics
@@ -331,6 +331,27 @@ class Group(GroupLike):
     def member_count(self) -> int:
         """See `GroupLike`."""
         return len(self.members)
+
+    def seen_members(self) -> Sequence[SeenMember]:
+        """See `GroupLike`."""
+        return [member.seen() for member in self.members.values()]
+
+    def waits_for(self, now_ms: int) -> str | None:
+        """See `GroupLike`."""
+        if self.state is GroupState.PREPARING_REBALANCE:
+            if self.initial_delay_ms is not None:
+                return "more members (group.initial.rebalance.delay.ms)"
+            members = self.members.values()
+            missing = [each.client_id for each in members if each.delayed_join is None]
+            # Members that were given an id and have not joined with it yet.
+            missing += ["a new member"] * len(self.pending_joins)
+            left_ms = self.rebalance_began_ms + self.rebalance_timeout_ms() - now_ms
+            return f"JoinGroup of {', '.join(missing)}, at most {max(0, left_ms) / 1000:.1f} s more"
+        if self.state is _COMPLETING_REBALANCE:
+            leader = self.members.get(self.leader or "")
+            name = "the leader" if leader is None else f"the leader {leader.client_id}"
+            return f"the assignment in the SyncGroup of {name}"
+        return None
 
     def identity_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
         """Return NONE if the ids name one member of the group [sessions/identity-check].

@@ -1,6 +1,6 @@
 """The type of classic groups: how they are restored, what their timers do, how they end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coterie.coordinator.groups.classic.group import Group
@@ -22,6 +22,7 @@ from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.group_type import GroupType
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.replay import GroupRecords
+from coterie.coordinator.groups.responses import ErrorResponse
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode
 
@@ -30,8 +31,9 @@ class ClassicType(GroupType):
     """Classic groups: members that join, elect a leader and receive its assignment."""
 
     name = CLASSIC
-    timers = frozenset(TimerKind)
-    error_responses = ERROR_RESPONSES
+    states: tuple[str, ...] = tuple(state.value for state in GroupState)
+    timers: frozenset[str] = frozenset(TimerKind)
+    error_responses: Mapping[type, ErrorResponse] = ERROR_RESPONSES
 
     def records(self) -> GroupRecords:
         """See `GroupType`."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from coterie.coordinator.groups.group_like import SeenMember
+
 # The protocols of a member in its order of preference: (name, metadata).
 Protocols = tuple[tuple[str, bytes], ...]
 
@@ -67,6 +69,21 @@ class Member:
         if self.is_new:
             return self.joined_ms
         return max(self.deadline_ms - self.session_timeout_ms, self.joined_ms)
+
+    def seen(self) -> SeenMember:
+        """Return the member as people see it."""
+        waits_for = "JoinGroup" if self.delayed_join is not None else None
+        return SeenMember(
+            self.member_id,
+            self.group_instance_id,
+            self.client_id,
+            self.client_host,
+            self.protocols[0][1] if self.protocols else None,
+            self.assignment,
+            "SyncGroup" if self.delayed_sync is not None else waits_for,
+            self.last_heard_ms(),
+            self.session_timeout_ms,
+        )
 
     def metadata(self, protocol_name: str) -> bytes:
         """Return the member's metadata for a protocol that it supports."""

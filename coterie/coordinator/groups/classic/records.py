@@ -1,5 +1,7 @@
 """What the records of classic groups add up to: the last logged generation of each."""
 
+from collections.abc import Mapping
+
 from coterie.coordinator.groups.replay import GroupRecords, LoggedState
 from coterie.protocol.messages.log_records import GroupMetadataKey, GroupMetadataValue
 from coterie.protocol.wire import Message
@@ -28,6 +30,10 @@ class ClassicRecords(GroupRecords):
         else:
             assert type(value) is GroupMetadataValue, value
             self.generations[key.group] = value
+
+    def values(self) -> Mapping[str, Message]:
+        """See `GroupRecords`."""
+        return self.generations
 
 
 def logged_generations(logged: LoggedState) -> dict[str, GroupMetadataValue]:

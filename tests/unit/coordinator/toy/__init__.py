@@ -1,0 +1,1 @@
+"""A type of groups that exists only here: what one more type takes."""

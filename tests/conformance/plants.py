@@ -166,7 +166,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a fetch by id with an unknown isolation level has partitions",
-        "coterie.server.handlers.fetch_partitions:refused_isolation",
+        "coterie.server.handlers.fetch_partitions:refused_as_a_whole",
         "request.topics if version < TOPIC_IDS_SINCE else []",
         "request.topics",
         ("fetch/unknown_isolation_with_topic_ids",),

@@ -6,8 +6,7 @@ coordinator has already applied the timers to its own wheel; they are listed bec
 show them.
 
 Invariant: the response of a request that writes is not in the effects that carry its records. The
-shard keeps it and returns it from `appended` [coordinator/durable-responses]. If the append fails,
-the response is dropped, and an error is sent in its place [coordinator/failed-append].
+shard keeps it and returns it from `appended` or `append_failed` [coordinator/durable-responses].
 """
 
 from collections.abc import Sequence

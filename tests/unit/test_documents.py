@@ -1,4 +1,4 @@
-"""Decisions say what became of them, references and links lead to what exists, drawings are whole."""
+"""Decisions say what became of them, references lead to what exists, drawings are whole."""
 
 import re
 from pathlib import Path

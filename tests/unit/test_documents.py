@@ -1,4 +1,4 @@
-"""Each decision in docs/adr says what became of it; references and links lead to what exists."""
+"""Decisions say what became of them, references lead to what exists, drawings are whole."""
 
 import re
 from pathlib import Path
@@ -40,3 +40,15 @@ def test_links_of_documents_lead_to_files() -> None:
         if not (path.parent / link).exists()
     ]
     assert broken == []
+
+
+def test_the_drawing_and_the_layout_have_every_package() -> None:
+    packages = {path.parent.name for path in (ROOT / "coterie").glob("*/__init__.py")}
+    architecture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = set(
+        re.findall(r"<b>(?:coterie/)?(\w+)</b>", architecture.partition("## Recordings")[0])
+    )
+    layout = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"(\w+)/", layout.partition("## The layout")[2].partition("\n## ")[0]))
+    assert packages - drawn == set()
+    assert packages - listed == set()

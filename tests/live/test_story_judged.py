@@ -46,7 +46,10 @@ def judged(record: Record, row: dict[str, Any]) -> bool | None:
 
 def test_restart_is_right_where_the_broker_was_killed() -> None:
     record = Record()
+    record.sessions = [process("a", 0)]
     restart = finding("broker_restart", 98, 130, group_id=None)
+    earlier = finding("broker_restart", -98, -30, group_id=None)
+    assert judged(record, earlier) is None
     assert judged(record, restart) is False
     record.outages = [(START_MS + 100_000, START_MS + 120_000)]
     assert judged(record, restart) is True

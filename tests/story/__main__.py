@@ -120,7 +120,6 @@ def _restart(
         shown = seen_in_tables(workload.bootstrap, source, place, groups)
     finally:
         workload.close()
-    # A restart of this broker is about all of its groups, of which others may be older.
     found = _judge(record, shown, [])
     _print(name, record, shown, found, ran_s)
     return found

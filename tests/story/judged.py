@@ -85,6 +85,10 @@ def _is_right(record: Record, row: Row) -> bool | None:
     if rule in _NEVER:
         return False
     if rule == "broker_restart":
+        began_ms = min((each.started_ms for each in record.sessions), default=0.0)
+        if row["window_end_ts"].timestamp() * 1_000 < began_ms:
+            # A broker that has been used before remembers what happened before the log began.
+            return None
         return any(_overlaps(row, outage) for outage in record.outages)
     if rule == "deployment":
         return _is_deployment(record, row)

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from coterie.conformance.harness import GROUP_APIS, START_MS, Batch, CoordinatorHarness
+from coterie.conformance.harness import GROUP_APIS, START_MS
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.config import GroupConfig
-from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS, Violation
 from coterie.lab.machine import Machine
+from coterie.lab.machines.timed_coordinator import TimedCoordinator
 from coterie.lab.pods import Pod
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
@@ -26,7 +26,7 @@ INITIAL_DELAY_MS = 3_000
 Handler = Callable[[Any], None]
 
 
-class GroupHost(CoordinatorHarness):
+class GroupHost(TimedCoordinator):
     """The coordinator, driven by the time of a run.
 
     Attributes:
@@ -39,9 +39,7 @@ class GroupHost(CoordinatorHarness):
         self.on_generation: Callable[[GenerationCompleted], None] = lambda _: None
         self._waiting: dict[Hashable, tuple[Pod, int, Handler]] = {}
         self._number = 0
-        self._life = 0
         self._epoch = 0
-        self._armed_ms: int | None = None
         self._contexts: dict[str, ClientContext] = {}
         self._sizes: dict[tuple[type[Message], int], int] = {}
         config = GroupConfig(
@@ -49,9 +47,10 @@ class GroupHost(CoordinatorHarness):
             group_min_session_timeout_ms=1,
             offsets_topic_num_partitions=1,
         )
-        self._records = environment.records
-        self._start_ms = START_MS if self._records is None else self._records.start_ms
-        super().__init__(config, self._start_ms)
+        records = environment.records
+        start_ms = START_MS if records is None else records.start_ms
+        append_us = int(environment.parameters.append_ms * MS)
+        super().__init__(environment.world, config, start_ms, records, append_us)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -91,7 +90,7 @@ class GroupHost(CoordinatorHarness):
     ) -> None:
         if type(request) is JoinGroupRequest:
             _check_join(pod, request)
-        self._set_clock()
+        self.set_clock()
         self._number += 1
         self._waiting[self._number] = (pod, life, handler)
         client = self._contexts.get(identity)
@@ -101,7 +100,7 @@ class GroupHost(CoordinatorHarness):
             )
         effects = self.handle(request, RequestContext(client, version, self._number))
         self.carry_out(effects, self._number)
-        self._arm()
+        self.arm()
 
     def deliver(self, to: Any, message: Any) -> None:
         """Send a response to the process that waits for it."""
@@ -123,52 +122,17 @@ class GroupHost(CoordinatorHarness):
                 self.on_generation(fact)
             elif type(fact) is MemberRemoved:
                 ledger.noticed(fact.client_id)
-        if self._records is not None:
-            self._records.add(self.now_ms, effects.events)
+        if self.records is not None:
+            self.records.add(self.now_ms, effects.events)
         super().carry_out(effects, to)
         self.events.clear()
-
-    # -- time and the log --------------------------------------------------------------------------
-
-    def _set_clock(self) -> None:
-        self.now_ms = self._start_ms + self.environment.world.now_us // MS
-
-    def append(self, append: Append) -> Batch:
-        """Append a batch, which is durable after a while."""
-        batch = super().append(append)
-        if self._records is not None:
-            self._records.append(self.now_ms, batch.pairs)
-        delay_us = int(self.environment.parameters.append_ms * MS)
-        self.environment.world.after(delay_us, self._durable, append.partition, self._life)
-        return batch
-
-    def _durable(self, partition: int, life: int) -> None:
-        if life == self._life:
-            self._set_clock()
-            self.acknowledge(partition, 1)
-            self._arm()
-
-    def _arm(self) -> None:
-        """Wake up at the next deadline."""
-        deadline_ms = self.coordinator.next_deadline_ms()
-        if deadline_ms is not None and (self._armed_ms is None or deadline_ms < self._armed_ms):
-            self._armed_ms = deadline_ms
-            self.environment.world.at((deadline_ms - self._start_ms) * MS, self._wake, deadline_ms)
-
-    def _wake(self, deadline_ms: int) -> None:
-        if deadline_ms != self._armed_ms:
-            return
-        self._armed_ms = None
-        self._set_clock()
-        self.fire_due_timers()
-        self._arm()
 
     # -- moves -------------------------------------------------------------------------------------
 
     def move(self, down_us: int) -> None:
         """Give the group up, and load it from its log after a while."""
-        self._set_clock()
-        self._life += 1
+        self.set_clock()
+        self.life += 1
         # Replicas have what was appended.
         self.logs[0].acknowledge(len(self.logs[0].pending))
         self._epoch += 1
@@ -176,11 +140,11 @@ class GroupHost(CoordinatorHarness):
         self.environment.world.after(down_us, self._load)
 
     def _load(self) -> None:
-        self._set_clock()
+        self.set_clock()
         self._epoch += 1
         if self.begin_load(0, self._epoch):
             self.finish_load(0)
-        self._arm()
+        self.arm()
 
     def leader(self) -> str | None:
         """Return the pod of the group's leader."""

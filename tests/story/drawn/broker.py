@@ -3,13 +3,13 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from coterie.conformance.harness import Batch, CoordinatorHarness, Pair
+from coterie.conformance.harness import Pair
 from coterie.coordinator.groups.config import GroupConfig
-from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
-from coterie.lab.kernel import MS, World
+from coterie.lab.kernel import World
+from coterie.lab.machines.timed_coordinator import TimedCoordinator
 from coterie.lab.records import KeptRecords
 from coterie.protocol.messages.journal_records import PartitionLoaded, encode_fact
 from coterie.protocol.wire import Message
@@ -38,24 +38,20 @@ class _Records(KeptRecords):
             self.append_facts(at_ms, loads)
 
 
-class Broker(CoordinatorHarness):
+class Broker(TimedCoordinator):
     """A broker that coordinates all groups of a cluster.
 
     Attributes:
-        world: the time.
-        records: what its logs have.
         is_down: whether it has been killed.
     """
 
     def __init__(self, world: World) -> None:
-        self.world = world
-        self.records = _Records(START_MS)
+        self.records: KeptRecords
         self.is_down = False
         self._waiting: dict[Hashable, Handler] = {}
         self._number = 0
-        self._life = 0
-        self._armed_ms: int | None = None
-        super().__init__(GroupConfig(offsets_topic_num_partitions=1), START_MS)
+        config = GroupConfig(offsets_topic_num_partitions=1)
+        super().__init__(world, config, START_MS, _Records(START_MS), _APPEND_US)
 
     def submit(self, client: ClientContext, request: Message, version: int, then: Handler) -> None:
         """Send a request; `then` gets the response some time later."""
@@ -64,7 +60,8 @@ class Broker(CoordinatorHarness):
     def kill(self) -> None:
         """Stop at once: nobody gets a response any more."""
         self.is_down = True
-        self._life += 1
+        self.life += 1
+        self.disarm()
         # What is in the records was durable.
         self.logs[0].acknowledge(len(self.logs[0].pending))
         waiting, self._waiting = self._waiting, {}
@@ -73,23 +70,23 @@ class Broker(CoordinatorHarness):
 
     def start(self) -> None:
         """Start again, with what was durable."""
-        self._set_clock()
+        self.set_clock()
         self.is_down = False
         self.restart()
         self.events.clear()
-        self._armed_ms = None
-        self._arm()
+        self.disarm()
+        self.arm()
 
     def _arrive(self, client: ClientContext, request: Message, version: int, then: Handler) -> None:
         if self.is_down:
             self.world.after(_LATENCY_US, then, None)
             return
-        self._set_clock()
+        self.set_clock()
         self._number += 1
         self._waiting[self._number] = then
         effects = self.handle(request, RequestContext(client, version, self._number))
         self.carry_out(effects, self._number)
-        self._arm()
+        self.arm()
 
     def deliver(self, to: Any, message: Any) -> None:
         """Send a response."""
@@ -102,34 +99,3 @@ class Broker(CoordinatorHarness):
         self.records.add(self.now_ms, effects.events)
         super().carry_out(effects, to)
         self.events.clear()
-
-    def append(self, append: Append) -> Batch:
-        """Keep a batch, which is durable some time later."""
-        batch = super().append(append)
-        self.records.append(self.now_ms, batch.pairs)
-        self.world.after(_APPEND_US, self._durable, append.partition, self._life)
-        return batch
-
-    def _durable(self, partition: int, life: int) -> None:
-        if life == self._life:
-            self._set_clock()
-            self.acknowledge(partition, 1)
-            self._arm()
-
-    def _set_clock(self) -> None:
-        self.now_ms = START_MS + self.world.now_us // MS
-
-    def _arm(self) -> None:
-        """Wake up at the next deadline."""
-        deadline_ms = self.coordinator.next_deadline_ms()
-        if deadline_ms is not None and (self._armed_ms is None or deadline_ms < self._armed_ms):
-            self._armed_ms = deadline_ms
-            self.world.at((deadline_ms - START_MS) * MS, self._wake, self._life)
-
-    def _wake(self, life: int) -> None:
-        if life != self._life:
-            return
-        self._armed_ms = None
-        self._set_clock()
-        self.fire_due_timers()
-        self._arm()

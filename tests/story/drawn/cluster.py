@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 from coterie.lab.kernel import SECOND, World
+from coterie.pipeline.findings.across import TOUCHED_GROUPS
 from tests.story.drawn.broker import Broker
 from tests.story.drawn.causes import CAUSES, DrawnGroup, Truth, deploy
 
@@ -66,6 +67,7 @@ class Cluster:
         minute_s = _FIRST_S + chance.uniform(0, 60)
         kind = chance.choice(("causes", "causes", "causes", "outage", "rollout"))
         rolled: list[DrawnGroup] = []
+        deployed = 0
         if kind == "rollout":
             rolled = chance.sample(self.groups, max(4, len(self.groups) // 2))
         for group in self.groups:
@@ -76,7 +78,12 @@ class Cluster:
             for _ in range(chance.choice((1, 1, 1, 2))):
                 cause = chance.choice(CAUSES)
                 at_s = minute_s + chance.uniform(0, _MINUTE_S)
-                self._happen(group, cause.__name__, cause(group, at_s), at_s)
+                happened = cause(group, at_s)
+                deployed += happened and cause is deploy
+                self._happen(group, cause.__name__, happened, at_s)
+        if deployed >= TOUCHED_GROUPS:
+            # Nobody can tell these deployments from a common one.
+            self._tell("rollout", minute_s, minute_s + 300, "deployments by chance", required=False)
         for group in self.groups:
             ledger = _together(group.ledger, log_only=self.log_only)
             if self.log_only and group.settings.partitions < len(group.processes):

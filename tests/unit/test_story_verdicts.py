@@ -4,10 +4,14 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.story.judged import untold, verdicts
 from tests.story.record import KILLED, LEFT, Record, Session
+
+# The time of all findings: later than the sessions, which begin now.
+_AT = datetime.now(UTC) + timedelta(hours=1)
 
 
 class _Member:
@@ -25,6 +29,7 @@ def _session(client: str, end: str | None, instance: str | None = None) -> Sessi
 def _finding(rule: str, subject: str) -> dict[str, Any]:
     return {
         "rule": rule, "severity": "warning", "group_id": "g", "subject": subject, "evidence": "",
+        "window_start_ts": _AT, "window_end_ts": _AT,
     }  # fmt: skip
 
 
@@ -42,9 +47,10 @@ def test_finding_is_right_only_if_the_log_confirms_it() -> None:
         _finding("flapping_member", "gone at 127.0.0.1"),
         _finding("broker_restart", ""),
         _finding("deployment", ""),
+        _finding("stalled_partition", ""),
     ]
     right = [each.is_right for each in verdicts(record, found)]
-    assert right == [True, False, False, False, None]
+    assert right == [True, False, False, False, False, None]
 
 
 def test_cause_that_no_finding_tells_is_a_contradiction() -> None:

@@ -11,7 +11,7 @@ CREATE_TOPICS, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, SYNC_GROUP = 19, 8, 9, 1
 NONE = 0
 # To be retried: the coordinator is loading, or not available yet.
 LATER = (14, 15, 16)
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 60.0
 
 
 class Refused(Exception):  # noqa: N818 - reads better where raised

@@ -17,7 +17,7 @@ from demo.member_process import MemberProcess
 from tests.live.deadlines import GENEROUS_S, eventually
 from tests.live.groups import Partition, StoredRecord
 
-LEAVE_LIMIT_S = 20.0
+LEAVE_LIMIT_S = 60.0
 
 Event = dict[str, Any]
 
@@ -111,7 +111,7 @@ class Member(MemberProcess):
     def kill(self) -> int:
         """Send SIGKILL, so that the coordinator is not informed; return the exit code."""
         self.process.kill()
-        return self._wait(5)
+        return self._wait(LEAVE_LIMIT_S)
 
     def _wait(self, within_s: float) -> int:
         try:

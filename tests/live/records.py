@@ -9,7 +9,7 @@ import confluent_kafka
 from demo.producer import QUIET_LOG_LEVEL
 
 MEBIBYTE = 1024 * 1024
-READ_LIMIT_S = 30.0
+READ_LIMIT_S = 60.0
 
 
 class StoredRow(NamedTuple):

@@ -387,7 +387,7 @@ def test_follow_prints_new_facts(
             if json.loads(line)["event"] == "group_emptied":
                 break
         following.send_signal(signal.SIGINT)
-        _, errors = following.communicate(timeout=20)
+        _, errors = following.communicate(timeout=60)
     finally:
         following.kill()
         following.wait()

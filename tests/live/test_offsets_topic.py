@@ -125,7 +125,7 @@ def _committed_confluent(bootstrap: str) -> Any:
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "billing"})
     try:
         partition = confluent_kafka.TopicPartition("orders", 0)
-        (found,) = consumer.committed([partition], timeout=20)
+        (found,) = consumer.committed([partition], timeout=60)
         return None if found.offset == confluent_kafka.OFFSET_INVALID else found.offset
     finally:
         consumer.close()

@@ -23,6 +23,7 @@ from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from coterie.protocol.messages.produce import ProduceResponse
 from coterie.protocol.wire import Message
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.live.deadlines import PAUSE_S
 from tests.unit.server.produced import batch, produce_request
 from tests.unit.server.running import SocketClient
 
@@ -60,7 +61,7 @@ class PipelinedProducer:
 
     def _send(self) -> None:
         try:
-            while self._may_send.acquire(timeout=5):
+            while self._may_send.acquire(timeout=60):
                 records = batch(b"x" * 2_000, producer=(PRODUCER_ID, 0, next(self._sequences)))
                 self._socket.sendall(encode_request(produce_request(records), 9, 1, "stop"))
         except OSError:
@@ -128,6 +129,9 @@ def test_stored_batches_are_answered_before_a_stop(tmp_path: Path, flush: str) -
                 assert stored - before > IN_FLIGHT
                 unanswered.append(stored - before - answered)
             producer = PipelinedProducer(broker.port, stored)
+            while producer.answered <= IN_FLIGHT:
+                assert not producer.refused
+                time.sleep(PAUSE_S)
             time.sleep(LOAD_S)
             assert broker.stop() == 0
             producer.join()

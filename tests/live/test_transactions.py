@@ -15,7 +15,7 @@ from tests.live.libraries import Message
 from tests.live.libraries.kafka_python import kafka
 
 ADD_PARTITIONS_TO_TXN = 24
-LIMIT_S = 15.0
+LIMIT_S = 60.0
 
 
 def transaction_of_kafka_python(bootstrap: str, topic: str, transactional_id: str) -> None:

@@ -276,8 +276,8 @@ def test_command_prints_a_line_for_each_build_and_stops_within_seconds(tmp_path:
         began_s = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
-        # Three seconds on a quiet machine.
-        assert time.monotonic() - began_s < 12
+        # Three seconds on a quiet machine; it would go on for ever without the signal.
+        assert time.monotonic() - began_s < 60
     finally:
         process.kill()
         process.wait()

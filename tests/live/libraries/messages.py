@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 # A read that gets nothing for this long has lost its records.
-READ_LIMIT_S = 30.0
+READ_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)

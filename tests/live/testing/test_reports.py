@@ -22,7 +22,7 @@ CONSUMER = """
         consumer = Consumer({"log_level": 0, "enable.auto.commit": "false", **config})
         consumer.subscribe(["orders"])
         group = kafka.group(group_id)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while group.state != "Stable" and time.monotonic() < deadline:
             consumer.poll(0.1)
         try:

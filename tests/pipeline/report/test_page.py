@@ -372,8 +372,8 @@ def test_page_of_200_groups_is_small_and_written_quickly(tmp_path: Path) -> None
     content = read_content(store)
     page = render(content)
     assert sum(len(group.rebalances) for group in content.groups) >= 4_000
-    # Shared machines have been four times as slow now and then.
-    assert time.process_time() - began < 3 * 4
+    # Three seconds on a quiet machine, and ten times as long on the slowest and busiest.
+    assert time.process_time() - began < 3 * 10
     assert len(page.encode()) < 3_000_000
 
 

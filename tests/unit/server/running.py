@@ -22,7 +22,7 @@ from coterie.server.logs.flusher import FlushMode
 from tests.unit.server.manual import NEVER, RecordingLog
 
 # Much longer than any step takes, and much shorter than the timeout of a test.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class RunningBroker:

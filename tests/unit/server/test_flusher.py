@@ -45,7 +45,7 @@ class Disk:
 
     def sync(self) -> None:
         if threading.current_thread().name == "coterie-flusher":
-            self.may_sync.wait(10)
+            self.may_sync.wait(60)
             self.syncs += 1
         if self.error is not None:
             raise self.error

@@ -74,7 +74,7 @@ def test_half_an_hour_passes_in_a_moment() -> None:
         assert len(log_of(story.broker).named("member_removed")) == 1
         story.stop()
     # On a quiet machine this takes a tenth of a second.
-    assert thread_time() - began_s < 5
+    assert thread_time() - began_s < 30
 
 
 def test_offsets_expire_after_a_week() -> None:
@@ -93,4 +93,4 @@ def test_offsets_expire_after_a_week() -> None:
     client.loop.advance(2 * day_ms)
     assert committed(Client(broker)) == [-1]
     # On a quiet machine this takes a tenth of a second.
-    assert thread_time() - began_s < 5
+    assert thread_time() - began_s < 30

@@ -1,7 +1,6 @@
 """Regular expressions in linear time."""
 
 import re
-import time
 
 import pytest
 
@@ -115,6 +114,5 @@ def test_other_patterns_are_invalid(pattern: str) -> None:
 
 
 def test_no_pattern_takes_exponential_time() -> None:
-    began = time.process_time()
+    # It would not end before the end of the universe.
     assert not Pattern("(a|a)*(a*)*(a+)+b").matches("a" * 200)
-    assert time.process_time() - began < 2

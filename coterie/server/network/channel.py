@@ -230,8 +230,13 @@ class Channel(Exchange):
         self._muted = True
         self._drop_buffered()
         if self._has_socket():
-            self._transport.write_eof()
-            self._transport.resume_reading()
+            try:
+                self._transport.write_eof()
+            except OSError:
+                # The peer has reset the connection, and the event loop has not noticed it yet.
+                self._transport.abort()
+            else:
+                self._transport.resume_reading()
         else:
             self._transport.close()
 

@@ -324,8 +324,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the timers of a deleted group's pending ids are not cancelled",
         "coterie.coordinator.groups.classic.group_type:ClassicType.removed",
-        "effects.cancel(TimerKind.PENDING, group_id, member_id)",
-        "pass",
+        "_cancel_member_timers(group, effects)",
+        "[effects.cancel(TimerKind.SESSION, group.group_id, each) for each in group.members]",
     ),
     Plant(
         "offsets expire while their topic is subscribed",

@@ -102,13 +102,22 @@ class Machine(Protocol[EffectsT_co]):
         """
 
     def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> EffectsT_co:
-        """Serve a partition whose log has been read to its end."""
+        """Serve a partition whose log has been read to its end.
+
+        Args:
+            partition: its number.
+            now_ms: the time.
+            skipped_records: the number of records that the reader of the log has left out.
+        """
 
     def unload(self, partition: int, epoch: int | None, now_ms: int) -> EffectsT_co:
-        """Give a partition up: under a newer epoch, or in any case if that is None."""
+        """Give a partition up [coordinator/unload].
+
+        Nothing happens if `epoch` is given and not newer than the present one [coordinator/epochs].
+        """
 
     def fail(self, partition: int, now_ms: int) -> EffectsT_co:
-        """Give up a partition whose log cannot be used."""
+        """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
 
     # -- appends -----------------------------------------------------------------------------------
 
@@ -121,7 +130,7 @@ class Machine(Protocol[EffectsT_co]):
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> EffectsT_co:
         """Answer what waits for a lost append, and start to load the partition again.
 
-        The epoch stays [coordinator/failed-append].
+        The epoch stays [coordinator/failed-append] [coordinator/log-position].
         """
 
     # -- time --------------------------------------------------------------------------------------

@@ -31,42 +31,29 @@ class Partitions(Generic[ShardT, EffectsT]):
         raise NotImplementedError
 
     def epoch(self, partition: int) -> int:
-        """Return the leader epoch of the latest load or unload; -1 before the first."""
+        """See `Machine`."""
         return self.shards[partition].epoch
 
     def begin_load(self, partition: int, epoch: int) -> bool:
-        """Start to load a partition; return False if there is nothing to load.
-
-        That is so if the epoch is not newer than the present one, or if the partition is loading or
-        loaded already [coordinator/epochs].
-        """
+        """See `Machine`."""
         return self.shards[partition].begin_load(epoch)
 
     def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """Apply one record of a partition that is being loaded, in the order of the log."""
+        """See `Machine`."""
         self.shards[partition].replay(key, value)
 
     def replay_open(self, partition: int, record: OpenRecord) -> None:
-        """Apply one record of a transaction that is open at the end of the log."""
+        """See `Machine`."""
         self.shards[partition].replay_open(record)
 
     def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> EffectsT:
-        """Serve a partition whose log has been read to its end.
-
-        Args:
-            partition: its number.
-            now_ms: the time.
-            skipped_records: the number of records that the reader of the log has left out.
-        """
+        """See `Machine`."""
         effects = self.new_effects()
         self.shards[partition].finish_load(now_ms, effects, skipped_records)
         return self.applied(effects)
 
     def unload(self, partition: int, epoch: int | None, now_ms: int) -> EffectsT:
-        """Give a partition up [coordinator/unload].
-
-        Nothing happens if `epoch` is given and not newer than the present one [coordinator/epochs].
-        """
+        """See `Machine`."""
         effects = self.new_effects()
         shard = self.shards[partition]
         if epoch is not None:
@@ -77,22 +64,19 @@ class Partitions(Generic[ShardT, EffectsT]):
         return self.applied(effects)
 
     def fail(self, partition: int, now_ms: int) -> EffectsT:
-        """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
+        """See `Machine`."""
         effects = self.new_effects()
         self.shards[partition].unload(now_ms, effects, ShardState.FAILED)
         return self.applied(effects)
 
     def appended(self, partition: int, operations: int, now_ms: int) -> EffectsT:
-        """Acknowledge the oldest `operations` appends of a partition as durable."""
+        """See `Machine`."""
         effects = self.new_effects()
         self.shards[partition].appended(operations, now_ms, effects)
         return self.applied(effects)
 
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> EffectsT:
-        """Answer what waits for a lost append, and start to load the partition again.
-
-        [coordinator/failed-append] [coordinator/log-position]
-        """
+        """See `Machine`."""
         effects = self.new_effects()
         self.shards[partition].append_failed(error, now_ms, effects)
         return self.applied(effects)

@@ -246,10 +246,18 @@ def _turnovers(
                 yield _turnover(rule, found, touches, known)
 
 
+def _latest(moments: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the last moment of each group, in the order of their names."""
+    found: dict[str, int] = {}
+    for group_id, at_ms in moments:
+        found[group_id] = max(at_ms, found.get(group_id, at_ms))
+    return dict(sorted(found.items()))
+
+
 def _turnover(
     rule: Rule, found: Sequence[Turnover], touches: Sequence[Touch], known: int
 ) -> Finding:
-    groups = sorted({each.group_id for each in found})
+    groups = _latest((each.group_id, each.to_ms) for each in found)
     from_ms, to_ms = min(each.from_ms for each in found), max(each.to_ms for each in found)
     evidence = (
         f"all members of {len(groups)} of {counted(known, 'group')} were replaced within"
@@ -271,9 +279,7 @@ def _turnover(
         evidence,
         cost_of(seconds, 0),
         tuple(groups),
-        groups_at_ms=tuple(
-            max(each.to_ms for each in found if each.group_id == group) for group in groups
-        ),
+        groups_at_ms=tuple(groups.values()),
     )
 
 
@@ -310,7 +316,7 @@ def _load_before(at_ms: int, loaded_ms: Sequence[int]) -> int | None:
 
 
 def _together(found: Sequence[Touch], known: int, loaded_ms: Sequence[int], now_ms: int) -> Finding:
-    groups = sorted({touch.group_id for touch in found})
+    groups = _latest((touch.group_id, touch.at_ms) for touch in found)
     from_ms, to_ms = found[0].at_ms, found[-1].at_ms
     cause, times = most_frequent(touch.cause for touch in found)
     evidence = (
@@ -331,7 +337,5 @@ def _together(found: Sequence[Touch], known: int, loaded_ms: Sequence[int], now_
         evidence,
         cost_of(sum(touch.partition_seconds for touch in found), 0),
         tuple(groups),
-        groups_at_ms=tuple(
-            max(touch.at_ms for touch in found if touch.group_id == group) for group in groups
-        ),
+        groups_at_ms=tuple(groups.values()),
     )

@@ -9,9 +9,6 @@ The socket is that of `timed.py`; its line of JSON is the number of steps since 
 """
 
 import asyncio
-import json
-import os
-import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -21,7 +18,7 @@ from typing import Any
 from coterie.cli.main import main
 from coterie.server import run
 from coterie.server.watchdog import HeldLoop
-from tests.soak.turns.timed import SOCKET_VARIABLE
+from tests.soak.turns.timed import answer_questions
 
 
 class Steps:
@@ -62,24 +59,12 @@ class CountingWatchdog:
 
     def start(self) -> None:
         """Begin to count; called in the thread of the event loop."""
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(os.environ[SOCKET_VARIABLE])
-        listening.listen()
-        threading.Thread(target=_answer, args=(listening,), daemon=True).start()
+        answer_questions(STEPS.taken)
         sys.settrace(STEPS.trace)
 
     def stop(self) -> None:
         """Count no longer."""
         sys.settrace(None)
-
-
-def _answer(listening: socket.socket) -> None:
-    # This thread is none of the server's.
-    sys.settrace(None)
-    while True:
-        asking, _ = listening.accept()
-        with asking:
-            asking.sendall(json.dumps(STEPS.taken()).encode())
 
 
 def count_steps() -> None:

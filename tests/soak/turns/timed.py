@@ -17,6 +17,7 @@ import gc
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -55,6 +56,23 @@ class LongestTurns(NamedTuple):
     stack: tuple[str, ...] = ()
 
 
+def answer_questions(taken: Callable[[], object]) -> None:
+    """Answer each connection to the socket with what a function returns, as a line of JSON."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(os.environ[SOCKET_VARIABLE])
+    listening.listen()
+    threading.Thread(target=_answer, args=(listening, taken), daemon=True).start()
+
+
+def _answer(listening: socket.socket, taken: Callable[[], object]) -> None:
+    # Where threads are traced to count the steps of the server, this thread is none of its own.
+    sys.settrace(None)
+    while True:
+        asking, _ = listening.accept()
+        with asking:
+            asking.sendall(json.dumps(taken()).encode())
+
+
 class TimedWatchdog(Watchdog):
     """The server's watchdog, and the timer."""
 
@@ -83,10 +101,7 @@ class TimedWatchdog(Watchdog):
         self._waited_s = self._waiting_s()
         self._loop.call_later(_TICK_S, self._tick)
         gc.callbacks.append(self._collects)
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(os.environ[SOCKET_VARIABLE])
-        listening.listen()
-        threading.Thread(target=self._answer, args=(listening,), daemon=True).start()
+        answer_questions(self._taken)
         super().start()
 
     def _waiting_s(self) -> float:
@@ -132,12 +147,10 @@ class TimedWatchdog(Watchdog):
         if info["generation"] == _OLDEST:
             self._fully_s += took_s
 
-    def _answer(self, listening: socket.socket) -> None:
-        while True:
-            asking, _ = listening.accept()
-            longest, self._longest, self._most_held_ms = self._longest, LongestTurns(), 0
-            with asking:
-                asking.sendall(json.dumps(longest._asdict()).encode())
+    def _taken(self) -> dict[str, Any]:
+        """Return the longest turns since the last question."""
+        longest, self._longest, self._most_held_ms = self._longest, LongestTurns(), 0
+        return longest._asdict()
 
 
 if __name__ == "__main__":

@@ -42,8 +42,6 @@ _VERSIONS = {
     ApiKey.JOIN_GROUP: 3,
 }
 _BROKER = 1
-# One in so many topics is deleted.
-_DELETED = 16
 _TOPIC_RESOURCES = 2
 _SCRAM_SHA_256 = 1
 # What most of an answer is, where it is an error; each with the reason why it cannot be otherwise.

@@ -64,19 +64,13 @@ class ClassicType(GroupType):
             effects.absorb(partition.settle(following, now_ms))
 
     def removed(self, group: Any, effects: Effects[Any]) -> None:
-        """Cancel all timers of a group; that of a group without members has pending members."""
-        group_id = group.group_id
-        for member_id in group.members:
-            effects.cancel(TimerKind.SESSION, group_id, member_id)
-        for member_id in sorted(group.pending_joins):
-            effects.cancel(TimerKind.PENDING, group_id, member_id)
+        """Cancel all timers of a group; an Empty one has only those of pending members."""
+        _cancel_member_timers(group, effects)
         if group.state is not GroupState.EMPTY:
-            effects.cancel(TimerKind.JOIN, group_id)
-            effects.cancel(TimerKind.SYNC, group_id)
+            _cancel_phase_timers(group, effects)
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """Answer the delayed requests of a group that ceases to exist and cancel its timers."""
-        group_id = group.group_id
         for member in group.members.values():
             join_to = group.take_delayed_join(member)
             if join_to is not None:
@@ -84,11 +78,8 @@ class ClassicType(GroupType):
             sync_to = member.take_delayed_sync()
             if sync_to is not None:
                 effects.reply(sync_to, sync_error(error))
-            effects.cancel(TimerKind.SESSION, group_id, member.member_id)
-        for member_id in sorted(group.pending_joins):
-            effects.cancel(TimerKind.PENDING, group_id, member_id)
-        effects.cancel(TimerKind.JOIN, group_id)
-        effects.cancel(TimerKind.SYNC, group_id)
+        _cancel_member_timers(group, effects)
+        _cancel_phase_timers(group, effects)
         group.transition(GroupState.DEAD, now_ms)
 
     def timer_fired(
@@ -129,3 +120,15 @@ class ClassicType(GroupType):
         else:
             assert type(completion) is ReplacementWrite, completion
             replacement_stored(step, completion)
+
+
+def _cancel_member_timers(group: Group, effects: Effects[Any]) -> None:
+    for member_id in group.members:
+        effects.cancel(TimerKind.SESSION, group.group_id, member_id)
+    for member_id in sorted(group.pending_joins):
+        effects.cancel(TimerKind.PENDING, group.group_id, member_id)
+
+
+def _cancel_phase_timers(group: Group, effects: Effects[Any]) -> None:
+    effects.cancel(TimerKind.JOIN, group.group_id)
+    effects.cancel(TimerKind.SYNC, group.group_id)

@@ -94,7 +94,9 @@ class Wire(threading.Thread):
     def _follow(self, log: KafkaLog) -> None:
         about = about_cluster(self._store, log.identity, log.partitions, self._source)
         positions = known_positions(self._store, log)
-        self._committed |= committed_in(self._store.files("log_records"), log.identity)
+        with self._store.unmerged():
+            files = self._store.files("log_records")
+            self._committed |= committed_in(files, log.identity)
         log_ends_s = journal_s = 0.0
         while not self._stopping.is_set():
             began_s = time.monotonic()

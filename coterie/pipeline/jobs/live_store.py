@@ -4,16 +4,18 @@ In a directory that is followed, new records are appended several times a second
 tables are built from a fixed state. Each append is a commit of its own: files first, then the
 manifest. A build works on a copy of the manifest, and only the commits exclude each other.
 
-Invariants: a part gets its number when it is committed, so parts that a build has not read have
-higher numbers than the parts that it writes. A merged part has the number of its oldest part, so
-the order of parts does not change [pipeline/merged-parts].
+Invariants: another thread sees a part only once it is committed, together with the positions and
+what is stored about its input. A part gets its number when it is committed, so parts that a build
+has not read have higher numbers than the parts that it writes. A merged part has the number of its
+oldest part, so the order of parts does not change [pipeline/merged-parts].
 """
 
 import copy
 import os
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -54,12 +56,35 @@ class LiveStore(Store):
         """See `Store`."""
         super().__init__(path, manifest)
         self._lock = threading.RLock()
+        # Held while parts are merged, and while somebody reads files that must stay.
+        self._merging = threading.Lock()
         # All commits of a follower are one run in the manifest.
         self._earlier_runs = self.runs
         self._report: dict[str, Any] = {}
         # The name of the part that the last build wrote. Bronze parts with a higher number are not
         # decoded yet.
         self._built = ""
+
+    def parts(self, table: str, *, newer_than: str | None = None) -> list[str]:
+        """Return the committed parts of a table, oldest first; see `Store.parts`."""
+        with self._lock:
+            return super().parts(table, newer_than=newer_than)
+
+    def rows(self, table: str) -> int:
+        """Return the number of committed rows of a table."""
+        with self._lock:
+            return super().rows(table)
+
+    def files(self, table: str, parts: Collection[str] | None = None) -> list[str]:
+        """Return the Parquet files of a table's committed parts; see `Store.files`."""
+        with self._lock:
+            return super().files(table, parts)
+
+    @contextmanager
+    def unmerged(self) -> Iterator[None]:
+        """Merge no parts until the end of the block, so that files can be read one by one."""
+        with self._merging:
+            yield
 
     def new_directory(self, table: str) -> str:
         """Return the name of a directory, not created yet, for Parquet files for `append`."""
@@ -110,11 +135,20 @@ class LiveStore(Store):
     def merge(self, table: str) -> int:
         """Merge the small parts of a table if there are many.
 
-        No build may be running. Parts that no build has read are not merged.
+        No build may be running. Parts that no build has read are not merged. Nothing is merged
+        while a block of `unmerged` runs: the merge after the next build comes soon enough.
 
         Returns:
             The number of parts that were merged.
         """
+        if not self._merging.acquire(blocking=False):
+            return 0
+        try:
+            return self._merge(table)
+        finally:
+            self._merging.release()
+
+    def _merge(self, table: str) -> int:
         names = [name for name in self.parts(table)[:-1] if name < self._built]
         runs = [run for run in self._small_runs(table, names) if len(run) > 1]
         merged = {name for run in runs for name in run}

@@ -13,14 +13,15 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
-from coterie.client.cluster import Cluster
+from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import BrokerUnreachable, ClientError, Refused
 from coterie.client.topics import create_topic
-from coterie.pipeline.jobs import follow_wire
+from coterie.pipeline.jobs import follow_wire, live_store
 from coterie.pipeline.jobs.clusters import copy_clusters
 from coterie.pipeline.jobs.follow_wire import Wire
 from coterie.pipeline.jobs.inputs import identity_of
 from coterie.pipeline.jobs.live_store import LiveStore
+from coterie.pipeline.lag import committed_in
 from coterie.pipeline.ranges import log_end
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.protocol.errors import ErrorCode
@@ -219,6 +220,35 @@ def test_following_continues_where_a_copy_ended_and_requests_its_log_ends(
         followed.commit(1, first=2)
         followed.wire.stop()
         assert followed.places("log_records") == followed.places_in_files(OFFSETS_TOPIC)
+
+
+def test_parts_are_not_merged_while_a_thread_reads_which_partitions_groups_committed_to(
+    server: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = str(tmp_path / "out")
+    with Cluster(server.bootstrap) as cluster:
+        for rounds in range(3):
+            commit(cluster, 1, first=rounds)
+            copy_clusters(["kafka://" + server.bootstrap], output)
+    monkeypatch.setattr(live_store, "MAX_PARTS", 2)
+    with LiveStore.open(output) as opened:
+        store = cast("LiveStore", opened)
+        followed = Followed(server, store)
+        ends = store.rows("log_ends")
+        store.snapshot().commit({}, {})
+        merged = []
+
+        def read_after_a_merge(files: list[str], identity: str) -> set[TopicPartition]:
+            merged.append(store.merge("log_records"))
+            return committed_in(files, identity)
+
+        monkeypatch.setattr(follow_wire, "committed_in", read_after_a_merge)
+        followed.wire.start()
+        followed.wait(lambda: store.rows("log_ends") == ends + PARTITIONS)
+        followed.wire.stop()
+        assert merged == [0]
+        # It was the reading that kept the parts.
+        assert store.merge("log_records") == 2
 
 
 def test_log_that_lost_its_end_ends_following(server: BrokerProcess, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from coterie.cli.main import main
 from coterie.conformance.checks.runner import Outcome
 from coterie.conformance.checks.text import Board
-from coterie.conformance.over_tcp import diagnosis, driver
+from coterie.conformance.over_tcp import diagnosis
 from tests.live.broker_process import BrokerProcess
 
 # Many checks; a few that end the broker, and what follows it if nothing stops the run.
@@ -117,8 +117,8 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 def test_broker_that_is_killed_or_hangs_ends_the_run(
     number: signal.Signals, what: str, broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosis, "ANSWER_LIMIT_S", 1.0)
-    monkeypatch.setattr(driver, "_EXPECTED_LIMIT_S", 2.0)
+    # Shorter for a quick test, but longer than a broker of a busy machine takes to answer.
+    monkeypatch.setattr(diagnosis, "ANSWER_LIMIT_S", 5.0)
     results = itertools.count(1)
     add = Board.add
 

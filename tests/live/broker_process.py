@@ -40,7 +40,7 @@ class Broker:
 
     def serves(self, api_key: int) -> bool:
         """Return whether the broker supports an API."""
-        return api_key in supported_versions(self.bootstrap)
+        return api_key in supported_versions(self.bootstrap, START_LIMIT_S)
 
 
 class BrokerProcess(demo.broker_process.BrokerProcess, Broker):

@@ -70,7 +70,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         supported_versions(bootstrap)
         yield Broker(bootstrap, own=False, short_session_ms=KAFKA_MIN_SESSION_MS)
         return
-    process = BrokerProcess(tmp_path_factory.mktemp("broker") / "data", FAST_GROUPS)
+    # Some tests write records of long ago, or empty a group without offsets. A check of the
+    # retention comes now and then, and would delete them.
+    settings = FAST_GROUPS | {
+        "log.retention.ms": "-1",
+        "offsets.retention.check.interval.ms": str(24 * 3600 * 1000),
+    }
+    process = BrokerProcess(tmp_path_factory.mktemp("broker") / "data", settings)
     process.start()
     yield process
     process.stop()

@@ -1,6 +1,5 @@
 """Members of several libraries in one group: join, leave, crash. Scenarios S174, S175."""
 
-import time
 from collections.abc import Callable
 
 from tests.live import libraries
@@ -8,6 +7,7 @@ from tests.live.broker_process import Broker
 from tests.live.deadlines import eventually
 from tests.live.groups import GroupView, produce_rows, producing
 from tests.live.members import Members, summaries, wait_all_read, wait_assigned
+from tests.live.test_history import History
 
 PARTITIONS = 6
 
@@ -104,7 +104,6 @@ def test_consumer_is_removed_when_timed_out(
     committed.
     """
     topic = make_topic(partitions=PARTITIONS)
-    session_s = broker.short_session_ms / 1000
     with producing(broker.bootstrap, topic, PARTITIONS) as producer:
         # Only the victim has a short session: on a busy machine the survivors might lose theirs.
         victim = members.start(
@@ -115,17 +114,14 @@ def test_consumer_is_removed_when_timed_out(
         victim.wait_for("committed")
         generation = survivors[0].generation
         victim.kill()
-        killed_at = time.monotonic()
         wait_assigned(survivors, topic, PARTITIONS)
         stored = producer.stop()
-    first_seen = min(
-        event["at"]
-        for member in survivors
-        for event in member.of("revoked", "assigned", "lost")
-        if event["at"] > killed_at
-    )
-    # The last heartbeat may be older than the kill by one interval, 300 ms.
-    assert first_seen - killed_at > session_s - 1, "removed before its session expired"
+    if broker.own:
+        # A busy machine delays heartbeats, so only the journal says when the last one came.
+        history = History(broker.bootstrap, topic)
+        removed = history.wait_for("member_removed", member_id=victim.member_id)
+        assert removed["cause"] == "session expiry"
+        assert removed["at_ms"] - removed["last_heard_ms"] >= broker.short_session_ms
     assert min(member.generation for member in survivors) > generation
     wait_all_read([victim, *survivors], stored)
     assert victim.member_id not in GroupView(broker.bootstrap, topic).member_ids()

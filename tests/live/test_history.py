@@ -159,12 +159,15 @@ def test_join_leave_and_crash(
     library: str,
 ) -> None:
     topic = make_topic(partitions=PARTITIONS)
-    options = {"group": topic, "topic": topic, "session_timeout_ms": broker.short_session_ms}
+    options = {"group": topic, "topic": topic}
     first = members.start(library, client_id="first", **options)
     wait_assigned([first], topic, PARTITIONS)
     second = members.start(library, client_id="second", **options)
     wait_assigned([first, second], topic, PARTITIONS)
-    third = members.start(library, client_id="third", **options)
+    # Only this one has a short session: on a busy machine the others might lose theirs.
+    third = members.start(
+        library, client_id="third", session_timeout_ms=broker.short_session_ms, **options
+    )
     wait_assigned([first, second, third], topic, PARTITIONS)
     assert second.leave() == 0
     wait_assigned([first, third], topic, PARTITIONS)
@@ -181,8 +184,8 @@ def test_join_leave_and_crash(
     )
     assert (left["client_id"], died["client_id"], last["client_id"]) == ("second", "third", "first")
     (removed,) = history.of("member_removed", cause="session expiry")
-    silent_ms = removed["at_ms"] - removed["last_heard_ms"]
-    assert broker.short_session_ms <= silent_ms < broker.short_session_ms + 1_000
+    # A busy machine may call the timer late. Unit tests check the moment with a manual clock.
+    assert removed["at_ms"] - removed["last_heard_ms"] >= broker.short_session_ms
     assert died["at_ms"] == removed["at_ms"]
     # A leader may rejoin after it has refreshed its metadata; there is no other cause.
     assert set(history.causes()) <= {"join", "leave", "session expiry", "leader rejoin"}
@@ -291,8 +294,8 @@ def test_member_that_does_not_poll_is_removed(
     wait_assigned(pair, topic, PARTITIONS)
     os.kill(pair[1].process.pid, signal.SIGSTOP)
     third = members.start("kafka-python", **options)
-    removed = history.wait_for("member_removed", cause="rebalance timeout")
-    assert removed["member_id"] == pair[1].member_id
+    # On a busy machine another member may be too late as well, and then joins again.
+    history.wait_for("member_removed", cause="rebalance timeout", member_id=pair[1].member_id)
     joined = history.wait_for("join_completed", ended_by="rebalance timeout")
     assert joined["join_ms"] >= 3_000
     wait_assigned([pair[0], third], topic, PARTITIONS)

@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 
 from coterie.cli.main import main
 from coterie.testing.client_configs import client_config
+from tests.live.deadlines import GENEROUS_S
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def coterie(*arguments: str) -> Iterator[str]:
             yield found[1]
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(GENEROUS_S) == 0
 
 
 async def read(bootstrap: str, count: int) -> None:
@@ -54,7 +55,7 @@ def test_both_sides_of_a_proxy_record_what_can_be_replayed(tmp_path: Path) -> No
         producer = Producer({"bootstrap.servers": proxy, "client.id": "shop"})
         for number in range(3):
             producer.produce("sales", b"sale %d" % number)
-        assert producer.flush(20) == 0
+        assert producer.flush(GENEROUS_S) == 0
         asyncio.run(read(proxy, 3))
     for path in (at_broker, at_proxy):
         options = ["--config", "group.initial.rebalance.delay.ms=0"]

@@ -164,8 +164,6 @@ def test_every_record_counts_once_if_the_process_is_killed_at_random_times(tmp_p
 
 @pytest.mark.timeout(300)
 def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) -> None:
-    from kafka import KafkaConsumer
-
     from coterie.client.cluster import Cluster
     from coterie.client.topics import create_topic
     from coterie.pipeline.engine import LocalEngine
@@ -173,22 +171,15 @@ def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) ->
     from coterie.pipeline.jobs.run import run
     from coterie.pipeline.part_files import read_table
     from coterie.pipeline.store import Store
+    from tests.pipeline.test_kafka_input import join_a_group, wait_for_journal
 
     server = BrokerProcess(tmp_path / "data", FAST_GROUPS | {"offsets.topic.num.partitions": "4"})
     server.start()
     try:
         with Cluster(server.bootstrap) as cluster:
             assert not create_topic(cluster, "paid", 3, 1).error
-        consumer = KafkaConsumer("paid", bootstrap_servers=server.bootstrap, group_id="readers")
-        # If kafka-python leads a group before it has metadata of the topic, it assigns nothing.
-        assert "paid" in consumer.topics()
-        deadline = time.monotonic() + 30
-        while not consumer.assignment() and time.monotonic() < deadline:
-            consumer.poll(timeout_ms=100)
-        assert consumer.assignment(), "partitions were assigned"
-        consumer.poll(timeout_ms=500)
-        consumer.close()
-        time.sleep(0.2)  # the journal is written after 50 ms
+        join_a_group(server.bootstrap)
+        wait_for_journal(server.data_dir, "readers")
         output = str(tmp_path / "output")
         run(LocalEngine(), ["kafka://" + server.bootstrap], output)
         store = Store.reading(output)

@@ -3,7 +3,6 @@
 """
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,14 @@ from coterie.pipeline.jobs.inputs import identity_of
 from coterie.pipeline.kafka_input import KafkaLog, NoGroupLog, _decoded, is_kafka
 from coterie.pipeline.lag import log_ends
 from coterie.pipeline.ranges import LogRange, read_range
-from coterie.pipeline.segments import find_partitions
+from coterie.pipeline.segments import NoSuchLog, find_partitions
+from coterie.pipeline.show import facts_of
+from coterie.protocol.messages.journal_records import GroupEmptied
 from coterie.protocol.record_batch_layout import CRC_AT
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.live.deadlines import eventually
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
 
 GROUPS = [f"group-{number}" for number in range(9)]
@@ -61,11 +63,26 @@ def join_a_group(bootstrap: str) -> None:
     )
     # If kafka-python leads a group before it has metadata of the topic, it assigns nothing.
     assert "paid" in consumer.topics()
-    deadline = time.monotonic() + 30
-    while not consumer.assignment() and time.monotonic() < deadline:
+
+    def is_assigned() -> bool:
         consumer.poll(timeout_ms=100)
-    assert consumer.assignment(), "partitions were assigned"
+        return bool(consumer.assignment())
+
+    eventually(is_assigned, "partitions are assigned")
     consumer.close()
+
+
+def wait_for_journal(data_dir: Path, group: str) -> None:
+    """Wait until the journal says that the group has no members, which is the last of its facts."""
+
+    def is_written() -> bool:
+        try:
+            facts = list(facts_of(str(data_dir), group))
+        except NoSuchLog:
+            return False
+        return any(isinstance(each, GroupEmptied) for each in facts)
+
+    eventually(is_written, f"the end of {group} in the journal")
 
 
 class Copied:
@@ -123,10 +140,8 @@ def test_journal_is_read(server: BrokerProcess, cluster: Cluster) -> None:
     with KafkaLog("kafka://" + server.bootstrap) as log:
         assert not log.look_for_journal()
         join_a_group(server.bootstrap)
-        deadline = time.monotonic() + 20
-        while not log.look_for_journal() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        time.sleep(0.2)  # the journal is written after 50 ms
+        wait_for_journal(server.data_dir, "readers")
+        assert log.look_for_journal()
         copied = Copied(log, {})
     got = rows_of(copied, "journal_records")
     assert got

@@ -21,7 +21,7 @@ from coterie.testing import (
     VirtualClock,
 )
 from coterie.testing.actions import Action
-from tests.live.deadlines import eventually
+from tests.live.deadlines import GENEROUS_S, eventually
 from tests.live.testing.consumers import confluent
 from tests.live.testing.stories import TOPIC, in_virtual_time, member
 
@@ -123,7 +123,7 @@ def test_garbage_is_in_the_delivery_report_of_librdkafka() -> None:
             {"log_level": 0, **kafka.client_config("confluent-kafka")}
         )
         producer.produce("t", b"a", on_delivery=lambda error, _: errors.append(error))
-        assert producer.flush(20) == 0
+        assert producer.flush(GENEROUS_S) == 0
         assert [error.name() for error in errors] == ["_UNDERFLOW"]
         fault.must_have_hit(1)
 
@@ -140,7 +140,7 @@ def test_librdkafka_delivers_once_with_idempotence(action: Action) -> None:
         )  # fmt: skip
         producer = confluent_kafka.Producer({"log_level": 0, **config})
         producer.produce("t", b"a")
-        assert producer.flush(20) == 0
+        assert producer.flush(GENEROUS_S) == 0
         fault.must_have_hit(1)
         assert [each.value for each in kafka.records("t")] == [b"a"]
 
@@ -151,9 +151,9 @@ def test_librdkafka_reports_that_it_is_throttled() -> None:
         config = {**kafka.client_config("confluent-kafka"), "throttle_cb": events.append}
         producer = confluent_kafka.Producer({"log_level": 0, **config})
         producer.produce("t", b"a")
-        eventually(lambda: (producer.poll(0.05), events)[1], "the event", 15)
+        eventually(lambda: (producer.poll(0.05), events)[1], "the event")
         assert events[0].throttle_time == pytest.approx(0.05)
-        assert producer.flush(10) == 0
+        assert producer.flush(GENEROUS_S) == 0
         fault.must_have_hit()
 
 
@@ -164,6 +164,6 @@ def test_librdkafka_fetches_again_after_silence() -> None:
     ):
         kafka.group("g").wait_assigned()
         with kafka.fault(NeverAnswer(), api="Fetch", topic="t", times=1) as silent:
-            eventually(lambda: silent.hits, "a fetch without an answer", 15)
+            eventually(lambda: silent.hits, "a fetch without an answer")
         kafka.produce("t", "a")
-        eventually(lambda: values == [b"a"], "the record", 15)
+        eventually(lambda: values == [b"a"], "the record")

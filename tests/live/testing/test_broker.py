@@ -55,8 +55,9 @@ def test_nothing_is_left_after_the_end() -> None:
         with Broker(topics={"t": 1}) as kafka, confluent(kafka, "g", "t"):
             kafka.group("g").wait_stable()
         gc.collect()
-    assert threading.active_count() == threads
-    assert len(os.listdir("/proc/self/fd")) == files
+    # Clients of earlier tests may still be ending, so there may be fewer.
+    eventually(lambda: threading.active_count() <= threads, "no thread is left")
+    eventually(lambda: len(os.listdir("/proc/self/fd")) <= files, "no file is left")
 
 
 def test_broker_is_ready_and_closed_in_milliseconds() -> None:

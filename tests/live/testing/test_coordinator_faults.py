@@ -37,10 +37,11 @@ def test_consumer_commits_when_the_coordinator_has_loaded(library: Any) -> None:
         library(kafka, "g", "t", auto_commit_interval_ms=100),
     ):
         group = kafka.group("g").wait_assigned().result
-        with kafka.fault(CoordinatorLoads(), api="OffsetCommit", for_seconds=0.5) as loading:
+        # Until a commit has met it: in a fixed time a busy consumer might commit nothing.
+        with kafka.fault(CoordinatorLoads(), api="OffsetCommit") as loading:
             kafka.produce("t", "a")
-            group.wait_committed({("t", 0): 1})
-            loading.must_have_hit()
+            eventually(lambda: loading.hits > 0, "a commit while the coordinator loads")
+        group.wait_committed({("t", 0): 1})
 
 
 def test_aiokafka_follows_its_coordinator_to_another_node() -> None:
@@ -72,13 +73,13 @@ def test_consumer_follows_its_coordinator_to_another_node(library: Any) -> None:
         def connection() -> int:
             return int(kafka.requests.last("Heartbeat").connection_id)
 
-        eventually(lambda: kafka.requests.of("Heartbeat"), "a heartbeat", 15)
+        eventually(lambda: kafka.requests.of("Heartbeat"), "a heartbeat")
         before = connection()
         with kafka.fault(CoordinatorMoves()) as move:
-            eventually(lambda: move.hits >= 2, "the look-up of the coordinator", 15)
-            eventually(lambda: connection() != before, "heartbeats to the other node", 15)
+            eventually(lambda: move.hits >= 2, "the look-up of the coordinator")
+            eventually(lambda: connection() != before, "heartbeats to the other node")
             there = connection()
-        eventually(lambda: connection() != there, "heartbeats to the first node", 15)
+        eventually(lambda: connection() != there, "heartbeats to the first node")
         assert group.state == "Stable"
 
 
@@ -115,10 +116,11 @@ def test_consumer_waits_for_a_leader(library: Any) -> None:
     config = {"metadata_max_age_ms": 500} if library is kafka_python else {}
     with Broker(topics={"t": 1}) as kafka, library(kafka, "g", "t", **config) as values:
         kafka.group("g").wait_assigned()
-        with kafka.fault(NoLeader(), topic="t", for_seconds=1) as fault:
-            eventually(lambda: fault.hits > 0, "requests without a leader", 15)
+        # Until a request has met it: in a fixed time a busy consumer might send none.
+        with kafka.fault(NoLeader(), topic="t") as fault:
+            eventually(lambda: fault.hits > 0, "requests without a leader")
         kafka.produce("t", "a")
-        eventually(lambda: values == [b"a"], "the record", 15)
+        eventually(lambda: values == [b"a"], "the record")
 
 
 def test_topic_is_not_ready_at_first() -> None:

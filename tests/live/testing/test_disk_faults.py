@@ -11,7 +11,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from coterie.testing import Broker, BrokerNotStarted, DiskFull, SlowDisk, WrongUse
-from tests.live.deadlines import eventually
+from tests.live.deadlines import GENEROUS_S, eventually
 from tests.live.testing.consumers import confluent, kafka_python
 
 PLACES = pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "directory"])
@@ -37,7 +37,7 @@ def test_producer_goes_on_when_the_disk_has_room_again(on_disk: bool, tmp_path: 
             kafka.produce("t", "c")
         assert reports == []
         kafka.restart()
-        assert producer.flush(15) == 0
+        assert producer.flush(GENEROUS_S) == 0
         assert reports == [None]
         assert [each.value for each in kafka.records("t")] == [b"a"]
 
@@ -47,7 +47,7 @@ def test_kafka_python_reports_that_the_disk_is_full() -> None:
         config = kafka.client_config("kafka-python", retries=0, enable_idempotence=False)
         producer = KafkaProducer(**config)
         with pytest.raises(KafkaError, match="KafkaStorage"):
-            producer.send("t", b"a").get(15)
+            producer.send("t", b"a").get(GENEROUS_S)
         producer.close()
         full.must_have_hit(1)
 
@@ -94,10 +94,10 @@ def test_slow_sync_delays_what_waits_for_it() -> None:
 def test_slow_sync_delays_blocking_clients_too(tmp_path: Path) -> None:
     with Broker(topics={"t": 1}, flush="commit", data_dir=tmp_path) as kafka:
         producer = KafkaProducer(**kafka.client_config("kafka-python"))
-        producer.send("t", b"a").get(15)
+        producer.send("t", b"a").get(GENEROUS_S)
         with kafka.fault(SlowDisk(0.4)):
             began_s = time.monotonic()
-            producer.send("t", b"b").get(15)
+            producer.send("t", b"b").get(GENEROUS_S)
             assert time.monotonic() - began_s >= 0.4
         producer.close()
 

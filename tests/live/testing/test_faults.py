@@ -21,7 +21,7 @@ from coterie.testing import (
     WrongUse,
 )
 from coterie.testing.faults import Scope
-from tests.live.deadlines import eventually
+from tests.live.deadlines import GENEROUS_S, eventually
 from tests.live.testing.consumers import confluent, kafka_python
 
 # So that a client gives a request up soon.
@@ -37,7 +37,7 @@ def broker() -> Iterator[Broker]:
 
 def met(fault: Fault, times: int = 1) -> None:
     """Wait until requests have met a fault."""
-    eventually(lambda: fault.hits >= times, "requests that meet the fault", 15, lambda: fault)
+    eventually(lambda: fault.hits >= times, "requests that meet the fault", evidence=lambda: fault)
 
 
 def test_consumer_looks_the_coordinator_up_again(broker: Broker) -> None:
@@ -88,7 +88,7 @@ def test_commit_takes_effect_before_the_connection_closes(
 ) -> None:
     with broker.fault(close, api="Produce", times=1) as fault:
         producer = KafkaProducer(**broker.client_config("kafka-python"), enable_idempotence=False)
-        producer.send("t", b"a", partition=0).get(20)
+        producer.send("t", b"a", partition=0).get(GENEROUS_S)
         producer.close()
         fault.must_have_hit(1)
     # A response that is lost makes a producer without idempotence store a record twice.
@@ -99,7 +99,7 @@ def test_commit_takes_effect_before_the_connection_closes(
 def test_error_of_a_produce_is_retried(broker: Broker) -> None:
     with broker.fault(AnswerError("NOT_LEADER_OR_FOLLOWER"), api="Produce", times=1) as fault:
         producer = KafkaProducer(**broker.client_config("kafka-python"))
-        producer.send("t", b"a", partition=0).get(20)
+        producer.send("t", b"a", partition=0).get(GENEROUS_S)
         producer.close()
         fault.must_have_hit()
     assert [each.value for each in broker.records("t")] == [b"a"]

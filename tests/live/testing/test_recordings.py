@@ -45,7 +45,7 @@ def speak_kafka_python(kafka: Broker) -> None:
     """Produce five records and read them as a group."""
     with KafkaProducer(**kafka.client_config("kafka-python", client_id="shop")) as producer:
         for number in range(5):
-            producer.send("sales", b"sale %d" % number).get(10)
+            producer.send("sales", b"sale %d" % number).get(LIMIT_S)
     consumer = KafkaConsumer(
         "sales", **kafka.client_config("kafka-python", group_id="orders", client_id="till")
     )

@@ -233,7 +233,7 @@ def test_failed_wait_is_its_picture_only(tmp_path: Path) -> None:
           generation 1: join of one_, 1 member, 0 of 1 partitions moved
         ----- last requests to kafka -----
     """  # noqa: E501
-    assert textwrap.dedent(expected).strip() in report
+    assert textwrap.dedent(expected).strip() in report, report
     assert "get_running_loop" not in output
     assert "During handling" not in output
     shows(

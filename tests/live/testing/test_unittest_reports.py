@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.testing.pytest_runs import TIMEOUT_S, run_pytest
+from tests.live.testing.pytest_runs import TIMEOUT_S, environment, run_pytest
 from tests.live.testing.test_reports import CONSUMER, shows
 
 TESTS = (
@@ -82,6 +82,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
     ended = subprocess.run(
         [sys.executable, "-m", "unittest", "-v", "test_billing"],
         cwd=directory,
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

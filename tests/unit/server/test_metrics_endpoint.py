@@ -282,13 +282,12 @@ def test_stopping_cuts_waiting_requests_at_once() -> None:
             await asyncio.Event().wait()
             return []
 
-        loop = asyncio.get_running_loop()
-        async with listening(never) as port:
+        # If the stop waited for the bounds of the requests, it would take longer than the test.
+        bounds = Bounds(request_s=10 * PATIENCE_S)
+        async with listening(never, bounds=bounds) as port:
             asking = asyncio.create_task(ask(port, GET))
             idle = asyncio.create_task(ask(port, b""))
             await collecting.wait()
-            began = loop.time()
-        assert loop.time() - began < 2
         assert not (await asking).startswith(b"HTTP/1.1 200 ")
         assert await idle == b""
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -357,4 +356,6 @@ def test_signals_and_logging_of_the_process_stay_untouched(
     asyncio.run(go())
     assert during[0] == signal.getsignal(signal.SIGTERM)
     assert state() == before
-    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+    # In its debug mode asyncio warns of slow callbacks.
+    ours = [each for each in caplog.records if each.name != "asyncio"]
+    assert [each for each in ours if each.levelno >= logging.WARNING] == []

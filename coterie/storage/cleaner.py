@@ -224,6 +224,7 @@ class Cleaning:
         yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.replace(group, cleaned)
         log.digests.replaced([segment.base_offset for segment in group], entry)
+        assert not self._is_swapping, "one swap ends before the next begins"
         self._is_swapping = True
         self._expected = [each for each in self._expected if each not in group]
         yield Step(0, removal(filesystem, log.directory, group))

@@ -398,6 +398,7 @@ class DataDirectory:
             log.sync()
         start = log.delete_records(before_offset)
         assert start >= before_offset, "the start of a log never moves back"
+        assert start <= log.log_end_offset, "a log does not begin behind its end"
         self.note_log_start(topic, partition, start)
         return start
 

@@ -411,6 +411,7 @@ class Log(LogReader):
         """Sync everything, without `flush` also the names and leader epochs."""
         unsynced = [each for each in self._segments.all if each.next_offset > self.synced_offset]
         self.sync()
+        assert self.synced_offset >= self.log_end_offset, "a sync covers what was appended before"
         try:
             if unsynced and not self.config.flush:
                 self.epochs.sync()
@@ -430,6 +431,7 @@ class Log(LogReader):
         active.finish()
         self._producers.write_snapshot(self.log_end_offset)
         self._begin_segment(self.log_end_offset)
+        assert self._segments.all[-1].base_offset == self.log_end_offset, "the next batch fits"
         if active.has_gaps:
             self.digests.closed(active.base_offset, active.entry)
 

@@ -57,6 +57,7 @@ class LogWriteAhead:
 
     def note(self, end: LogOffsetMetadata) -> None:
         """Note that everything before `end` is durable."""
+        assert end.offset <= self._segments.all[-1].next_offset, "only what exists is durable"
         if end.offset > self.covered.offset:
             self.covered = end
 
@@ -111,6 +112,7 @@ class LogWriteAhead:
             if segment.next_offset <= offset:
                 break
             start = (position, digest) if segment.base_offset == base_offset else (0, 0)
+            assert start[0] <= segment.size, "a segment does not shrink while it is copied"
             if start[0] < segment.size:
                 found.append((segment, *start))
         found.reverse()

@@ -110,6 +110,7 @@ class ProducerSnapshots:
         Raises:
             OSError: it could not be written.
         """
+        assert offset >= 0, "a snapshot stands at an offset of the log"
         if self.offsets and self.offsets[-1] >= offset:
             return
         file = self._filesystem.create(self._path(offset))
@@ -137,6 +138,7 @@ class ProducerSnapshots:
                     continue
                 self._filesystem.sync_directory(self._directory)
                 self._durable = offset
+            assert first <= self._durable <= last, "it is one of those that were asked for"
             return True
         return False
 

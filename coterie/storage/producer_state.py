@@ -334,6 +334,7 @@ class ProducerState:
                 expired.append(producer_id)
                 if len(expired) == at_most:
                     break
+        assert len(expired) <= at_most, "the event loop has other work"
         for producer_id in expired:
             self._forget(producer_id)
         if expired and len(expired) < at_most:
@@ -351,6 +352,7 @@ class ProducerState:
         self._entries += bytes(ENTRY_BYTES)
         self._older.append(b"")
         self._seen_ms.append(0)
+        assert len(self._older) == len(self._seen_ms) == place // ENTRY_BYTES + 1, "tables agree"
         return place
 
     def _forget(self, producer_id: int) -> None:
@@ -367,6 +369,7 @@ class ProducerState:
             # A key that exists keeps its position in the order.
             self._places[moved] = place
         del self._entries[last_place:]
+        assert len(self._places) == len(self._older) == len(self._seen_ms), "tables agree"
 
     # --- snapshots --------------------------------------------------------------------------------
 

@@ -322,6 +322,7 @@ class Segment(SegmentReader):
         Raises:
             OSError: some files may have their new names. The segment can still be read.
         """
+        assert suffix != self._suffix, "a segment gets another name"
         self.release()
         filesystem = self._files.filesystem
         if self.transactions.rename(f"{self._stem}.txnindex{suffix}"):

@@ -76,6 +76,7 @@ class SegmentList:
             segment.remove()
             removed += 1
         assert self.all, "a log has an active segment"
+        assert self.all[0].base_offset == self._bases[0], "each segment has its offset in the list"
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Let a cleaned segment take the place of neighbouring ones, from the next read on.
@@ -89,6 +90,8 @@ class SegmentList:
         assert cleaned.base_offset == old[0].base_offset, "it has the name of the first"
         self.all[number : number + len(old)] = [cleaned]
         self._bases[number : number + len(old)] = [cleaned.base_offset]
+        assert len(self.all) == len(self._bases), "each segment has its offset in the list"
+        assert cleaned.next_offset <= self._bases[number + 1], "it ends before the next one"
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Return whole batches of one segment from `offset` on, and the offset after them.

@@ -150,6 +150,7 @@ class SyncState:
             error: what `pending.run` raised.
             end_offset: the log's end now.
         """
+        assert pending.end.offset <= end_offset, "a log never gets shorter"
         for file in pending.files:
             self._files.unpin(file)
         if error is not None:

@@ -172,6 +172,7 @@ class LogOpener:
 
     def _settle(self, partition: Partition, opening: LogOpening, error: Exception | None) -> None:
         self._in_use.remove(partition)
+        assert len(self._in_use) < _HANDED_OVER, "few logs are opened at a time"
         self._begin_some()
         if partition.state is not PartitionState.OPENING:
             # The topic was deleted, or the data directory was lost.

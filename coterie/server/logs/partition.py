@@ -123,6 +123,7 @@ class Partition:
 
     def lead(self, epoch: int) -> None:
         """Give an epoch to the batches that are appended from now on."""
+        assert epoch >= self.leader_epoch, "leader epochs only grow"
         self.log.leader_epoch = epoch
         self.topic.changed()
         self.changed()

@@ -176,5 +176,7 @@ class SettingsFile:
         return self._next_producer_id - 1
 
     def _save(self, settings: StoredSettings) -> None:
+        assert settings.next_producer_id >= self.stored.next_producer_id, "no id is given twice"
+        assert settings.features_epoch >= self.stored.features_epoch, "epochs only grow"
         write_settings(self._filesystem, self._path, settings, durable=self._durable)
         self.stored = settings

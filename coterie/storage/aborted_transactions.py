@@ -56,6 +56,7 @@ class TransactionIndex:
 
     def begin(self) -> None:
         """Take note that the segment is new and has no entries."""
+        assert not self._entries, "a new segment has no entries"
         self._entries = bytearray()
         self._is_synced = True
 
@@ -74,6 +75,7 @@ class TransactionIndex:
         """
         entries = self._load()
         assert transaction.last_offset >= self._base_offset, "the marker is in this segment"
+        assert transaction.first_offset <= transaction.last_offset, "a marker ends what began"
         entry = _ENTRY.pack(_VERSION, *transaction)
         file = self._files.get(self.path) if entries else self._files.create(self.path)
         file.write(len(entries), entry)

@@ -192,6 +192,8 @@ class Cleaning:
         """Write what stays of neighbouring segments into one, and swap it in."""
         log = self._log
         assert group, "a group has at least one segment"
+        assert self._cleaned is None, "one segment is written at a time"
+        assert self._file is None, "one segment is written at a time"
         cleaned = self._cleaned = log.new_segment(group[0].base_offset, CLEANED_SUFFIX)
         cleaned.create()
         self._file = log.files.pin(cleaned.path)
@@ -224,6 +226,7 @@ class Cleaning:
         yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.replace(group, cleaned)
         log.digests.replaced([segment.base_offset for segment in group], entry)
+        assert not self._is_swapping, "one swap ends before the next begins"
         self._is_swapping = True
         self._expected = [each for each in self._expected if each not in group]
         yield Step(0, removal(filesystem, log.directory, group))
@@ -235,6 +238,7 @@ class Cleaning:
             yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.digests.swapped()
         self._is_swapping = False
+        assert self.result.segments_after >= len(group), "segments are counted once"
         self._cleaned = None
         self.result.segments_after += 1 - len(group)
 
@@ -269,6 +273,7 @@ def grouped(segments: Sequence[Segment], max_bytes: int) -> list[list[Segment]]:
         else:
             groups.append([segment])
             size = segment.size
+    assert sum(map(len, groups)) == len(segments), "no segment is left out"
     return groups
 
 

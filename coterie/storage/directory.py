@@ -262,6 +262,7 @@ class DataDirectory:
 
     def attach(self, logs: DetachedLogs) -> None:
         """Go on using the logs of a topic that could not be deleted."""
+        assert self._logs.keys().isdisjoint(logs), "no log was opened meanwhile"
         self._logs.update({key: log for key, log in logs.items() if log is not None})
 
     def deletion(self, topic: str) -> Iterator[None]:
@@ -383,6 +384,7 @@ class DataDirectory:
 
     def note_log_start(self, topic: str, partition: int, offset: int) -> None:
         """Write down where a log begins now. Raises OSError."""
+        assert offset >= self._log_starts.get((topic, partition)), "no start moves back"
         self._log_starts.update({(topic, partition): offset})
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:

@@ -57,6 +57,7 @@ class LogWriteAhead:
 
     def note(self, end: LogOffsetMetadata) -> None:
         """Note that everything before `end` is durable."""
+        assert end.offset <= self._segments.all[-1].next_offset, "only what exists is durable"
         if end.offset > self.covered.offset:
             self.covered = end
 
@@ -96,11 +97,13 @@ class LogWriteAhead:
 
     def begin(self, file_id: bytes) -> None:
         """Note that what is missing is about to be copied into a write-ahead file."""
+        assert self.partition_id is not None, "bytes without a name are not copied"
         first, _, _ = self._missing()[0]
         self._live.setdefault(file_id, first.base_offset)
 
     def settled(self, file_id: bytes) -> None:
         """Note that a write-ahead file was removed."""
+        assert file_id in self._live, "a file that is settled has records of the log"
         self._live.pop(file_id, None)
 
     def _missing(self) -> list[tuple[Segment, int, int]]:
@@ -111,6 +114,7 @@ class LogWriteAhead:
             if segment.next_offset <= offset:
                 break
             start = (position, digest) if segment.base_offset == base_offset else (0, 0)
+            assert start[0] <= segment.size, "a segment does not shrink while it is copied"
             if start[0] < segment.size:
                 found.append((segment, *start))
         found.reverse()

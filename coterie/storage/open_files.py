@@ -86,6 +86,7 @@ class OpenFiles:
             OSError: it cannot be opened.
         """
         file = self.get(path)
+        assert file not in self.dropped, "a file that is to be closed is not used again"
         self._pins[file] = self._pins.get(file, 0) + 1
         return file
 

@@ -334,11 +334,13 @@ class ProducerState:
                 expired.append(producer_id)
                 if len(expired) == at_most:
                     break
+        assert len(expired) <= at_most, "the event loop has other work"
         for producer_id in expired:
             self._forget(producer_id)
         if expired and len(expired) < at_most:
             # A dictionary keeps the memory of removed keys.
             self._places = dict(self._places)
+        assert len(self._ongoing) <= len(self._places), "an open transaction is never forgotten"
         return len(expired)
 
     def _new_place(self) -> int:
@@ -351,6 +353,7 @@ class ProducerState:
         self._entries += bytes(ENTRY_BYTES)
         self._older.append(b"")
         self._seen_ms.append(0)
+        assert len(self._older) == len(self._seen_ms) == place // ENTRY_BYTES + 1, "tables agree"
         return place
 
     def _forget(self, producer_id: int) -> None:
@@ -367,6 +370,7 @@ class ProducerState:
             # A key that exists keeps its position in the order.
             self._places[moved] = place
         del self._entries[last_place:]
+        assert len(self._places) == len(self._older) == len(self._seen_ms), "tables agree"
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -414,3 +418,4 @@ class ProducerState:
         self._places = dict(
             sorted(self._places.items(), key=lambda item: seen_ms[item[1] // ENTRY_BYTES])
         )
+        assert len(self._places) == len(seen_ms), "tables agree"

@@ -37,6 +37,7 @@ class SegmentList:
         Raises:
             CorruptLog: the files are damaged where they were read.
         """
+        assert first <= last, "offsets ascend"
         return sum(
             segment.position_of(last) - segment.position_of(first)
             for segment in self.all
@@ -51,8 +52,12 @@ class SegmentList:
     def add(self, segment: Segment) -> None:
         """Add a new active segment."""
         assert not self._bases or segment.base_offset > self._bases[-1], "offsets ascend"
+        assert not self.all or self.all[-1].next_offset <= segment.base_offset, (
+            "segments do not overlap"
+        )
         self.all.append(segment)
         self._bases.append(segment.base_offset)
+        assert len(self.all) == len(self._bases), "each segment has its offset in the list"
 
     def remove_before(self, offset: int, sync_names: Callable[[], None] = lambda: None) -> None:
         """Remove the segments that end at or before `offset`, and their files.
@@ -76,6 +81,7 @@ class SegmentList:
             segment.remove()
             removed += 1
         assert self.all, "a log has an active segment"
+        assert self.all[0].base_offset == self._bases[0], "each segment has its offset in the list"
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Let a cleaned segment take the place of neighbouring ones, from the next read on.
@@ -89,6 +95,8 @@ class SegmentList:
         assert cleaned.base_offset == old[0].base_offset, "it has the name of the first"
         self.all[number : number + len(old)] = [cleaned]
         self._bases[number : number + len(old)] = [cleaned.base_offset]
+        assert len(self.all) == len(self._bases), "each segment has its offset in the list"
+        assert cleaned.next_offset <= self._bases[number + 1], "it ends before the next one"
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Return whole batches of one segment from `offset` on, and the offset after them.
@@ -120,6 +128,7 @@ class SegmentList:
         Raises:
             CorruptLog: the files are damaged where they were read.
         """
+        assert offset < stable_offset, "behind the last stable offset nothing is read"
         data, next_offset = self.read(offset, max_bytes)
         if next_offset > stable_offset:
             data, next_offset = until(data, stable_offset)

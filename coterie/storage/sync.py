@@ -130,6 +130,7 @@ class SyncState:
         if self.synced_offset >= end_offset:
             return None
         unsynced = [each for each in segments if each.next_offset > self.synced_offset]
+        assert unsynced, "the last segment ends with the log"
         pins: list[File] = []
         if len(unsynced) > _SEGMENTS_AT_ONCE:
             del unsynced[_SEGMENTS_AT_ONCE:]
@@ -150,6 +151,7 @@ class SyncState:
             error: what `pending.run` raised.
             end_offset: the log's end now.
         """
+        assert pending.end.offset <= end_offset, "a log never gets shorter"
         for file in pending.files:
             self._files.unpin(file)
         if error is not None:

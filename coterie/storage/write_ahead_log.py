@@ -31,7 +31,7 @@ from coterie.storage.log import Log
 from coterie.storage.log_write_ahead import LogOffsetMetadata, end_of
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.sync import PendingSync
-from coterie.storage.write_ahead_format import Entry, encode_frame, file_name
+from coterie.storage.write_ahead_format import BLOCK_BYTES, Entry, encode_frame, file_name
 
 # A file does not hold records of more logs, even if more files may be open.
 _MOST_LOGS = 512
@@ -86,7 +86,9 @@ class WriteAheadFile:
             OSError: it may be durable or not. Nothing may be appended to this file again.
         """
         assert not self.closed, "no frame follows one that is perhaps not there"
+        assert self.end % BLOCK_BYTES == 0, "a frame begins with a block"
         frame = encode_frame(self.file_id, self._frames, entries)
+        assert len(frame) % BLOCK_BYTES == 0, "a frame ends with a block"
         is_new = self._file is None
         if self._file is None:
             self._file = self._filesystem.create(self._path)
@@ -98,6 +100,7 @@ class WriteAheadFile:
         self._file.sync()
         if is_new:
             self._filesystem.sync_directory(self._directory)
+        assert end <= self._allocated, "a frame lies within its file"
         self.end = end
         self._frames += 1
 
@@ -137,6 +140,8 @@ class PendingFrame:
         extend_bytes: int,
     ) -> None:
         """See `WriteAheadLog.begin`."""
+        assert entries, "a frame belongs to a file that is written"
+        assert not file.closed, "a frame belongs to a file that is written"
         self.file = file
         self.logs = logs
         self._entries = entries
@@ -227,6 +232,7 @@ class WriteAheadLog:
         limits = self.limits
         left = min(limits.frame_bytes, limits.most_file_bytes - active.end)
         places = limits.logs - len(active.logs)
+        assert places >= 0, "a file has records of no more logs than it may"
         covered: dict[Log, LogOffsetMetadata] = {}
         entries: list[Entry] = []
         for log in logs:
@@ -251,6 +257,8 @@ class WriteAheadLog:
         for entry_log in covered:
             active.logs[entry_log] = None
             entry_log.write_ahead.begin(active.file_id)
+        assert left >= 0, "a frame is not longer than it may be"
+        assert len(active.logs) <= limits.logs, "a file has records of no more logs than it may"
         return PendingFrame(active, covered, entries, limits.extend_bytes)
 
     def end(self, frame: PendingFrame, error: OSError | None) -> None:
@@ -262,6 +270,7 @@ class WriteAheadLog:
         if error is not None:
             frame.file.closed = True
             return
+        assert not frame.file.closed, "a frame of a file that has failed is not durable"
         for log, covered in frame.logs.items():
             log.write_ahead.note(covered)
 
@@ -271,6 +280,7 @@ class WriteAheadLog:
         """Begin to settle the file, unless an earlier one is not settled; return whether it did."""
         if self._active is None or self._settling is not None or self.stopped:
             return False
+        assert not self._unsettled, "the file before was settled"
         self._settling, self._active = self._active, None
         self._unsettled = {log: log.log_end_offset for log in self._settling.logs}
         return True
@@ -314,6 +324,7 @@ class WriteAheadLog:
         if error is not None:
             self.stopped = True
             return
+        assert not self._unsettled, "a file is removed when each of its logs is synced"
         for each in settling.logs:
             each.write_ahead.settled(settling.file_id)
         self._settling = None

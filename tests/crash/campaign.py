@@ -287,6 +287,8 @@ class Runner:
         operations = recovered.operations
         tears = A_FEW if crash.detail == "whole" else NOWHERE
         for again in deaths(crash.disk, operations, 0, len(operations), tears):
+            if self._is_over:
+                return
             identity = again.disk.identity()
             if identity not in self._found:
                 disk = again.disk.copy()

@@ -6,12 +6,12 @@ stays as it was, or stores it. Then a consumer that reads from the start finds r
 the log has the timestamp that ListOffsets looks for, and the next batch follows.
 """
 
+import dataclasses
 import math
 import struct
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from coterie.protocol import checksum
 from coterie.protocol.errors import MalformedFrame
@@ -40,11 +40,17 @@ _FIELDS = {
 _MAX_TIMESTAMP = -3
 
 
-class HeaderResult(NamedTuple):
-    """The figures, and the failures: one line each."""
+@dataclasses.dataclass
+class HeaderResult:
+    """The figures, and the failures: one line each.
 
-    outcomes: Counter[str]
-    failures: list[str]
+    Attributes:
+        untried: how many batches were left out for lack of time.
+    """
+
+    outcomes: Counter[str] = dataclasses.field(default_factory=Counter)
+    failures: list[str] = dataclasses.field(default_factory=list)
+    untried: int = 0
 
     def table(self) -> list[str]:
         """Return the report's lines."""
@@ -90,7 +96,7 @@ def try_headers(sample: int = 1, until_s: float = math.inf) -> HeaderResult:
         sample: one in this many is produced.
         until_s: none is produced later, on the monotonic clock.
     """
-    done = HeaderResult(Counter(), [])
+    done = HeaderResult()
     number = 0
     for form, data in _batches():
         client: Client | None = None
@@ -99,7 +105,7 @@ def try_headers(sample: int = 1, until_s: float = math.inf) -> HeaderResult:
             if number % sample:
                 continue
             if time.monotonic() > until_s:
-                done.outcomes["not tried for lack of time"] += 1
+                done.untried += 1
                 continue
             if client is None:
                 client = Client(make_broker())

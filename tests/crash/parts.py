@@ -81,14 +81,14 @@ def table(done: Sequence[PartRun]) -> list[str]:
 
 
 def search_until(
-    until_s: float, search: Callable[[int], Any], count: int, processes: int
+    until_s: float, search: Callable[[int], Any], numbers: Sequence[int], processes: int
 ) -> dict[int, Any]:
     """Make as many searches as there is time for, in a pool of processes.
 
     Args:
         until_s: the end, on the monotonic clock. A search that runs then is given up.
         search: makes the search with a number, and returns what it has found.
-        count: how many searches there are.
+        numbers: the numbers of the searches, in order.
         processes: how many are made at a time.
 
     Returns:
@@ -96,8 +96,8 @@ def search_until(
     """
     found: dict[int, Any] = {}
     with multiprocessing.get_context("fork").Pool(processes) as pool:
-        results = pool.imap_unordered(_Numbered(search), range(count))
-        while len(found) < count:
+        results = pool.imap_unordered(_Numbered(search), numbers)
+        while len(found) < len(numbers):
             try:
                 number, result = results.next(max(until_s - time.monotonic(), 0.0))
             except multiprocessing.TimeoutError:

@@ -11,6 +11,7 @@ from coterie.coordinator.transactions.states import (
     CLOSED_STATES,
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
+    DEAD,
     EMPTY,
     ENDING_STATES,
     ONGOING,
@@ -158,6 +159,7 @@ class Transaction:
         assert self.epoch <= LAST_EPOCH, f"{self} has no epoch left"
         self.epoch += 1
         self.last_epoch = last_epoch
+        assert self.epoch > last_epoch, f"{self} goes back to an epoch"
 
     def replace_producer(self, producer_id: int, *, last_epoch: int) -> None:
         """Continue with another producer id, from epoch 0 on [transactions/epoch-exhaustion]."""
@@ -184,6 +186,7 @@ class Transaction:
             next_id: the producer id to go on with, if the present one is exhausted; otherwise -1.
             now_ms: the time.
         """
+        assert self.waiting_end is None, f"{self} answers another EndTxn"
         if self.is_closed:
             self.started_ms = now_ms
             self.partitions = {}
@@ -227,6 +230,7 @@ class Transaction:
 
     def tombstone(self) -> Record:
         """Return the record by which the id is forgotten."""
+        assert self.state is DEAD, f"{self} is in use"
         return TransactionLogKey(transactional_id=self.transactional_id), None
 
     def by_topic(self) -> dict[str, list[int]]:

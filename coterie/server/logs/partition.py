@@ -112,7 +112,11 @@ class Partition:
 
     def opened(self, log: Log) -> None:
         """Use a log that was opened."""
+        assert self.state in (PartitionState.CLOSED, PartitionState.OPENING), (
+            f"{self} is {self.state}"
+        )
         assert self.opened_log is None, "a partition has one log"
+        assert self.topic.partition(self.index) is self, f"{self} has a gap before it"
         self.opened_log = log
         self.state = PartitionState.OPEN
         self.topic.unopened -= 1
@@ -123,6 +127,7 @@ class Partition:
 
     def lead(self, epoch: int) -> None:
         """Give an epoch to the batches that are appended from now on."""
+        assert epoch >= self.leader_epoch, "leader epochs only grow"
         self.log.leader_epoch = epoch
         self.topic.changed()
         self.changed()

@@ -100,6 +100,9 @@ class SettingsFile:
         Raises:
             OSError: the file could not be written.
         """
+        assert self._next_producer_id == self.stored.next_producer_id, (
+            "no id was given before the start"
+        )
         next_id = self.stored.next_producer_id
         first_id = max(next_id, FOREIGN_PRODUCER_IDS) if is_foreign else next_id
         stored = self.stored._replace(topics=existing, by_name={}, next_producer_id=first_id)
@@ -176,5 +179,7 @@ class SettingsFile:
         return self._next_producer_id - 1
 
     def _save(self, settings: StoredSettings) -> None:
+        assert settings.next_producer_id >= self.stored.next_producer_id, "no id is given twice"
+        assert settings.features_epoch >= self.stored.features_epoch, "epochs only grow"
         write_settings(self._filesystem, self._path, settings, durable=self._durable)
         self.stored = settings

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.client_check.conversation import Conversation, Exchange, Remark
-from coterie.conformance.names import Names
-from coterie.conformance.responses import error_text, response_lines
-from coterie.conformance.syntax import format_list, format_map, quote
+from coterie.conversation.names import Names
+from coterie.conversation.responses import error_text, response_lines
+from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription

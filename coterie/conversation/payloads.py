@@ -12,9 +12,14 @@ mention it. `data ""` are user data of no bytes, which clients send where others
 
 from collections.abc import Callable
 
-from coterie.conformance.names import Names
-from coterie.conformance.syntax import group_by_topic, parse_partition, quote, unquote
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.names import Names
+from coterie.conversation.syntax import (
+    TranscriptError,
+    group_by_topic,
+    parse_partition,
+    quote,
+    unquote,
+)
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,

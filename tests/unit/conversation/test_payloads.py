@@ -2,13 +2,13 @@
 
 import pytest
 
-from coterie.conformance.payloads import (
+from coterie.conversation.payloads import (
     assignment_bytes,
     assignment_text,
     subscription_bytes,
     subscription_text,
 )
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError
 
 # Sent by kafka-python 3.0.12, librdkafka 2.16.1 and the Java client 4.3.1, by the last with the
 # cooperative assignor, and with a rack that is null.

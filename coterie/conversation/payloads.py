@@ -16,7 +16,6 @@ from coterie.conversation.names import Names
 from coterie.conversation.syntax import (
     TranscriptError,
     group_by_topic,
-    parse_partition,
     quote,
     unquote,
 )
@@ -172,11 +171,8 @@ def _partitions(texts: list[str], names: Names) -> list[TopicPartition]:
 
 
 def _partition_texts(partitions: list[TopicPartition], names: Names) -> list[str]:
-    texts = [
+    return [
         f"{names.topic_text(each.topic)}-{index}"
         for each in partitions
         for index in each.partitions
     ]
-    for text in texts:
-        parse_partition(text)
-    return texts

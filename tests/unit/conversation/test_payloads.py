@@ -40,6 +40,11 @@ BARE_SUBSCRIPTIONS = (
 )
 
 
+def test_partition_of_a_topic_without_a_name_stays_as_it_is() -> None:
+    data = bytes.fromhex("0000 00000001 0000 00000001 00000000 ffffffff")
+    assert assignment_text(data) == f"0x{data.hex()}"
+
+
 @pytest.mark.parametrize(("data", "text"), SUBSCRIPTIONS.items())
 def test_subscription_of_a_client_is_text(data: str, text: str) -> None:
     assert subscription_text(bytes.fromhex(data)) == text

@@ -215,8 +215,7 @@ def _write(written: "Written", path: str) -> None:
 
 
 def _milliseconds(option: str, text: str | None) -> int | None:
-    from coterie.conformance.syntax import parse_duration_ms
-    from coterie.conformance.transcript import TranscriptError
+    from coterie.conversation.syntax import TranscriptError, parse_duration_ms
 
     try:
         return None if text is None else parse_duration_ms(text)

@@ -19,6 +19,7 @@ from coterie.client_check.script import (
     action_text,
     set_fields,
 )
+from coterie.conversation.pipe import FrameEnd
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode, MalformedFrame
@@ -77,67 +78,32 @@ class Node(Protocol):
         """Change what the server says of itself."""
 
 
-class _ServerLink(asyncio.Transport):
-    """The connection in memory to the server: frames in, frames out."""
+class _ServerLink:
+    """The connection in memory to the server, which has one request at a time.
+
+    Attributes:
+        end: what the server writes to.
+    """
 
     def __init__(self) -> None:
-        """Start without a frame."""
-        super().__init__()
-        self._frames = FrameBuffer()
+        """Start without a request."""
+        self.end = FrameEnd(("127.0.0.1", 0), self._answered, self._closed)
         self._waiting: asyncio.Future[bytes | None] | None = None
-        self._protocol: asyncio.Protocol | None = None
-        self._closing = False
 
     async def ask(self, frame: bytes) -> bytes | None:
         """Send a frame; return the response without its length, or None if the server closes."""
-        if self._closing:
+        if self.end.closed:
             return None
-        assert self._protocol is not None, "the server has accepted the connection"
         self._waiting = asyncio.get_running_loop().create_future()
-        self._protocol.data_received(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame)
+        self.end.send(frame)
         return await self._waiting
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return ("127.0.0.1", 0) if name == "peername" else default
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol), "the server reads a stream of bytes"
-        self._protocol = protocol
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def is_closing(self) -> bool:
-        return self._closing
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._frames.append(bytes(data))
-        frame = self._frames.next_frame()
-        if frame is not None:
-            self._end(frame)
-
-    def close(self) -> None:
-        if self._closing:
-            return
-        self._closing = True
-        self._end(None)
-        if self._protocol is not None:
-            self._protocol.connection_lost(None)
-
-    abort = close
-
-    def _end(self, frame: bytes | None) -> None:
+    def _answered(self, frame: bytes | None) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(frame)
+
+    def _closed(self) -> None:
+        self._answered(None)
 
 
 class ClientConnection(asyncio.Protocol):
@@ -167,7 +133,7 @@ class ClientConnection(asyncio.Protocol):
             transport.abort()
             return
         talk.remark("connected", f"connects to node {self._node}", self._number, self._node)
-        self._broker.server.accept(self._link)
+        self._broker.server.accept(self._link.end)
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -185,7 +151,7 @@ class ClientConnection(asyncio.Protocol):
         if self._task is not None:
             self._broker.conversation.remark("closed", "closed", self._number, self._node)
             self._task.cancel()
-        self._link.close()
+        self._link.end.close()
 
     def close(self) -> None:
         """Close the connection."""

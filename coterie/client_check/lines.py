@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.client_check.conversation import Conversation, Exchange, Remark
-from coterie.conformance.names import Names
-from coterie.conformance.responses import error_text, response_lines
-from coterie.conformance.syntax import format_list, format_map, quote
+from coterie.conversation.names import Names
+from coterie.conversation.requests import request_arguments
+from coterie.conversation.responses import error_text, response_lines
+from coterie.conversation.syntax import format_list, format_map
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
 # Lines of a report; what is left out is in its middle.
 MAX_LINES = 150
@@ -122,8 +121,8 @@ def _speaker(exchange: Exchange) -> str:
 
 def request_line(exchange: Exchange, names: Names) -> str:
     """Return the line of a request."""
-    form = _REQUESTS.get(exchange.api, _any)
-    text = form(exchange.request, exchange.version, names)
+    form = _REQUESTS.get(exchange.api, request_arguments)
+    text = form(exchange.request, exchange.version, names) or ""
     line = f"{_speaker(exchange)}> {exchange.api.kafka_name} v{exchange.version} {text}".rstrip()
     return f"{line}   # {exchange.script}" if exchange.script else line
 
@@ -134,90 +133,14 @@ def _response(exchange: Exchange, names: Names) -> list[str]:
     if form is not None:
         text = form(response, exchange.version, names)
         return [f"{speaker}< {exchange.api.kafka_name} v{exchange.version} {text}".rstrip()]
-    try:
-        return response_lines(speaker, exchange.version, response, names)
-    except KeyError:
-        error = getattr(response, "error_code", 0)
-        return [f"{speaker}< {exchange.api.kafka_name} v{exchange.version} {error_text(error)}"]
+    return response_lines(speaker, exchange.version, response, names)
 
 
-# --- requests -------------------------------------------------------------------------------------
-
-
-def _any(_request: Any, _version: int, _names: Names) -> str:
-    return ""
+# --- requests that are not about groups -----------------------------------------------------------
 
 
 def _seconds(milliseconds: int) -> str:
     return f"{milliseconds / 1000:g}s"
-
-
-def _instance(request: Any) -> str:
-    instance = getattr(request, "group_instance_id", None)
-    return "" if instance is None else f" instance={instance}"
-
-
-def _join(request: Any, version: int, names: Names) -> str:
-    protocols = [f"{each.name}: {_subscription(each.metadata)}" for each in request.protocols]
-    rebalance = f" rebalance={_seconds(request.rebalance_timeout_ms)}" if version else ""
-    return (
-        f"group={request.group_id} {_member(request, names)}"
-        f" session={_seconds(request.session_timeout_ms)}{rebalance}"
-        f" protocols={format_list(protocols)}"
-    )
-
-
-def _identity(request: Any, names: Names) -> str:
-    generation = getattr(request, "generation_id", None)
-    if generation is None:
-        generation = request.generation_id_or_member_epoch
-    return f"generation={generation} {_member(request, names)}"
-
-
-def _member(request: Any, names: Names) -> str:
-    return f"member={quote(names.member_text(request.member_id))}{_instance(request)}"
-
-
-def _sync(request: Any, _version: int, names: Names) -> str:
-    entries = [
-        (quote(names.member_text(each.member_id)), _assignment(each.assignment))
-        for each in request.assignments
-    ]
-    return f"{_identity(request, names)} assignment={format_map(entries)}"
-
-
-def _heartbeat(request: Any, _version: int, names: Names) -> str:
-    return _identity(request, names)
-
-
-def _leave(request: Any, version: int, names: Names) -> str:
-    if version < 3:
-        return f"member={quote(names.member_text(request.member_id))}"
-    members = [
-        f"{quote(names.member_text(each.member_id))}{_instance(each)}" for each in request.members
-    ]
-    return f"members={format_list(members)}"
-
-
-def _commit(request: Any, _version: int, names: Names) -> str:
-    entries = [
-        (f"{_topic(topic, names)}-{each.partition_index}", str(each.committed_offset))
-        for topic in request.topics
-        for each in topic.partitions
-    ]
-    return f"{_identity(request, names)} offsets={format_map(entries)}"
-
-
-def _offsets(request: Any, version: int, names: Names) -> str:
-    if version >= 8:
-        groups = request.groups
-        topics = groups[0].topics if groups else []
-    else:
-        topics = request.topics
-    if topics is None:
-        return "partitions=all"
-    listed = [f"{_topic(each, names)}-{i}" for each in topics for i in each.partition_indexes]
-    return f"partitions={format_list(listed)}"
 
 
 def _fetch(request: Any, _version: int, names: Names) -> str:
@@ -274,14 +197,7 @@ def _topic(topic: Any, names: Names) -> str:
     return str(name or names.topic_name(topic.topic_id))
 
 
-_Form = Callable[[Any, int, Names], str]
-_REQUESTS: dict[ApiKey, _Form] = {
-    ApiKey.JOIN_GROUP: _join,
-    ApiKey.SYNC_GROUP: _sync,
-    ApiKey.HEARTBEAT: _heartbeat,
-    ApiKey.LEAVE_GROUP: _leave,
-    ApiKey.OFFSET_COMMIT: _commit,
-    ApiKey.OFFSET_FETCH: _offsets,
+_REQUESTS: dict[ApiKey, Callable[[Any, int, Names], str | None]] = {
     ApiKey.FETCH: _fetch,
     ApiKey.LIST_OFFSETS: _list_offsets,
     ApiKey.FIND_COORDINATOR: _coordinator,
@@ -291,52 +207,7 @@ _REQUESTS: dict[ApiKey, _Form] = {
 }
 
 
-def _subscription(metadata: bytes) -> str:
-    """Return a subscription as text, as transcripts do, whatever its user data are."""
-    try:
-        found = decode_subscription(metadata)
-    except MalformedFrame:
-        return f"0x{metadata.hex()}"
-    text = " ".join(found.topics) or "none"
-    if found.owned_partitions:
-        text += " owned " + _partition_texts(found.owned_partitions)
-    return text if found.generation_id < 0 else f"{text} generation {found.generation_id}"
-
-
-def _assignment(data: bytes) -> str:
-    try:
-        found = decode_assignment(data) if data else None
-    except MalformedFrame:
-        return f"0x{data.hex()}"
-    return '""' if found is None else _partition_texts(found.assigned_partitions) or "none"
-
-
-def _partition_texts(topics: Iterable[Any]) -> str:
-    return " ".join(f"{each.topic}-{index}" for each in topics for index in each.partitions)
-
-
 # --- responses that transcripts do not have -------------------------------------------------------
-
-
-def _joined(response: Any, _version: int, names: Names) -> str:
-    member = f"member={quote(names.member_text(response.member_id))}"
-    if response.error_code:
-        return f"error={error_text(response.error_code)} {member}"
-    members = [
-        f"{names.member_text(each.member_id)}: {_subscription(each.metadata)}"
-        for each in response.members
-    ]
-    shown = f" members={format_list(members)}" if members else ""
-    return (
-        f"generation={response.generation_id} protocol={response.protocol_name}"
-        f" leader={quote(names.member_text(response.leader))} {member}{shown}"
-    )
-
-
-def _synced(response: Any, _version: int, _names: Names) -> str:
-    if response.error_code:
-        return f"error={error_text(response.error_code)}"
-    return f"assignment=[{_assignment(response.assignment)}]"
 
 
 def _fetched(response: Any, _version: int, names: Names) -> str:
@@ -408,9 +279,7 @@ def _known(response: Any, _version: int, _names: Names) -> str:
     return f"{error_text(response.error_code)} apis={len(response.api_keys)}"
 
 
-_RESPONSES: dict[ApiKey, _Form] = {
-    ApiKey.JOIN_GROUP: _joined,
-    ApiKey.SYNC_GROUP: _synced,
+_RESPONSES: dict[ApiKey, Callable[[Any, int, Names], str]] = {
     ApiKey.FETCH: _fetched,
     ApiKey.LIST_OFFSETS: _listed,
     ApiKey.FIND_COORDINATOR: _found,

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 from coterie.assignors import TopicPartition
 from coterie.client_check.broker import ScriptedBroker
 from coterie.client_check.conversation import NEVER, Conversation, Exchange
-from coterie.client_check.members import ScriptedMember, decoded_assignment
+from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Judgement, NotReached, Profile, Scenario, Verdict
 from coterie.client_check.program import Program
 from coterie.client_check.script import Action, Rule
+from coterie.conversation.subscriptions import decoded_assignment
 from coterie.protocol.errors import ErrorCode
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from coterie.conformance.core_broker import CoreBroker, PendingMarker
 from coterie.conformance.core_lines import pair_text, record_text, state_text, timer_texts
 from coterie.conformance.harness import START_MS
-from coterie.conformance.syntax import Arguments, parse_duration_ms, unquote
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import Arguments, TranscriptError, parse_duration_ms, unquote
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.topic_image import deletion

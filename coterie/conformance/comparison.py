@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from coterie.conformance.core_broker import Output
 from coterie.conformance.core_lines import is_core_line
-from coterie.conformance.names import Names
 from coterie.conformance.patterns import FieldDifference, Variables, compare, parse_fields
-from coterie.conformance.responses import is_structure
-from coterie.conformance.structures import tree_of
-from coterie.conformance.syntax import parse_arguments
-from coterie.conformance.transcript import Block, TranscriptError
+from coterie.conformance.transcript import Block
+from coterie.conversation.names import Names
+from coterie.conversation.responses import is_structure
+from coterie.conversation.structures import tree_of
+from coterie.conversation.syntax import TranscriptError, parse_arguments
 
 DELAYED = "  (delayed)"
 # A response of an API, `c1< API vN fields`.

@@ -22,9 +22,9 @@ from coterie.conformance.harness import (
     Pair,
     ProducerPair,
 )
-from coterie.conformance.names import Names
-from coterie.conformance.responses import error_text, response_lines
-from coterie.conformance.versions import TOPIC_IDS_SINCE
+from coterie.conversation.names import Names
+from coterie.conversation.responses import error_text, response_lines
+from coterie.conversation.versions import TOPIC_IDS_SINCE
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.replay import (
     LoggedState,

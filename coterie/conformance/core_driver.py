@@ -12,10 +12,15 @@ import difflib
 from coterie.conformance.commands import COMMANDS
 from coterie.conformance.core_broker import CoreBroker, Output
 from coterie.conformance.group_setup import set_up_group
-from coterie.conformance.names import Names
-from coterie.conformance.requests import build_request
-from coterie.conformance.syntax import Arguments, parse_arguments
-from coterie.conformance.transcript import Transcript, TranscriptError, parse_request_line
+from coterie.conformance.transcript import Transcript
+from coterie.conversation.names import Names
+from coterie.conversation.requests import build_request
+from coterie.conversation.syntax import (
+    Arguments,
+    TranscriptError,
+    parse_arguments,
+    parse_request_line,
+)
 from coterie.coordinator.groups.config import GroupConfig
 
 KAFKAS_DEFAULTS = GroupConfig()

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from coterie.conformance.harness import Pair, ProducerPair
-from coterie.conformance.payloads import assignment_text
-from coterie.conformance.syntax import format_list, format_time, quote
+from coterie.conversation.payloads import assignment_text
+from coterie.conversation.syntax import format_list, format_time, quote
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.kernel.event import Event

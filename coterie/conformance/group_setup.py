@@ -22,9 +22,8 @@ from collections.abc import Generator
 from typing import NamedTuple, TypeVar
 
 from coterie.conformance.core_broker import Output
-from coterie.conformance.names import Names
-from coterie.conformance.syntax import Arguments, format_list, parse_duration_ms
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.names import Names
+from coterie.conversation.syntax import Arguments, TranscriptError, format_list, parse_duration_ms
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupResponse

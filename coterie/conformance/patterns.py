@@ -14,8 +14,8 @@ import operator
 import re
 from typing import NamedTuple
 
-from coterie.conformance.structures import Tree, tree_text
-from coterie.conformance.syntax import parse_arguments, parse_list, parse_map, unquote
+from coterie.conversation.structures import Tree, tree_text
+from coterie.conversation.syntax import parse_arguments, parse_list, parse_map, unquote
 
 _MORE = "..."
 _COMPARISON = re.compile(r"(>=|<=|!=|>|<)(\S+)")

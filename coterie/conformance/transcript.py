@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coterie.conformance.releases import Release, parse_release
+from coterie.conversation.syntax import TranscriptError
 
 SEPARATOR = "----"
 
@@ -34,11 +35,6 @@ SEPARATOR = "----"
 NEEDS = frozenset({"core", "time", "ours"})
 
 _HEAD_LINE = re.compile(r"(needs|since|until): *(.*)")
-_REQUEST = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)> (?P<api>[A-Z]\w+) v(?P<version>\d+)(?: |$)")
-
-
-class TranscriptError(Exception):
-    """A transcript that cannot be run as it is written; the text names file and line."""
 
 
 class Command(NamedTuple):
@@ -92,23 +88,6 @@ class Transcript(NamedTuple):
             at = block.separator + 1 + len(block.expected)
         out += self.lines[at:]
         return "\n".join(out) + "\n"
-
-
-class RequestLine(NamedTuple):
-    """A command that sends a request; `arguments` is the text after the version."""
-
-    client: str
-    api: str
-    version: int
-    arguments: str
-
-
-def parse_request_line(text: str) -> RequestLine | None:
-    """Return the parts of a request; None for any other command."""
-    match = _REQUEST.match(text)
-    if match is None:
-        return None
-    return RequestLine(match["client"], match["api"], int(match["version"]), text[match.end() :])
 
 
 def all_paths() -> list[Path]:

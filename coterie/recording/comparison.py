@@ -8,13 +8,13 @@ their order.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coterie.conformance.payloads import assignment_text, subscription_text
-from coterie.conformance.responses import error_text
+from coterie.conversation.identities import Identities, kind_of, likeness
+from coterie.conversation.payloads import assignment_text, subscription_text
+from coterie.conversation.responses import error_text
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.schema import WireField, fields_of
 from coterie.protocol.wire import Message, Struct
 from coterie.recording.batches import batches_of
-from coterie.recording.identities import Identities, kind_of, likeness
 
 _IGNORED = frozenset({"throttle_time_ms"})
 # What a broker offers. What matters of it is found by the requests that it does not serve.

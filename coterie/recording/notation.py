@@ -7,27 +7,25 @@ that does not have its default.
 import re
 from typing import Any, NamedTuple
 
-from coterie.conformance.harness import GROUP_APIS
-from coterie.conformance.over_tcp.names import TcpNames
-from coterie.conformance.responses import error_text, response_lines
-from coterie.conformance.syntax import format_list, format_map, quote
+from coterie.conversation.identities import kind_of
+from coterie.conversation.learnt_names import LearntNames
+from coterie.conversation.requests import request_arguments
+from coterie.conversation.responses import error_text, is_structure, response_lines
+from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.schema import WireField, fields_of
 from coterie.protocol.wire import Message, Struct
 from coterie.recording.conversation import Exchange
 from coterie.recording.format import Flag
-from coterie.recording.identities import kind_of
 from coterie.recording.redaction import batch_headers, read_batch_headers
-from coterie.recording.request_lines import request_arguments
 
 # Of a longer list only the first elements are shown.
 _LONG_LIST = 8
 _SHOWN_ELEMENTS = 2
 _SHOWN_BYTES = 16
-_RESPONSES = frozenset(api.response for api in GROUP_APIS.values())
 
 
-class ConversationNames(TcpNames):
+class ConversationNames(LearntNames):
     """The names of a recording: clients by their ids, members counted, topics by their ids."""
 
     def __init__(self) -> None:
@@ -97,7 +95,7 @@ def answer_lines(
     if response is None:
         why = "redacted" if exchange.response_flags & Flag.REDACTED else "not decoded"
         return [f"{start} ({why})"]
-    if type(response) in _RESPONSES:
+    if not is_structure(response):
         return response_lines(client, exchange.version, response, names)
     learn_topics(response, names)
     is_bare = response is exchange.response and bool(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coterie.address import Address
+from coterie.conversation.pipe import FrameEnd
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.recording.conversation import Conversation, Exchange, is_known
@@ -18,7 +19,6 @@ from coterie.server.config.kafka_keys import find_key
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
-from coterie.virtual.client_end import ClientEnd
 from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.loop import VirtualLoop
 
@@ -48,7 +48,7 @@ class OwnBroker:
     async def open(self, connection: int, peer: str) -> None:
         """Connect in memory; see `Target`."""
         host, _, port = peer.rpartition(":")
-        end = ClientEnd(
+        end = FrameEnd(
             (host or "127.0.0.1", int(port) if port.isdigit() else 0),
             lambda frame: self.listener.answered(connection, frame),
             lambda: self.listener.closed(connection),

@@ -7,6 +7,7 @@ answer that the recording has before a request is waited for, because the reques
 import asyncio
 from typing import Any, NamedTuple, Protocol
 
+from coterie.conversation.identities import Identities
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import Message
@@ -14,7 +15,6 @@ from coterie.recording.batches import rebuilt, with_producers
 from coterie.recording.comparison import Comparison, Difference
 from coterie.recording.conversation import Conversation, Exchange
 from coterie.recording.format import Flag, Kind
-from coterie.recording.identities import Identities
 
 _LENGTH_BYTES = 4
 # How long after its recorded time an answer is waited for before the replay goes on.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.conformance.syntax import format_time
+from coterie.conversation.syntax import format_time
 from coterie.recording.conversation import Exchange
 from coterie.recording.format import Kind
 from coterie.recording.notation import (

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 from coterie.conformance.commands import CONFIG_FIELDS
 from coterie.conformance.core_driver import CoreDriver, differences
 from coterie.conformance.harness import GROUP_APIS
-from coterie.conformance.requests import build_request
-from coterie.conformance.syntax import format_time
-from coterie.conformance.transcript import (
-    SEPARATOR,
+from coterie.conformance.transcript import SEPARATOR, parse
+from coterie.conversation.identities import Identities
+from coterie.conversation.requests import build_request, request_arguments
+from coterie.conversation.syntax import (
     TranscriptError,
-    parse,
+    duration_text,
+    format_time,
     parse_request_line,
 )
 from coterie.coordinator.groups.config import GroupConfig
@@ -28,11 +29,9 @@ from coterie.recording.comparison import Comparison
 from coterie.recording.conversation import Conversation, Exchange
 from coterie.recording.format import Header
 from coterie.recording.heartbeats import superfluous
-from coterie.recording.identities import Identities
 from coterie.recording.notation import ConversationNames, answer_lines, learn_topics
 from coterie.recording.redaction import HIDDEN
 from coterie.recording.replay import refusal_of_unready
-from coterie.recording.request_lines import duration_text, request_arguments
 
 # A shorter pause is added to the next one: it is the time that requests took.
 _SHORTEST_TICK_MS = 100

@@ -7,12 +7,12 @@ the recorded requests.
 import asyncio
 from typing import TypeVar
 
+from coterie.conversation.pipe import FrameEnd
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.wire import Message
 from coterie.server.broker import Broker
 from coterie.server.network.routes import Routes
-from coterie.virtual.client_end import ClientEnd
 
 R = TypeVar("R", bound=Message)
 
@@ -32,7 +32,7 @@ async def ask(broker: Broker, request: Message, response_class: type[R]) -> R:
         if not answered.done():
             answered.set_exception(ConnectionError("the broker has closed the connection"))
 
-    connection = broker.accept(ClientEnd(_CLIENT, answered.set_result, closed))
+    connection = broker.accept(FrameEnd(_CLIENT, answered.set_result, closed))
     # Without the faults that are laid over the broker's table.
     connection.routes = Routes()
     connection.data_received(encode_request(request, version, _CORRELATION_ID, CLIENT_ID))

@@ -8,7 +8,9 @@ partition has no leader, would ask forever in the same moment.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from coterie.conversation.pipe import MemoryTransport
 
 # Lets the broker serve a transport, whose protocol it sets.
 Accept = Callable[[asyncio.Transport], asyncio.BaseProtocol]
@@ -71,7 +73,7 @@ class _Recorder:
         self._trace.append(Frame(self._now_ms(), self._number, by_client, data))
 
 
-class _End(asyncio.Transport):
+class _End(MemoryTransport):
     """One end of a connection."""
 
     peer: "_End"
@@ -79,46 +81,17 @@ class _End(asyncio.Transport):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, record: _Recorder, *, by_client: bool
     ) -> None:
-        super().__init__()
+        super().__init__(_CLIENT)
         self._loop = loop
         self._record = record
         self._by_client = by_client
-        self._protocol: asyncio.Protocol | None = None
-        self._closing = False
-        self._reading = True
         # What arrived while the protocol did not read.
         self._unread: list[bytes] = []
         # What is on its way to the peer, in order; None is the end.
         self._sent: deque[bytes | None] = deque()
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return _CLIENT if name == "peername" else default
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol), "connections have streams of bytes"
-        self._protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        assert self._protocol is not None, "an end has a protocol"
-        return self._protocol
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing: the peer reads in the next turn."""
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def is_closing(self) -> bool:
-        return self._closing
-
-    def is_reading(self) -> bool:
-        return self._reading
-
-    def can_write_eof(self) -> bool:
-        return False
-
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._closing or not data:
+        if self.closed or not data:
             return
         sent = bytes(data)
         self._record.add(sent, by_client=self._by_client)
@@ -138,31 +111,23 @@ class _End(asyncio.Transport):
 
     def arrived(self, data: bytes) -> None:
         """Pass bytes of the peer on."""
-        if self._closing:
+        if self.closed:
             return
-        if not self._reading:
+        if not self.reading:
             self._unread.append(data)
-        elif self._protocol is not None:
-            self._protocol.data_received(data)
-
-    def pause_reading(self) -> None:
-        self._reading = False
+        elif self.protocol is not None:
+            self.protocol.data_received(data)
 
     def resume_reading(self) -> None:
-        self._reading = True
+        super().resume_reading()
         unread, self._unread = self._unread, []
         for data in unread:
             self._loop.call_soon(self.arrived, data)
 
-    def close(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self._loop.call_soon(self._lost)
-            self._send(None)
-
-    def abort(self) -> None:
-        self.close()
+    def _ended(self) -> None:
+        self._loop.call_soon(self._lost)
+        self._send(None)
 
     def _lost(self) -> None:
-        if self._protocol is not None:
-            self._protocol.connection_lost(None)
+        if self.protocol is not None:
+            self.protocol.connection_lost(None)

@@ -11,33 +11,23 @@ from typing import TypeVar
 
 from coterie.address import Address
 from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
-from coterie.client_check.members import (
+from coterie.conversation.member import ClassicMember
+from coterie.conversation.subscriptions import (
     decoded_assignment,
     encoded_assignment,
+    encoded_subscription,
     subscription_of,
 )
+from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages import consumer_protocol as payload
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from coterie.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from coterie.protocol.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupRequestMember,
-    LeaveGroupResponse,
-)
-from coterie.protocol.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
+from coterie.protocol.messages.heartbeat import HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupResponse
+from coterie.protocol.messages.sync_group import SyncGroupResponse
 from coterie.protocol.wire import Message
 from tests.client_check.reading import Reader
 from tests.client_check.wire import Link, Lost
@@ -62,7 +52,7 @@ class Fatal(Exception):  # noqa: N818 - ends the program
     """An error that repeating does not cure."""
 
 
-class Consumer:
+class Consumer(ClassicMember):
     """One member of a group."""
 
     def __init__(
@@ -72,14 +62,17 @@ class Consumer:
         flaws: Iterable[str] = (),
     ) -> None:
         self.flaws = frozenset(flaws)
-        self.group = values["group"]
+        super().__init__(
+            values["group"],
+            protocols=(values["assignor"],),
+            session_ms=_SESSION_S * 1000,
+            rebalance_ms=_REBALANCE_S * 1000,
+            instance_id=values["instance_id"] or None,
+        )
         self.topic = values["topic"]
-        self.instance_id = values["instance_id"] or None
         self.assignor = values["assignor"]
         self.client_id = values["client_id"]
         self.bootstrap = Address.parse(values["bootstrap"])
-        self.member_id = ""
-        self.generation = -1
         self.owned: set[TopicPartition] = set()
         self.reader = Reader(self, printed)
         self.stopped = asyncio.Event()
@@ -125,10 +118,7 @@ class Consumer:
             if not self.member_id or is_static or "does-not-leave" in self.flaws:
                 return
             link = await self.coordinator()
-            listed = LeaveGroupRequestMember(member_id=self.member_id)
-            request = LeaveGroupRequest(
-                group_id=self.group, member_id=self.member_id, members=[listed]
-            )
+            request = self.leave_request(link.version(ApiKey.LEAVE_GROUP))
             await link.ask(request, LeaveGroupResponse)
 
     # --- the coordinator --------------------------------------------------------------------------
@@ -137,7 +127,7 @@ class Consumer:
         """Return the connection to the coordinator, which is looked up if it is not known."""
         while self._coordinator is None:
             link = await self.open(self.bootstrap)
-            request = FindCoordinatorRequest(key=self.group, coordinator_keys=[self.group])
+            request = FindCoordinatorRequest(key=self.group_id, coordinator_keys=[self.group_id])
             try:
                 response = await link.ask(request, FindCoordinatorResponse)
             finally:
@@ -206,7 +196,7 @@ class Consumer:
             self._rejoin.set()
             return
         self.member_id = ""
-        self.generation = -1
+        self.generation_id = -1
         self.owned = set()
         self.reader.keep(self.owned)
         self._rejoin.set()
@@ -237,29 +227,19 @@ class Consumer:
 
     async def _join(self) -> bool:
         """Join one generation; return whether it was reached."""
-        response = await self.ask_coordinator(self._join_request(), JoinGroupResponse)
+        response = await self._ask_join()
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             if "forgets-given-id" in self.flaws:
-                await self.ask_coordinator(self._join_request(), JoinGroupResponse)
-            self.member_id = response.member_id
-            response = await self.ask_coordinator(self._join_request(), JoinGroupResponse)
+                await self._ask_join()
+            self.take_join(response)
+            response = await self._ask_join()
         if response.error_code:
             self.handle(response.error_code)
             return False
-        self.member_id = response.member_id
-        self.generation = response.generation_id
-        assignments = []
-        if response.leader == response.member_id:
-            assignments = await self._assign(response)
-        request = SyncGroupRequest(
-            group_id=self.group,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocol_name=response.protocol_name,
-            assignments=assignments,
-        )
+        self.take_join(response)
+        assignments = await self._assign(response) if self.leads else {}
+        link = await self.coordinator()
+        request = self.sync_request(assignments, link.version(ApiKey.SYNC_GROUP))
         synced = await self.ask_coordinator(request, SyncGroupResponse)
         if synced.error_code:
             self.handle(synced.error_code)
@@ -267,29 +247,16 @@ class Consumer:
         await self._take(set(decoded_assignment(synced.assignment)))
         return True
 
-    def _join_request(self) -> JoinGroupRequest:
-        topics: dict[str, list[int]] = {}
-        for topic, index in sorted(self.owned):
-            topics.setdefault(topic, []).append(index)
-        subscription = payload.ConsumerProtocolSubscription(
-            topics=[self.topic],
-            owned_partitions=[
-                payload.TopicPartition(topic=topic, partitions=own) for topic, own in topics.items()
-            ],
-            generation_id=self.generation,
-        )
-        metadata = payload.encode_subscription(subscription)
-        return JoinGroupRequest(
-            group_id=self.group,
-            session_timeout_ms=_SESSION_S * 1000,
-            rebalance_timeout_ms=_REBALANCE_S * 1000,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name=self.assignor, metadata=metadata)],
-        )
+    async def _ask_join(self) -> JoinGroupResponse:
+        link = await self.coordinator()
+        request = self.join_request(link.version(ApiKey.JOIN_GROUP))
+        return await self.ask_coordinator(request, JoinGroupResponse)
 
-    async def _assign(self, response: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+    def metadata(self, protocol: str) -> bytes:
+        """Return its subscription."""
+        return encoded_subscription([self.topic], sorted(self.owned), self.generation_id)
+
+    async def _assign(self, response: JoinGroupResponse) -> dict[str, bytes]:
         members = [subscription_of(each) for each in response.members]
         counts = await self.reader.counts({topic for each in members for topic in each.topics})
         name = self.assignor
@@ -298,10 +265,7 @@ class Consumer:
         made = ASSIGNORS[name](counts, members)
         if len(members) > 1:
             _spoil(made, members, self.flaws)
-        return [
-            SyncGroupRequestAssignment(member_id=member, assignment=encoded_assignment(own))
-            for member, own in made.items()
-        ]
+        return {member: encoded_assignment(own, 0) for member, own in made.items()}
 
     async def _take(self, own: set[TopicPartition]) -> None:
         """Take the partitions of a generation."""
@@ -325,13 +289,9 @@ class Consumer:
                 continue
             if "silent-while-processing" in self.flaws and self.reader.is_processing:
                 continue
-            request = HeartbeatRequest(
-                group_id=self.group,
-                generation_id=self.generation,
-                member_id=self.member_id,
-                group_instance_id=self.instance_id,
-            )
             with suppress(Lost):
+                link = await self.coordinator()
+                request = self.heartbeat_request(link.version(ApiKey.HEARTBEAT))
                 response = await self.ask_coordinator(request, HeartbeatResponse)
                 self.handle(response.error_code)
 

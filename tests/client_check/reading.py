@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from coterie.assignors import TopicPartition
+from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
     FetchRequest,
@@ -25,9 +26,6 @@ from coterie.protocol.messages.metadata import (
     MetadataResponse,
 )
 from coterie.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
 from coterie.protocol.messages.offset_fetch import (
@@ -182,8 +180,8 @@ class Reader:
             for topic, own in _by_topic(new).items()
         ]
         names = {topic_id: name for name, topic_id in self._topic_ids.items()}
-        group = OffsetFetchRequestGroup(group_id=consumer.group, topics=topics)
-        request = OffsetFetchRequest(group_id=consumer.group, topics=topics, groups=[group])
+        group = OffsetFetchRequestGroup(group_id=consumer.group_id, topics=topics)
+        request = OffsetFetchRequest(group_id=consumer.group_id, topics=topics, groups=[group])
         while True:
             try:
                 response = await consumer.ask_coordinator(request, OffsetFetchResponse)
@@ -321,27 +319,10 @@ class Reader:
         }
         if not changed:
             return True
-        request = OffsetCommitRequest(
-            group_id=consumer.group,
-            generation_id_or_member_epoch=consumer.generation,
-            member_id=consumer.member_id,
-            group_instance_id=consumer.instance_id,
-            topics=[
-                OffsetCommitRequestTopic(
-                    name=topic,
-                    topic_id=self._topic_ids[topic],
-                    partitions=[
-                        OffsetCommitRequestPartition(
-                            partition_index=index,
-                            committed_offset=changed[TopicPartition(topic, index)],
-                            committed_metadata="",
-                        )
-                        for index in indexes
-                    ],
-                )
-                for topic, indexes in _by_topic(changed).items()
-            ],
-        )
+        link = await consumer.coordinator()
+        version = link.version(ApiKey.OFFSET_COMMIT)
+        offsets = {each: changed[each] for each in sorted(changed)}
+        request = consumer.commit_request(offsets, version, self._topic_ids)
         response = await consumer.ask_coordinator(request, OffsetCommitResponse)
         errors = [each.error_code for topic in response.topics for each in topic.partitions]
         error = next((each for each in errors if each), 0)

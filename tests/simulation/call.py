@@ -3,7 +3,7 @@
 from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS
-from coterie.conformance.versions import FETCH_GROUPS_SINCE
+from coterie.conversation.versions import FETCH_GROUPS_SINCE
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest

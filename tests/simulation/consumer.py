@@ -9,6 +9,7 @@ is assigned again. A static one starts again with its instance id.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from coterie.conversation.member import ClassicMember
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
@@ -16,14 +17,7 @@ from coterie.protocol.messages.consumer_protocol import (
     decode_subscription,
     encode_subscription,
 )
-from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.join_group import JoinGroupResponse
 from tests.simulation.call import Call
 from tests.simulation.offset_requests import commit_request, fetch_request
 
@@ -43,14 +37,13 @@ _RETRIABLE = (
 )
 
 
-class Consumer:
+class Consumer(ClassicMember):
     """One process that is or wants to become a member.
 
     Attributes:
         phase: "down", "joining", "syncing", "member", "refused" (it stops trying) or "fenced".
         phase_number: counts the changes of phase; an action that was scheduled in an earlier phase
             is not carried out.
-        member_id, generation_id: from the last responses.
         former_ids: the last member ids it has given up.
         owned: its assigned partitions, as "topic-number".
         connection: the number of its connection; responses on an earlier one are ignored.
@@ -62,30 +55,29 @@ class Consumer:
         name: str,
         group_id: str,
         *,
-        instance: str | None,
+        instance_id: str | None,
         protocol_type: str,
         protocols: tuple[str, ...],
         version: int,
     ) -> None:
         rng, profile = world.rng, world.profile
+        super().__init__(
+            group_id,
+            protocols=protocols,
+            session_ms=rng.randint(*profile.session_ms),
+            rebalance_ms=rng.randint(*profile.rebalance_ms),
+            protocol_type=protocol_type,
+            instance_id=instance_id,
+        )
         self.world = world
         self.name = name
-        self.group_id = group_id
-        self.instance = instance
-        self.protocol_type = protocol_type
-        self.protocols = protocols
         self.version = version
-        self.session_ms = rng.randint(*profile.session_ms)
-        self.rebalance_ms = rng.randint(*profile.rebalance_ms)
         self.topics = self._some_topics()
         self.phase = "down"
-        self.member_id = ""
-        self.generation_id = -1
         self.owned: frozenset[str] = frozenset()
         self.connection = 0
         self.phase_number = 0
         self.former_ids: list[str] = []
-        self._join_response: JoinGroupResponse | None = None
 
     def __repr__(self) -> str:
         return f"{self.name}({self.group_id}, {self.phase}, {self.member_id}, {self.generation_id})"
@@ -120,7 +112,7 @@ class Consumer:
         self._enter("down")
         rng = self.world.rng
         if rng.random() < 0.8:
-            quick = self.instance is not None and rng.random() < 0.8
+            quick = self.instance_id is not None and rng.random() < 0.8
             self._start_within(self.session_ms // 3 if quick else self.session_ms * 3)
 
     def _start_within(self, max_ms: int) -> None:
@@ -174,20 +166,8 @@ class Consumer:
         """Send a JoinGroup, with the member id if there is one."""
         if COOPERATIVE not in self.protocols:
             self.owned = frozenset()
-        request = JoinGroupRequest(
-            group_id=self.group_id,
-            session_timeout_ms=self.session_ms,
-            rebalance_timeout_ms=self.rebalance_ms if self.version else -1,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-            protocol_type=self.protocol_type,
-            protocols=[
-                JoinGroupRequestProtocol(name=name, metadata=self.metadata(name))
-                for name in self.protocols
-            ],
-        )
         self._enter("joining")
-        self.world.request(self, request, self.version)
+        self.world.request(self, self.join_request(self.version), self.version)
         rng, profile = self.world.rng, self.world.profile
         if not self.world.calm and rng.random() < profile.early_retry:
             self._schedule(rng.randint(1, self.rebalance_ms), self.reconnect)
@@ -199,13 +179,11 @@ class Consumer:
         error = response.error_code
         world = self.world
         if error == ErrorCode.NONE:
-            self.member_id = response.member_id
-            self.generation_id = response.generation_id
-            self._join_response = response
+            self.take_join(response)
             self._enter("syncing", world.pause(self), self.sync)
         elif error == ErrorCode.MEMBER_ID_REQUIRED:
             self._drop_member_id()
-            self.member_id = response.member_id
+            self.take_join(response)
             world.pending_ids.append((self, response.member_id))
             chance = 1.0 if world.calm else world.rng.random()
             if chance < world.profile.crash * 2:
@@ -240,26 +218,15 @@ class Consumer:
 
     def sync(self) -> None:
         """Send a SyncGroup; a leader computes the assignment."""
-        join = self._join_response
+        join = self.joined
         assert join is not None
-        assignments = [
-            SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
-            for member_id, assignment in assign(join).items()
-        ]
+        assignments = list(assign(join).items())
         if not self.world.calm and self.world.rng.random() < 0.05:
             assignments = assignments[1:]  # a member without an assignment gets empty bytes
-        has_protocol = self.version >= 7
-        request = SyncGroupRequest(
-            group_id=self.group_id,
-            generation_id=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-            protocol_type=self.protocol_type if has_protocol else None,
-            protocol_name=join.protocol_name if has_protocol else None,
-            assignments=assignments,
-        )
+        version = 5 if self.version >= 7 else 3
+        request = self.sync_request(dict(assignments), version)
         self._enter("syncing")
-        self.world.request(self, request, 5 if has_protocol else 3)
+        self.world.request(self, request, version)
         rng, profile = self.world.rng, self.world.profile
         if not self.world.calm and rng.random() < profile.early_retry:
             self._schedule(rng.randint(1, self.rebalance_ms), self.reconnect)
@@ -297,7 +264,7 @@ class Consumer:
         if not self.world.calm:
             for share, action in (
                 # Static membership is for quick restarts, so static members crash more often.
-                (profile.crash * (3 if self.instance else 1), self.crash),
+                (profile.crash * (3 if self.instance_id else 1), self.crash),
                 (profile.leave, self.leave),
                 (profile.resubscribe, self._resubscribe),
                 (0.1, self._commit),
@@ -307,13 +274,7 @@ class Consumer:
                     action()
                     return
                 chance -= share
-        request = HeartbeatRequest(
-            group_id=self.group_id,
-            generation_id=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-        )
-        self.world.request(self, request, 4)
+        self.world.request(self, self.heartbeat_request(4), 4)
         self._enter("member", self.session_ms, self.reconnect)
 
     def _on_heartbeat(self, response: Any) -> None:
@@ -339,14 +300,8 @@ class Consumer:
 
     def leave(self) -> None:
         """Leave the group and go down; maybe start again later."""
-        if self.version >= 6:
-            member = LeaveGroupRequestMember(
-                member_id=self.member_id, group_instance_id=self.instance
-            )
-            request = LeaveGroupRequest(group_id=self.group_id, members=[member])
-        else:
-            request = LeaveGroupRequest(group_id=self.group_id, member_id=self.member_id)
-        self.world.request(self, request, 4 if self.version >= 6 else 2)
+        version = 4 if self.version >= 6 else 2
+        self.world.request(self, self.leave_request(version), version)
         self._enter("down")
         self._start_within(self.session_ms * 3)
 
@@ -355,8 +310,8 @@ class Consumer:
         request, version = commit_request(self.world, self.group_id, partitions)
         request.generation_id_or_member_epoch = self.generation_id
         request.member_id = self.member_id
-        request.group_instance_id = self.instance
-        self.world.request(self, request, max(version, 7) if self.instance else version)
+        request.group_instance_id = self.instance_id
+        self.world.request(self, request, max(version, 7) if self.instance_id else version)
         self._enter("member", self.session_ms, self.reconnect)
 
     def _fetch(self) -> None:

@@ -163,7 +163,7 @@ class Rogue(OtherClient):
         if rng.random() < 0.3:
             member_id = rng.choice([*victim.former_ids, "made-up", ""])
         generation = victim.generation_id + rng.choice((0, 0, 0, -1, -1, 1))
-        instance = victim.instance
+        instance = victim.instance_id
         if rng.random() < 0.2:
             instance = rng.choice((None, "i0", "i1", "nobody"))
         return member_id, generation, instance
@@ -231,8 +231,8 @@ class Rogue(OtherClient):
 
     def _second_process(self, victim: Consumer) -> None:
         """Start a second process with the victim's instance id."""
-        if victim.instance is not None:
-            self._send_join(victim, "", victim.instance, victim.protocol_type, victim.protocols)
+        if victim.instance_id is not None:
+            self._send_join(victim, "", victim.instance_id, victim.protocol_type, victim.protocols)
 
     def _use_pending_id(self, _victim: Consumer) -> None:
         """Join with another client's pending member id, or delete the group it is for."""

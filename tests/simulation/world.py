@@ -99,7 +99,7 @@ class World:
             self,
             f"c{number}",
             self.group_ids[group],
-            instance=instance,
+            instance_id=instance,
             protocol_type="connect" if group % 3 == 2 else "consumer",
             protocols=protocols,
             version=version,

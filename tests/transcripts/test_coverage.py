@@ -6,8 +6,9 @@ from pathlib import Path
 from coterie.conformance.checks.chapters import chapter_paths
 from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.commands import CLIENT_COMMANDS, COMMANDS, INSPECTION_COMMANDS
-from coterie.conformance.requests import REQUEST_APIS
-from coterie.conformance.transcript import Transcript, all_paths, parse_request_line, read
+from coterie.conformance.transcript import Transcript, all_paths, read
+from coterie.conversation.requests import REQUEST_APIS
+from coterie.conversation.syntax import parse_request_line
 from tests.transcripts.test_transcripts import ROOT
 
 REPOSITORY = ROOT.parents[1]

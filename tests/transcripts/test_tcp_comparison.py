@@ -7,11 +7,11 @@ import pytest
 from coterie.conformance.comparison import deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.core_lines import is_core_line
-from coterie.conformance.names import Names
-from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.patterns import FieldDifference, Variables, compare, parse_fields
 from coterie.conformance.patterns import substitute as substituted
 from coterie.conformance.transcript import Block, parse
+from coterie.conversation.learnt_names import LearntNames
+from coterie.conversation.names import Names
 
 EXPECTED = """\
 # Two clients.
@@ -103,7 +103,7 @@ def test_value_of_a_response_can_be_used_in_later_requests() -> None:
 
 
 def test_member_ids_are_named_in_order_of_appearance() -> None:
-    names = TcpNames("run7-")
+    names = LearntNames("run7-")
     for owner in ("i", "c1", "i-1"):
         names.uses(owner)
     first = "c1-aaaaaaaa-0000-4000-8000-000000000001"
@@ -122,7 +122,7 @@ def test_member_ids_are_named_in_order_of_appearance() -> None:
 
 
 def test_names_have_the_prefix_of_their_run() -> None:
-    names = TcpNames("run7-", "run-")
+    names = LearntNames("run7-", "run-")
     assert names.group("orders") == "run7-orders"
     assert names.group("") == ""
     assert names.group_text("run7-orders") == "orders"
@@ -134,14 +134,14 @@ def test_names_have_the_prefix_of_their_run() -> None:
 
 
 def test_group_gets_a_name_that_the_broker_coordinates() -> None:
-    names = TcpNames("run7-", is_here=lambda group: group.endswith(".2"))
+    names = LearntNames("run7-", is_here=lambda group: group.endswith(".2"))
     assert names.group("orders") == "run7-orders.2"
     assert names.group_text("run7-orders.2") == "orders"
 
 
 @pytest.mark.parametrize("member_id", ["c1-82f51b5a31a46db3", "82f51b5a31a46db3", "7", "a b", "ü"])
 def test_member_id_of_any_form_gets_the_name_of_its_client(member_id: str) -> None:
-    names = TcpNames("run7-")
+    names = LearntNames("run7-")
     names.uses("c1")
     names.give(member_id, "c1")
     assert names.member_text(member_id) == "c1-1"
@@ -150,7 +150,7 @@ def test_member_id_of_any_form_gets_the_name_of_its_client(member_id: str) -> No
 
 
 def test_text_that_was_sent_as_a_member_id_is_not_renamed() -> None:
-    names = TcpNames("run7-")
+    names = LearntNames("run7-")
     names.uses("c1")
     assert names.member("c1-made-up") == "c1-made-up"
     names.give("c1-made-up", "c1")
@@ -158,7 +158,7 @@ def test_text_that_was_sent_as_a_member_id_is_not_renamed() -> None:
 
 
 def test_member_id_that_nobody_was_given_is_shown_as_it_is() -> None:
-    names = TcpNames("run7-")
+    names = LearntNames("run7-")
     assert names.member_text("opaque") == "opaque"
     assert names.nameless == {"opaque"}
     names.give("opaque", "c1")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from coterie.conformance.core_driver import CoreDriver, differences
-from coterie.conformance.transcript import TranscriptError, all_paths, parse, read
+from coterie.conformance.transcript import all_paths, parse, read
+from coterie.conversation.syntax import TranscriptError
 
 ROOT = Path(__file__).parents[2] / "coterie" / "conformance"
 PATHS = all_paths()

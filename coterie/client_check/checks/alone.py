@@ -4,9 +4,9 @@ from itertools import pairwise
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.conversation import NEVER, Exchange
-from coterie.client_check.members import decoded_assignment
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import PARTITIONS, RECORDS, TOPIC, Run
+from coterie.conversation.subscriptions import decoded_assignment
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_subscription
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
 from coterie.client_check.conversation import Exchange
-from coterie.client_check.members import ScriptedMember, decoded_assignment, subscription_of
+from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import OTHER_TOPIC, PARTITIONS, TOPIC, Run
+from coterie.conversation.subscriptions import decoded_assignment, subscription_of
 
 MISSING_TOPIC = "check-missing"
 _COUNTS = {TOPIC: PARTITIONS, OTHER_TOPIC: 2}
@@ -70,7 +71,7 @@ async def lead(run: Run, members: Sequence[ScriptedMember], after: int) -> Led:
     """
     for _ in range(_MAX_GENERATIONS):
         await _all_of(run, [each.join() for each in members], "joined again when others joined")
-        if any(each.is_leader for each in members):
+        if any(each.leads for each in members):
             raise NotReached("the client does not lead the group", Judgement.SKIPPED)
         await _all_of(run, [each.sync() for each in members], "sent the assignment as leader")
         syncs = run.talk.of("SyncGroup", after=after)

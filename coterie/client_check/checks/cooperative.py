@@ -95,7 +95,7 @@ async def _joined(run: Run, leader: ScriptedMember) -> None:
         await run.reached(join.done, "joined the next generation", limit_s)
     finally:
         join.cancel()
-    if not leader.is_leader:
+    if not leader.leads:
         raise NotReached("the coordinator has made the client the leader", Judgement.SKIPPED)
 
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.conversation import Exchange
-from coterie.client_check.members import ScriptedMember, encoded_assignment
+from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
+from coterie.conversation.subscriptions import encoded_assignment
 
 # What a client may still have under way when it gets its partitions.
 _UNDER_WAY_S = 0.5
@@ -67,7 +68,7 @@ async def give(
         await run.reached(join.done, "joined the next generation", max(30.0, run.heartbeat_limit_s))
     finally:
         join.cancel()
-    if not leader.is_leader:
+    if not leader.leads:
         raise NotReached("the coordinator has made the client the leader", Judgement.SKIPPED)
     others = leader.others()
     if len(others) != 1:
@@ -169,7 +170,7 @@ async def follower(run: Run) -> None:
     )
 
     client_id = run.identity()[1]
-    data = _NEWER_VERSION + encoded_assignment(partitions(1))[2:] + _LATER_FIELDS
+    data = _NEWER_VERSION + encoded_assignment(partitions(1), 0)[2:] + _LATER_FIELDS
     sync = await give(run, leader, (), partitions(0, 2, 3), {client_id: data})
     read_it = await run.until(lambda: fetched_late(run, sync) == set(partitions(1)))
     name = "following/newer-assignment"

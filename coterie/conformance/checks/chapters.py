@@ -34,7 +34,8 @@ from coterie.conformance.checks.check import Check, requests_of
 from coterie.conformance.over_tcp.target import TopicSpec
 from coterie.conformance.over_tcp.versions import CHAPTER_SUFFIX
 from coterie.conformance.releases import parse_release
-from coterie.conformance.transcript import TranscriptError, parse
+from coterie.conformance.transcript import parse
+from coterie.conversation.syntax import TranscriptError
 
 _DIRECTORY = Path(__file__).parents[1] / "chapters"
 _BEGINNINGS = _DIRECTORY / "begin"

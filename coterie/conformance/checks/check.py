@@ -6,8 +6,8 @@ from typing import NamedTuple
 from coterie.conformance.over_tcp.target import TopicSpec
 from coterie.conformance.over_tcp.versions import is_exact
 from coterie.conformance.releases import Release
-from coterie.conformance.syntax import parse_duration_ms
-from coterie.conformance.transcript import RequestLine, Transcript, parse_request_line
+from coterie.conformance.transcript import Transcript
+from coterie.conversation.syntax import RequestLine, parse_duration_ms, parse_request_line
 
 _REPEATED = re.compile(r"^(eventually|retry) ")
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import RefusedError, Target
+from coterie.conversation.learnt_names import LearntNames
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -25,7 +25,7 @@ _WITHOUT_MEMBERS = ("Empty", "Dead")
 _GONE = (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-async def remove_everything(target: Target, prefix: str, runs: Sequence[TcpNames]) -> list[str]:
+async def remove_everything(target: Target, prefix: str, runs: Sequence[LearntNames]) -> list[str]:
     """Remove the groups and topics of a run; return those that the broker has kept, with errors.
 
     Nothing whose name does not begin with the prefix is touched.
@@ -45,7 +45,7 @@ async def remove_everything(target: Target, prefix: str, runs: Sequence[TcpNames
     return kept
 
 
-async def _remove_groups(target: Target, prefix: str, runs: Sequence[TcpNames]) -> list[str]:
+async def _remove_groups(target: Target, prefix: str, runs: Sequence[LearntNames]) -> list[str]:
     listed = await target.call(ListGroupsRequest(), ListGroupsResponse)
     left = [each.group_id for each in listed.groups if each.group_id.startswith(prefix)]
     errors: dict[str, int] = {}
@@ -68,7 +68,7 @@ async def _remove_groups(target: Target, prefix: str, runs: Sequence[TcpNames]) 
     ]
 
 
-async def _empty_groups(target: Target, groups: list[str], runs: Sequence[TcpNames]) -> None:
+async def _empty_groups(target: Target, groups: list[str], runs: Sequence[LearntNames]) -> None:
     """Let every member of some groups leave."""
     described = await target.call(DescribeGroupsRequest(groups=groups), DescribeGroupsResponse, 5)
     for group in described.groups:

@@ -15,7 +15,8 @@ from coterie.conformance.commands import CONFIG_FIELDS
 from coterie.conformance.comparison import deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.core_driver import CoreDriver
-from coterie.conformance.transcript import Transcript, TranscriptError
+from coterie.conformance.transcript import Transcript
+from coterie.conversation.syntax import TranscriptError
 from coterie.coordinator.groups.config import GroupConfig
 
 DELAY = "group.initial.rebalance.delay.ms"

@@ -9,7 +9,7 @@ from coterie.conformance.commands import setting_value
 from coterie.conformance.over_tcp.target import Target
 from coterie.conformance.over_tcp.versions import served_version
 from coterie.conformance.releases import Release, release_text
-from coterie.conformance.requests import REQUEST_APIS
+from coterie.conversation.requests import REQUEST_APIS
 
 # The longest time that a check may wait unless the run is thorough.
 QUICK_LIMIT_MS = 45_000

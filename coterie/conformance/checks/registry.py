@@ -8,13 +8,8 @@ from functools import cache
 from coterie.conformance.checks.chapters import chapter_paths, read_chapter
 from coterie.conformance.checks.check import Check, requests_of
 from coterie.conformance.commands import CLIENT_COMMANDS, INSPECTION_COMMANDS
-from coterie.conformance.transcript import (
-    Transcript,
-    TranscriptError,
-    all_paths,
-    parse_request_line,
-    read,
-)
+from coterie.conformance.transcript import Transcript, all_paths, read
+from coterie.conversation.syntax import TranscriptError, parse_request_line
 
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _SCENARIO = re.compile(r"\b[ST]\d+\b")

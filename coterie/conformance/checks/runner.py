@@ -19,11 +19,12 @@ from coterie.conformance.checks.stopped import BrokerStoppedError, Stop, stop_of
 from coterie.conformance.comparison import Deviation
 from coterie.conformance.over_tcp.diagnosis import stopped
 from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
-from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
 from coterie.conformance.releases import Release
 from coterie.conformance.results import Result, Status
-from coterie.conformance.transcript import TranscriptError, parse
+from coterie.conformance.transcript import parse
+from coterie.conversation.learnt_names import LearntNames
+from coterie.conversation.syntax import TranscriptError
 
 # Checks at once. Each has a few connections and uses almost no processor time.
 PARALLEL = 120
@@ -128,7 +129,7 @@ class Run:
         self.stop: Stop | None = None
         self._begun: list[tuple[Check, TcpDriver]] = []
         # The names of each check.
-        self._names: list[TcpNames] = []
+        self._names: list[LearntNames] = []
         self._shared_ids: dict[str, bytes] = {}
         # Why no topics can be created, and why groups cannot be used; empty if they can.
         self._no_topics = ""
@@ -257,9 +258,9 @@ class Run:
         self.target.settings[DELAY] = "0"
         return True
 
-    def _new_names(self, shared: str | None) -> TcpNames:
+    def _new_names(self, shared: str | None) -> LearntNames:
         """Return names that no other check of this run has."""
-        names = TcpNames(f"{self.prefix}{len(self._names)}-", shared, self.target.coordinates)
+        names = LearntNames(f"{self.prefix}{len(self._names)}-", shared, self.target.coordinates)
         self._names.append(names)
         return names
 
@@ -316,7 +317,7 @@ class Run:
             return f"the broker refuses to coordinate groups: {self._no_groups}"
         return ""
 
-    async def _create_topics(self, check: Check, names: TcpNames) -> None:
+    async def _create_topics(self, check: Check, names: LearntNames) -> None:
         specs = [each._replace(name=names.own(each.name)) for each in check.topics]
         if specs:
             ids = await self.target.create_topics(specs)

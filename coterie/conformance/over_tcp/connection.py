@@ -10,7 +10,7 @@ import time
 from typing import NamedTuple
 
 from coterie.address import Address
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.frames import FrameBuffer, encode_request_header
 from coterie.protocol.wire import Message

@@ -17,19 +17,20 @@ from coterie.conformance.comparison import DELAYED, Deviation, deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.group_setup import set_up_group
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, request_frame
-from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import Target, TopicSpec
 from coterie.conformance.over_tcp.versions import is_exact, lowered_expectation, lowered_request
 from coterie.conformance.patterns import Variables, substitute
-from coterie.conformance.requests import build_request
-from coterie.conformance.responses import response_lines
-from coterie.conformance.structures import response_type
-from coterie.conformance.syntax import parse_arguments, parse_duration_ms, parse_map
-from coterie.conformance.transcript import (
-    Block,
+from coterie.conformance.transcript import Block, Transcript
+from coterie.conversation.learnt_names import LearntNames
+from coterie.conversation.requests import build_request
+from coterie.conversation.responses import response_lines
+from coterie.conversation.structures import response_type
+from coterie.conversation.syntax import (
     RequestLine,
-    Transcript,
     TranscriptError,
+    parse_arguments,
+    parse_duration_ms,
+    parse_map,
     parse_request_line,
 )
 from coterie.protocol.errors import MalformedFrame
@@ -96,7 +97,7 @@ class TcpDriver:
         began_s: when the run began, by time.monotonic.
     """
 
-    def __init__(self, target: Target, names: TcpNames) -> None:
+    def __init__(self, target: Target, names: LearntNames) -> None:
         """Begin a run; a client connects when it sends its first request."""
         self.target = target
         self.names = names

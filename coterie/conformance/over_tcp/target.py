@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from coterie.address import Address
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_response, encode_request

@@ -8,8 +8,9 @@ import re
 from typing import NamedTuple
 
 from coterie.conformance.over_tcp.target import Target
-from coterie.conformance.structures import API_KEYS
-from coterie.conformance.transcript import RequestLine, Transcript
+from coterie.conformance.transcript import Transcript
+from coterie.conversation.structures import API_KEYS
+from coterie.conversation.syntax import RequestLine
 
 CHAPTER_SUFFIX = ".checks"
 

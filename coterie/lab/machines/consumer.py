@@ -7,18 +7,19 @@ them, gives up after the sync what the leader has taken from it, and rejoins at 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
+from coterie.assignors import ASSIGNORS, TopicPartition
+from coterie.conversation.subscriptions import (
+    by_topic,
+    decoded_assignment,
+    encoded_assignment,
+    encoded_subscription,
+    subscription_of,
+)
 from coterie.lab.kernel import MS
 from coterie.lab.machines.classic_host import GROUP, GroupHost
 from coterie.lab.machines.group_member import GroupMember, MemberSettings, partitions_text
 from coterie.lab.pods import Pod
-from coterie.protocol.messages import consumer_protocol as wire
 from coterie.protocol.messages.join_group import JoinGroupResponse
-from coterie.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -28,7 +29,6 @@ from coterie.protocol.messages.offset_fetch import (
 COOPERATIVE = "cooperative-sticky"
 # From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
 _FETCH_GROUPS_SINCE = 8
-_INSTANCE_SINCE = 7
 
 
 class Consumer(GroupMember):
@@ -58,40 +58,19 @@ class Consumer(GroupMember):
 
     def metadata(self, protocol: str) -> bytes:
         """Return the subscription; cooperative consumers add what they own."""
-        owned = []
-        if protocol == COOPERATIVE:
-            owned = [
-                wire.TopicPartition(topic=topic, partitions=numbers)
-                for topic, numbers in _by_topic(self._owned).items()
-            ]
-        return wire.encode_subscription(
-            wire.ConsumerProtocolSubscription(
-                topics=list(self._counts),
-                owned_partitions=owned,
-                generation_id=self.generation_id,
-            )
-        )
+        owned = sorted(self._owned) if protocol == COOPERATIVE else ()
+        return encoded_subscription(self._counts, owned, self.generation_id)
 
     def assign(self, joined: JoinGroupResponse) -> dict[str, bytes]:
         """Assign as the client of the leader does."""
-        members = [
-            _subscription(each.member_id, each.group_instance_id, each.metadata)
-            for each in joined.members
-        ]
+        members = [subscription_of(each) for each in joined.members]
         assert joined.protocol_name, "a completed join has a protocol"
         name = joined.protocol_name
         if self.environment.parameters.fault == "handover-at-once" and name == COOPERATIVE:
             name = "sticky"
         assignment = ASSIGNORS[name](self._counts, members)
         return {
-            member_id: wire.encode_assignment(
-                wire.ConsumerProtocolAssignment(
-                    assigned_partitions=[
-                        wire.TopicPartition(topic=topic, partitions=numbers)
-                        for topic, numbers in _by_topic(partitions).items()
-                    ]
-                )
-            )
+            member_id: encoded_assignment(sorted(partitions))
             for member_id, partitions in assignment.items()
         }
 
@@ -116,12 +95,7 @@ class Consumer(GroupMember):
 
     def adopt(self, assignment: bytes) -> None:
         """Give up what is not assigned any more, and take what is new."""
-        decoded = wire.decode_assignment(assignment) if assignment else None
-        assigned = {
-            TopicPartition(topic.topic, number)
-            for topic in (decoded.assigned_partitions if decoded else ())
-            for number in topic.partitions
-        }
+        assigned = set(decoded_assignment(assignment))
         revoked = self._owned - assigned
         added = assigned - self._owned
         self._detail(
@@ -165,8 +139,8 @@ class Consumer(GroupMember):
     def _fetch(self, partitions: set[TopicPartition]) -> None:
         """Fetch the offsets of new partitions."""
         topics = [
-            OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
-            for topic, numbers in _by_topic(partitions & self._owned).items()
+            OffsetFetchRequestTopic(name=each.topic, partition_indexes=each.partitions)
+            for each in by_topic(sorted(partitions & self._owned))
         ]
         if not topics:
             return
@@ -200,34 +174,16 @@ class Consumer(GroupMember):
     def _commit(self, partitions: Iterable[TopicPartition], then: Callable[[Any], None]) -> None:
         """Commit the positions of partitions."""
         ledger, identity = self.environment.ledger, self.pod.identity
-        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         offsets: dict[TopicPartition, int] = {}
         for partition in sorted(partitions):
             offset = ledger.position(identity, partition)
-            if offset is None:
-                continue
-            offsets[partition] = offset
-            topics.setdefault(partition.topic, []).append(
-                OffsetCommitRequestPartition(
-                    partition_index=partition.partition,
-                    committed_offset=offset,
-                    committed_metadata="",
-                )
-            )
-        if not topics:
+            if offset is not None:
+                offsets[partition] = offset
+        if not offsets:
             then(None)
             return
         version = self.settings.versions.commit
-        request = OffsetCommitRequest(
-            group_id=GROUP,
-            generation_id_or_member_epoch=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id if version >= _INSTANCE_SINCE else None,
-            topics=[
-                OffsetCommitRequestTopic(name=topic, partitions=each)
-                for topic, each in topics.items()
-            ],
-        )
+        request = self.commit_request(offsets, version)
 
         def committed(response: Any) -> None:
             for topic in response.topics:
@@ -238,25 +194,3 @@ class Consumer(GroupMember):
             then(response)
 
         self.host.submit(self.pod, request, version, committed)
-
-
-def _subscription(member_id: str, instance_id: str | None, metadata: bytes) -> MemberSubscription:
-    subscription = wire.decode_subscription(metadata)
-    return MemberSubscription(
-        member_id,
-        tuple(subscription.topics),
-        tuple(
-            TopicPartition(topic.topic, number)
-            for topic in subscription.owned_partitions
-            for number in topic.partitions
-        ),
-        subscription.generation_id,
-        instance_id,
-    )
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        found.setdefault(topic, []).append(number)
-    return found

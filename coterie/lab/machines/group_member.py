@@ -16,23 +16,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from coterie.assignors import TopicPartition
+from coterie.conversation.member import ClassicMember
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
 from coterie.lab.machines.classic_host import GROUP, RETRIABLE, GroupHost
 from coterie.lab.pods import Pod
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.join_group import JoinGroupResponse
 
 _RETRY_US = 100 * MS
-# From these versions on requests have these fields.
-_INSTANCE_SINCE, _REBALANCE_TIMEOUT_SINCE, _MEMBERS_SINCE = 5, 1, 3
 
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
@@ -73,40 +65,37 @@ class MemberSettings(NamedTuple):
     commit_ms: int = 5_000
 
 
-class GroupMember:
+class GroupMember(ClassicMember):
     """A member of a classic group in a pod.
 
     Attributes:
         pod, host, settings: where it runs, its coordinator, its configuration.
         phase: what it is doing; see above.
-        member_id, generation_id: its place in the group.
-        instance_id: its instance id, or None.
     """
 
     def __init__(self, host: GroupHost, pod: Pod, settings: MemberSettings) -> None:
+        super().__init__(
+            GROUP,
+            protocols=settings.protocols,
+            session_ms=settings.session_ms,
+            rebalance_ms=settings.rebalance_ms,
+            protocol_type=settings.protocol_type,
+        )
         self.pod = pod
         self.host = host
         self.environment: Environment = host.environment
         self.settings = settings
         self.phase = "starting"
-        self.member_id = ""
-        self.generation_id = -1
-        self.instance_id: str | None = None
         self._turn = 0
         self._beat = 0
         self._heard_us = 0
         self._random = self.environment.world.stream(f"member {pod.name}")
         self._phase_us = self._random.randrange(settings.heartbeat_ms * MS)
-        self._joined: JoinGroupResponse | None = None
 
     # -- the part of subclasses --------------------------------------------------------------------
 
     def reading(self) -> set[TopicPartition]:
         """Return the partitions whose records it hands over."""
-        raise NotImplementedError
-
-    def metadata(self, protocol: str) -> bytes:
-        """Return its metadata for a protocol."""
         raise NotImplementedError
 
     def assign(self, joined: JoinGroupResponse) -> dict[str, bytes]:
@@ -135,11 +124,6 @@ class GroupMember:
 
     def _detail(self, *words: object) -> None:
         self.environment.world.detail(self.pod.identity, *words)
-
-    @property
-    def leads(self) -> bool:
-        """Whether it is the leader of its generation."""
-        return self._joined is not None and self._joined.leader == self.member_id
 
     def poll_wait_us(self) -> int:
         """Return how long it takes until the application polls again."""
@@ -173,11 +157,7 @@ class GroupMember:
 
     def _send_leave(self) -> None:
         version = self.settings.versions.leave
-        if version >= _MEMBERS_SINCE:
-            member = LeaveGroupRequestMember(member_id=self.member_id)
-            request = LeaveGroupRequest(group_id=GROUP, members=[member])
-        else:
-            request = LeaveGroupRequest(group_id=GROUP, member_id=self.member_id)
+        request = self.leave_request(version)
         self.host.submit(self.pod, request, version, lambda _: None)
 
     def slow_poll(self, duration_us: int) -> None:
@@ -213,22 +193,9 @@ class GroupMember:
 
     def join(self) -> None:
         """Send a JoinGroup."""
-        settings, version = self.settings, self.settings.versions.join
+        version = self.settings.versions.join
         self._enter("joining")
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=settings.session_ms,
-            rebalance_timeout_ms=(
-                settings.rebalance_ms if version >= _REBALANCE_TIMEOUT_SINCE else -1
-            ),
-            member_id=self.member_id,
-            group_instance_id=self.instance_id if version >= _INSTANCE_SINCE else None,
-            protocol_type=settings.protocol_type,
-            protocols=[
-                JoinGroupRequestProtocol(name=name, metadata=self.metadata(name))
-                for name in settings.protocols
-            ],
-        )
+        request = self.join_request(version)
         self._detail("JoinGroup", f"generation={self.generation_id}", f"owned={self.owned_text()}")
         self.host.submit(self.pod, request, version, self._in_turn(self._on_join))
 
@@ -239,40 +206,24 @@ class GroupMember:
         else:
             role = f"leader of {len(response.members)}" if response.members else "follower"
             self._detail("JoinGroup answered", f"generation={response.generation_id}", role)
+        self.take_join(response)
         if error == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = response.member_id
             self.join()
         elif error:
             self._refused(error)
         else:
-            self.member_id = response.member_id
-            self.generation_id = response.generation_id
-            self._joined = response
             self._enter("syncing")
             leads = bool(response.members) and not response.skip_assignment
             delay_ms = self.environment.parameters.assign_ms if leads else 0
             self._after(int(delay_ms * MS), self._sync)
 
     def _sync(self) -> None:
-        joined = self._joined
+        joined = self.joined
         assert joined is not None, "a sync follows a join"
-        assignments = []
-        if joined.members and not joined.skip_assignment:
-            assignments = [
-                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
-                for member_id, assignment in self.assign(joined).items()
-            ]
+        assigns = joined.members and not joined.skip_assignment
+        assignments = self.assign(joined) if assigns else {}
         version = self.settings.versions.sync
-        named = version >= 5  # it names the protocol [syncing/protocol-present]
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            protocol_type=self.settings.protocol_type if named else None,
-            protocol_name=joined.protocol_name if named else None,
-            assignments=assignments,
-        )
+        request = self.sync_request(assignments, version)
         shares = f"assignments={len(assignments)}"
         self._detail("SyncGroup", f"generation={self.generation_id}", shares)
         self.host.submit(self.pod, request, version, self._in_turn(self._on_sync))
@@ -360,15 +311,9 @@ class GroupMember:
             # The client ends its session by its own clock.
             self._refused(ErrorCode.UNKNOWN_MEMBER_ID)
             return
-        request = HeartbeatRequest(
-            group_id=GROUP,
-            generation_id=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-        )
-        self.host.submit(
-            self.pod, request, self.settings.versions.heartbeat, self._in_turn(self._on_beat)
-        )
+        version = self.settings.versions.heartbeat
+        request = self.heartbeat_request(version)
+        self.host.submit(self.pod, request, version, self._in_turn(self._on_beat))
 
     def _on_beat(self, response: Any) -> None:
         error = response.error_code

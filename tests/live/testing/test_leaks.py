@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from coterie.conversation.pipe import MemoryTransport
 from coterie.testing import Broker, BrokerLeak
 from coterie.testing.server_thread import ServerThread
 
@@ -49,21 +50,13 @@ def connected_socket(kafka: Broker) -> Callable[[], object]:
 
 
 def connection(kafka: Broker) -> Callable[[], object]:
-    class Deaf(asyncio.Transport):
+    class Deaf(MemoryTransport):
         """A transport that never ends."""
 
         def write(self, data: bytes | bytearray | memoryview) -> None: ...
         def close(self) -> None: ...
-        def abort(self) -> None: ...
-        def get_write_buffer_size(self) -> int:
-            return 0
 
-        def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
-        def set_write_buffer_limits(
-            self, high: int | None = None, low: int | None = None
-        ) -> None: ...
-
-    accepted = kafka.thread.call(lambda: kafka.server.accept(Deaf()))
+    accepted = kafka.thread.call(lambda: kafka.server.accept(Deaf(("127.0.0.1", 0))))
     return lambda: accepted
 
 

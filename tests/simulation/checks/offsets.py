@@ -5,7 +5,7 @@ Every commit of a run has an offset of its own, so a fetched offset identifies i
 
 from typing import Any, NamedTuple
 
-from coterie.conformance.versions import FETCH_GROUPS_SINCE
+from coterie.conversation.versions import FETCH_GROUPS_SINCE
 from coterie.coordinator.groups.classic.group import Group, classic
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.config import GroupConfig

@@ -8,25 +8,17 @@ application processes a batch; if that takes longer than max.poll.interval.ms, i
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coterie.assignors import (
-    MemberSubscription,
-    TopicPartition,
-    assign_cooperative_sticky,
-    assign_range,
+from coterie.assignors import TopicPartition, assign_cooperative_sticky, assign_range
+from coterie.conversation.member import ClassicMember
+from coterie.conversation.subscriptions import (
+    decoded_assignment,
+    encoded_assignment,
+    encoded_subscription,
+    subscription_of,
 )
 from coterie.coordinator.kernel.request import ClientContext
 from coterie.lab.kernel import MS, SECOND
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages import consumer_protocol as consumer
-from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from coterie.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.story.drawn.broker import Broker
 
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
@@ -54,11 +46,11 @@ class Settings(NamedTuple):
     gives_reasons: bool
 
 
-class Process:
+class Process(ClassicMember):
     """One process.
 
     Attributes:
-        client, host, instance: its names.
+        client, host: its names.
         is_running: whether it has been started and neither stopped nor killed.
         owned: its partitions.
         rejoins_anew: whether it takes a new member id after the broker was away for longer than the
@@ -76,17 +68,21 @@ class Process:
         *,
         rejoins_anew: bool,
     ) -> None:
+        super().__init__(
+            settings.group,
+            protocols=(settings.assignor,),
+            session_ms=settings.session_ms,
+            rebalance_ms=settings.max_poll_ms,
+            instance_id=instance,
+        )
         self.broker = broker
         self.settings = settings
         self.client = client
         self.host = host
-        self.instance = instance
         self.rejoins_anew = rejoins_anew
         self.is_running = False
         self.owned: frozenset[int] = frozenset()
         self._context = ClientContext(client_host=f"/{host}", client_id=client)
-        self._member_id = ""
-        self._generation = -1
         self._phase = "down"
         # What was scheduled in an earlier phase is not carried out.
         self._number = 0
@@ -97,7 +93,7 @@ class Process:
     @property
     def identity(self) -> str:
         """The identity that findings name."""
-        return self.instance or f"{self.client} at {self.host}"
+        return self.instance_id or f"{self.client} at {self.host}"
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -112,7 +108,7 @@ class Process:
         """Stop in order. A static member does not leave its group (KIP-345)."""
         if self._phase == "member":
             self._commit_once()
-        if self._member_id and self.instance is None:
+        if self.member_id and self.instance_id is None:
             self._leave("the consumer is being closed")
         self._down()
 
@@ -135,14 +131,14 @@ class Process:
         self.owned = frozenset()
 
     def _forget(self) -> None:
-        self._member_id, self._generation = "", -1
+        self.member_id, self.generation_id = "", -1
         self.owned = frozenset()
 
     def _poll_is_due(self) -> None:
         """Leave, because max.poll.interval.ms is over."""
         if self._busy_until_us <= self._now_us:
             return
-        if self.instance is None and self._member_id:
+        if self.instance_id is None and self.member_id:
             self._leave("consumer poll timeout has expired.")
         self._forget()
         self._enter("left")
@@ -184,7 +180,7 @@ class Process:
     def _unreachable(self) -> None:
         """Try again; after the session timeout a client may give up its member id."""
         is_over = self._now_us - self._heard_us > self.settings.session_ms * MS
-        if is_over and self.rejoins_anew and self._member_id:
+        if is_over and self.rejoins_anew and self.member_id:
             self._forget()
             self._phase = "joining"
         again = self._heartbeat if self._phase == "member" else self._join
@@ -202,96 +198,48 @@ class Process:
         if self._phase == "member":
             self._commit_once()
         self._must_rejoin = False
-        owned = sorted(self.owned)
         if self.settings.assignor == EAGER:
-            self.owned, owned = frozenset(), []
+            self.owned = frozenset()
         self._enter("joining")
-        subscription = consumer.ConsumerProtocolSubscription(
-            topics=[self.settings.group],
-            owned_partitions=[
-                consumer.TopicPartition(topic=self.settings.group, partitions=owned)
-            ] if owned else [],
-            generation_id=self._generation,
-        )  # fmt: skip
-        request = JoinGroupRequest(
-            group_id=self.settings.group,
-            session_timeout_ms=self.settings.session_ms,
-            rebalance_timeout_ms=self.settings.max_poll_ms,
-            member_id=self._member_id,
-            group_instance_id=self.instance,
-            protocol_type="consumer",
-            protocols=[
-                JoinGroupRequestProtocol(
-                    name=self.settings.assignor,
-                    metadata=consumer.encode_subscription(subscription, 2),
-                )
-            ],
-        )
+        request = self.join_request(_JOIN_VERSION)
         self._send(request, _JOIN_VERSION, self._joined)
+
+    def metadata(self, protocol: str) -> bytes:
+        """Return its subscription."""
+        owned = [TopicPartition(self.group_id, number) for number in sorted(self.owned)]
+        return encoded_subscription([self.group_id], owned, self.generation_id, version=2)
 
     def _joined(self, response: Any) -> None:
         self._heard_us = self._now_us
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = response.member_id
+            self.take_join(response)
             self._join()
         elif response.error_code == ErrorCode.NONE:
-            self._member_id, self._generation = response.member_id, response.generation_id
+            self.take_join(response)
             self._sync(response)
         else:
             self._refused(response.error_code)
 
     def _sync(self, joined: Any) -> None:
         self._enter("syncing")
-        request = SyncGroupRequest(
-            group_id=self.settings.group,
-            generation_id=self._generation,
-            member_id=self._member_id,
-            group_instance_id=self.instance,
-            protocol_type="consumer",
-            protocol_name=joined.protocol_name,
-            assignments=self._assignments(joined) if joined.leader == self._member_id else [],
-        )
+        request = self.sync_request(self._assignments(joined) if self.leads else {}, _SYNC_VERSION)
         self._send(request, _SYNC_VERSION, self._synced)
 
-    def _assignments(self, joined: Any) -> list[SyncGroupRequestAssignment]:
+    def _assignments(self, joined: Any) -> dict[str, bytes]:
         if joined.skip_assignment:
-            return []
-        topic = self.settings.group
-        members = []
-        for each in joined.members:
-            subscription = consumer.decode_subscription(each.metadata)
-            owned = tuple(
-                TopicPartition(topic, number)
-                for part in subscription.owned_partitions
-                for number in part.partitions
-            )
-            members.append(
-                MemberSubscription(
-                    each.member_id,
-                    (topic,),
-                    owned,
-                    subscription.generation_id,
-                    group_instance_id=each.group_instance_id,
-                )
-            )
+            return {}
+        members = [subscription_of(each) for each in joined.members]
         cooperative = self.settings.assignor == COOPERATIVE
         assign = assign_cooperative_sticky if cooperative else assign_range
-        found = assign({topic: self.settings.partitions}, members)
-        return [
-            SyncGroupRequestAssignment(member_id=member_id, assignment=_encoded(topic, given))
-            for member_id, given in found.items()
-        ]
+        found = assign({self.group_id: self.settings.partitions}, members)
+        return {member_id: encoded_assignment(given) for member_id, given in found.items()}
 
     def _synced(self, response: Any) -> None:
         self._heard_us = self._now_us
         if response.error_code != ErrorCode.NONE:
             self._refused(response.error_code)
             return
-        assigned = frozenset(
-            number
-            for part in consumer.decode_assignment(response.assignment).assigned_partitions
-            for number in part.partitions
-        )
+        assigned = frozenset(each.partition for each in decoded_assignment(response.assignment))
         revoked = self.owned - assigned
         self.owned = assigned
         self._enter("member")
@@ -318,12 +266,7 @@ class Process:
         return min(9_000, max(2_000, self.settings.session_ms // 5)) * MS
 
     def _heartbeat(self) -> None:
-        request = HeartbeatRequest(
-            group_id=self.settings.group,
-            generation_id=self._generation,
-            member_id=self._member_id,
-            group_instance_id=self.instance,
-        )
+        request = self.heartbeat_request(_HEARTBEAT_VERSION)
         self._send(request, _HEARTBEAT_VERSION, self._beaten)
 
     def _beaten(self, response: Any) -> None:
@@ -341,16 +284,8 @@ class Process:
                         self._heartbeat_us), self._heartbeat)  # fmt: skip
 
     def _leave(self, reason: str) -> None:
-        request = LeaveGroupRequest(
-            group_id=self.settings.group,
-            members=[
-                LeaveGroupRequestMember(
-                    member_id=self._member_id,
-                    group_instance_id=self.instance,
-                    reason=reason if self.settings.gives_reasons else None,
-                )
-            ],
-        )
+        shown = reason if self.settings.gives_reasons else None
+        request = self.leave_request(_LEAVE_VERSION, shown)
         self.broker.submit(self._context, request, _LEAVE_VERSION, lambda _: None)
 
     # -- commits -----------------------------------------------------------------------------------
@@ -364,29 +299,6 @@ class Process:
         if not self.owned:
             return
         offset = self._now_us // 10_000
-        request = OffsetCommitRequest(
-            group_id=self.settings.group,
-            generation_id_or_member_epoch=self._generation,
-            member_id=self._member_id,
-            group_instance_id=self.instance,
-            topics=[
-                OffsetCommitRequestTopic(
-                    name=self.settings.group,
-                    partitions=[
-                        OffsetCommitRequestPartition(
-                            partition_index=number, committed_offset=offset, committed_metadata=""
-                        )
-                        for number in sorted(self.owned)
-                    ],
-                )
-            ],
-        )
+        offsets = {TopicPartition(self.group_id, number): offset for number in sorted(self.owned)}
+        request = self.commit_request(offsets, _COMMIT_VERSION)
         self.broker.submit(self._context, request, _COMMIT_VERSION, lambda _: None)
-
-
-def _encoded(topic: str, given: list[TopicPartition]) -> bytes:
-    numbers = [each.partition for each in given]
-    parts = [consumer.TopicPartition(topic=topic, partitions=numbers)] if numbers else []
-    return consumer.encode_assignment(
-        consumer.ConsumerProtocolAssignment(assigned_partitions=parts)
-    )

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 from coterie.cli.durations import short_duration_ms
 from coterie.cli.main import main
-from coterie.conformance.syntax import parse_duration_ms
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError, parse_duration_ms
 from coterie.server.logs.flusher import parse_flush_mode
 
 KINDS = (click.types.IntParamType, click.types.FloatParamType)

@@ -6,8 +6,7 @@ import pytest
 
 from coterie.conformance.checks.chapters import chapter_paths, read_chapter
 from coterie.conformance.over_tcp.target import TopicSpec
-from coterie.conformance.syntax import parse_arguments
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError, parse_arguments
 
 CHAPTER = """\
 # Produce: what is checked.

@@ -8,10 +8,11 @@ import pytest
 
 from coterie.conformance.core_driver import CoreDriver, differences
 from coterie.conformance.harness import GROUP_APIS
-from coterie.conformance.names import Names
-from coterie.conformance.requests import build_request
-from coterie.conformance.transcript import TranscriptError, all_paths, parse, parse_request_line
+from coterie.conformance.transcript import all_paths, parse
 from coterie.conformance.transcript import read as read_transcript
+from coterie.conversation.names import Names
+from coterie.conversation.requests import build_request, request_arguments
+from coterie.conversation.syntax import TranscriptError, parse_request_line
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -24,7 +25,6 @@ from coterie.protocol.wire import Message
 from coterie.recording.conversation import conversation_of
 from coterie.recording.files import read
 from coterie.recording.recorder import Observation
-from coterie.recording.request_lines import request_arguments
 from coterie.recording.to_transcript import CannotWrite, Written, to_transcript
 from tests.unit.recording.written import opened, request, response, write
 

@@ -3,12 +3,12 @@
 The event loop runs only when a test turns or advances it, and the transport keeps what is written.
 """
 
-import asyncio
 import itertools
 import os
 from typing import TYPE_CHECKING, Any, cast
 
 from coterie.address import Address
+from coterie.conversation.pipe import MemoryTransport
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
@@ -18,7 +18,6 @@ from coterie.server.config.config import Config
 from coterie.server.environment import Environment
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.logs.flusher import FlushMode
-from coterie.server.network.connection import Connection
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log
 from coterie.virtual.environment import SliceClock
@@ -53,28 +52,16 @@ class ManualEnvironment(Environment):
         return f"{next(self._numbers):08d}-0000-4000-8000-000000000000"
 
 
-class FakeTransport(asyncio.Transport):
+class FakeTransport(MemoryTransport):
     """A transport that keeps what is written; a test decides whether the peer reads."""
 
-    def __init__(self, protocol: Connection | None = None, host: str = "127.0.0.1") -> None:
-        super().__init__()
-        self.protocol = protocol
-        self.host = host
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        super().__init__((host, 50_000))
         self.written: list[bytes] = []
-        self.closed = False
-        self.aborted = False
-        self.reading = True
         self.high_bytes = 64 * 1024
         # False: what is written stays queued.
         self.peer_reads = True
         self.queued_bytes = 0
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return (self.host, 50_000) if name == "peername" else default
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, Connection)
-        self.protocol = protocol
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         assert high is not None
@@ -96,19 +83,6 @@ class FakeTransport(asyncio.Transport):
         self.queued_bytes = 0
         assert self.protocol is not None
         self.protocol.resume_writing()
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def close(self) -> None:
-        self.closed = True
-
-    def abort(self) -> None:
-        self.closed = True
-        self.aborted = True
 
 
 class RecordingLog:

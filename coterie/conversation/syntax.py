@@ -9,12 +9,33 @@ separated by commas and may contain spaces.
 import re
 from typing import NamedTuple
 
-from coterie.conformance.transcript import TranscriptError
-
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d{1,15})(ms|s|m|h|d)")
+_ENTRY = re.compile(r'("[^"]*"|[^:]*):(.*)', re.DOTALL)
 _PARTITION = re.compile(r"(.+)-(\d+)")
 _OPENING, _CLOSING = "[{(", "]})"
+_REQUEST = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)> (?P<api>[A-Z]\w+) v(?P<version>\d+)(?: |$)")
+
+
+class TranscriptError(Exception):
+    """A transcript that cannot be run as it is written; the text names file and line."""
+
+
+class RequestLine(NamedTuple):
+    """A command that sends a request; `arguments` is the text after the version."""
+
+    client: str
+    api: str
+    version: int
+    arguments: str
+
+
+def parse_request_line(text: str) -> RequestLine | None:
+    """Return the parts of a request; None for any other command."""
+    match = _REQUEST.match(text)
+    if match is None:
+        return None
+    return RequestLine(match["client"], match["api"], int(match["version"]), text[match.end() :])
 
 
 class Arguments(NamedTuple):
@@ -60,6 +81,19 @@ def parse_arguments(text: str) -> Arguments:
         else:
             named[match[1]] = word[match.end() :]
     return Arguments(positional, named)
+
+
+def fields_of_line(line: RequestLine) -> Arguments:
+    """Return the fields of a request, without the options of its frame.
+
+    Raises:
+        TranscriptError: a word has no name.
+    """
+    arguments = parse_arguments(line.arguments)
+    if arguments.positional:
+        raise TranscriptError(f"{' '.join(arguments.positional)!r}: fields are name=value")
+    arguments.named.pop("wire", None)
+    return arguments
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -111,12 +145,13 @@ def parse_map(value: str) -> dict[str, str]:
         raise TranscriptError(f"{value!r} is not a map: {{key: value, ...}}")
     entries: dict[str, str] = {}
     for item in _split(value[1:-1], ","):
-        key, colon, text = item.partition(":")
-        if not colon:
+        match = _ENTRY.fullmatch(item)
+        if match is None:
             raise TranscriptError(f"{item!r} is not an entry of a map: key: value")
-        if unquote(key.strip()) in entries:
-            raise TranscriptError(f"{key.strip()} is in the map twice")
-        entries[unquote(key.strip())] = text.strip()
+        key = match[1].strip()
+        if unquote(key) in entries:
+            raise TranscriptError(f"{key} is in the map twice")
+        entries[unquote(key)] = match[2].strip()
     return entries
 
 
@@ -147,6 +182,16 @@ def parse_duration_ms(text: str) -> int:
     if not text or position != len(text):
         raise TranscriptError(f"{text!r} is not a duration: 10s, 1h30m, 2999ms")
     return total
+
+
+def duration_text(duration_ms: int) -> str:
+    """Return a duration as `10s`, `1m`, `2999ms`, `0` or `-1`."""
+    if duration_ms in (0, -1):
+        return str(duration_ms)
+    for unit in ("h", "m", "s"):
+        if duration_ms % _UNITS_MS[unit] == 0:
+            return f"{duration_ms // _UNITS_MS[unit]}{unit}"
+    return f"{duration_ms}ms"
 
 
 def format_time(elapsed_ms: int) -> str:

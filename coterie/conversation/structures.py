@@ -12,18 +12,19 @@ and `responses.py`.
 
 from typing import Any
 
-from coterie.conformance.batches import records_bytes, records_tree
-from coterie.conformance.names import Names
-from coterie.conformance.syntax import (
+from coterie.conversation.batches import records_bytes, records_tree
+from coterie.conversation.names import Names
+from coterie.conversation.syntax import (
+    RequestLine,
+    TranscriptError,
+    fields_of_line,
     format_list,
     format_map,
-    parse_arguments,
     parse_list,
     parse_map,
     quote,
     unquote,
 )
-from coterie.conformance.transcript import RequestLine, TranscriptError
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
@@ -50,12 +51,8 @@ def build_structure(line: RequestLine, names: Names) -> Message:
     """
     if line.api not in API_KEYS:
         raise TranscriptError(f"{line.api} is not an API")
-    arguments = parse_arguments(line.arguments)
-    if arguments.positional:
-        raise TranscriptError(f"{' '.join(arguments.positional)!r}: fields are name=value")
-    arguments.named.pop("wire", None)
     cls = request_class(API_KEYS[line.api])
-    message: Message = _build(cls, arguments.named, names)
+    message: Message = _build(cls, fields_of_line(line).named, names)
     return message
 
 

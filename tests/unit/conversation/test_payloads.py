@@ -2,13 +2,13 @@
 
 import pytest
 
-from coterie.conformance.payloads import (
+from coterie.conversation.payloads import (
     assignment_bytes,
     assignment_text,
     subscription_bytes,
     subscription_text,
 )
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError
 
 # Sent by kafka-python 3.0.12, librdkafka 2.16.1 and the Java client 4.3.1, by the last with the
 # cooperative assignor, and with a rack that is null.
@@ -38,6 +38,11 @@ BARE_SUBSCRIPTIONS = (
     "0009 00000001 000573616c6573 00000000 00000000 ffffffff 0000 01",
     "00ff",
 )
+
+
+def test_partition_of_a_topic_without_a_name_stays_as_it_is() -> None:
+    data = bytes.fromhex("0000 00000001 0000 00000001 00000000 ffffffff")
+    assert assignment_text(data) == f"0x{data.hex()}"
 
 
 @pytest.mark.parametrize(("data", "text"), SUBSCRIPTIONS.items())

@@ -12,9 +12,13 @@ mention it. `data ""` are user data of no bytes, which clients send where others
 
 from collections.abc import Callable
 
-from coterie.conformance.names import Names
-from coterie.conformance.syntax import group_by_topic, parse_partition, quote, unquote
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.names import Names
+from coterie.conversation.syntax import (
+    TranscriptError,
+    group_by_topic,
+    quote,
+    unquote,
+)
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -167,11 +171,8 @@ def _partitions(texts: list[str], names: Names) -> list[TopicPartition]:
 
 
 def _partition_texts(partitions: list[TopicPartition], names: Names) -> list[str]:
-    texts = [
+    return [
         f"{names.topic_text(each.topic)}-{index}"
         for each in partitions
         for index in each.partitions
     ]
-    for text in texts:
-        parse_partition(text)
-    return texts

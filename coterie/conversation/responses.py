@@ -6,25 +6,25 @@ a subscription is shown only if it is not the default. In versions that have a p
 precedes the protocol: `protocol=consumer/range`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.conformance.names import Names
-from coterie.conformance.payloads import (
+from coterie.conversation.names import Names
+from coterie.conversation.payloads import (
     DEFAULT_SUBSCRIPTION,
     assignment_text,
     subscription_text,
 )
-from coterie.conformance.structures import tree_of, tree_text
-from coterie.conformance.syntax import format_list, format_map, quote
-from coterie.conformance.versions import (
+from coterie.conversation.requests import member_text, partitions_of
+from coterie.conversation.structures import tree_of, tree_text
+from coterie.conversation.syntax import format_list, format_map, quote
+from coterie.conversation.versions import (
     FETCH_GROUPS_SINCE,
     JOIN_PROTOCOL_TYPE_SINCE,
     LEAVE_MEMBERS_SINCE,
     LIST_STATE_SINCE,
     LIST_TYPE_SINCE,
     SYNC_PROTOCOL_SINCE,
-    TOPIC_IDS_SINCE,
 )
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
@@ -143,29 +143,19 @@ def _heartbeat(response: HeartbeatResponse, _version: int, _names: Names) -> lis
 def _leave(response: LeaveGroupResponse, version: int, names: Names) -> list[str]:
     if version < LEAVE_MEMBERS_SINCE or response.error_code:
         return [_outcome(response.error_code)]
-    entries = []
-    for each in response.members:
-        member = quote(names.member_text(each.member_id)) if each.member_id else ""
-        instance = "" if each.group_instance_id is None else f"/{each.group_instance_id}"
-        entries.append((member + instance or '""', error_text(each.error_code)))
+    entries = [(member_text(each, names), error_text(each.error_code)) for each in response.members]
     return [format_map(entries)]
 
 
 def _commit(
     response: OffsetCommitResponse | TxnOffsetCommitResponse, version: int, names: Names
 ) -> list[str]:
-    entries = [
-        (f"{_topic(topic, version, names)}-{each.partition_index}", error_text(each.error_code))
-        for topic in response.topics
-        for each in topic.partitions
-    ]
-    return [format_map(entries)]
+    return [_errors(response.topics, version, names)]
 
 
-def _topic(topic: Any, version: int, names: Names) -> str:
-    if version >= TOPIC_IDS_SINCE:
-        return names.topic_name(topic.topic_id)
-    return names.topic_text(topic.name)
+def _errors(topics: Iterable[Any], version: int, names: Names) -> str:
+    partitions = partitions_of(topics, version, names)
+    return format_map([(text, error_text(each.error_code)) for text, each in partitions])
 
 
 def _fetch(response: OffsetFetchResponse, version: int, names: Names) -> list[str]:
@@ -183,11 +173,7 @@ def _fetch(response: OffsetFetchResponse, version: int, names: Names) -> list[st
 
 def _offsets(topics: list[OffsetFetchResponseTopic], version: int, names: Names) -> str:
     return format_map(
-        [
-            (f"{_topic(topic, version, names)}-{each.partition_index}", _offset(each))
-            for topic in topics
-            for each in topic.partitions
-        ]
+        [(text, _offset(each)) for text, each in partitions_of(topics, version, names)]
     )
 
 
@@ -200,15 +186,10 @@ def _offset(each: OffsetFetchResponsePartition) -> str:
     return text if not each.error_code else f"{text} {error_text(each.error_code)}"
 
 
-def _delete_offsets(response: OffsetDeleteResponse, _version: int, names: Names) -> list[str]:
+def _delete_offsets(response: OffsetDeleteResponse, version: int, names: Names) -> list[str]:
     if response.error_code:
         return [_outcome(response.error_code)]
-    entries = [
-        (f"{names.topic_text(topic.name)}-{each.partition_index}", error_text(each.error_code))
-        for topic in response.topics
-        for each in topic.partitions
-    ]
-    return [format_map(entries)]
+    return [_errors(response.topics, version, names)]
 
 
 def _list(response: ListGroupsResponse, version: int, names: Names) -> list[str]:

@@ -11,7 +11,7 @@ has sent as an id is not renamed.
 import re
 from collections.abc import Callable
 
-from coterie.conformance.names import Names
+from coterie.conversation.names import Names
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 # A group is tried under so many names until this broker coordinates it.
@@ -22,7 +22,7 @@ def _any_place(_group_id: str) -> bool:
     return True
 
 
-class TcpNames(Names):
+class LearntNames(Names):
     """The names of one run of one transcript.
 
     Attributes:

@@ -5,7 +5,7 @@ that runs do not disturb each other, and learns real member ids from the first r
 them.
 """
 
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError
 from coterie.protocol.wire import ZERO_UUID
 
 

@@ -12,8 +12,7 @@ change the header alone, `crc: bad` its checksum; `junk: 17` adds bytes, `cut: 5
 import time
 from typing import Any
 
-from coterie.conformance.syntax import parse_list, parse_map, unquote
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError, parse_list, parse_map, unquote
 from coterie.protocol import checksum
 from coterie.protocol.compression import Compression
 from coterie.protocol.errors import MalformedFrame

@@ -1,0 +1,1 @@
+"""Conversations with brokers, for all that checks, records, plays or simulates them."""

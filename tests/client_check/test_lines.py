@@ -1,0 +1,73 @@
+"""The lines of a conversation have the notation of the transcripts."""
+
+from coterie.client_check.conversation import Conversation
+from coterie.client_check.lines import conversation_lines
+from coterie.conversation.payloads import assignment_bytes, subscription_bytes
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.sync_group import SyncGroupResponse as Synced
+
+ID = "consumer-1-0442027a-af1f-495b-bf86-589578df43e4"
+
+
+def test_lines_are_those_of_transcripts_with_short_names() -> None:
+    talk = Conversation(lambda: 0.0)
+    metadata = subscription_bytes("sales owned none")
+    join = JoinGroupRequest(
+        group_id="check",
+        session_timeout_ms=45_000,
+        rebalance_timeout_ms=60_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
+    )
+    exchange = talk.request("client", 2, 1, ApiKey.JOIN_GROUP, 9, "consumer-1", join)
+    joined = JoinGroupResponse(
+        error_code=0,
+        generation_id=1,
+        protocol_type="consumer",
+        protocol_name="range",
+        leader=ID,
+        member_id=ID,
+        members=[JoinGroupResponseMember(member_id=ID, metadata=metadata)],
+    )
+    talk.answered(exchange, joined)
+    mine = assignment_bytes("sales-0")
+    sync = SyncGroupRequest(
+        group_id="check",
+        generation_id=1,
+        member_id=ID,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[SyncGroupRequestAssignment(member_id=ID, assignment=mine)],
+    )
+    exchange = talk.request("client", 2, 1, ApiKey.SYNC_GROUP, 5, "consumer-1", sync)
+    exchange.script = "never answered"
+    talk.answered(exchange, Synced(error_code=27, assignment=b""))
+    fetch = OffsetFetchRequest(group_id="check", topics=None)
+    exchange = talk.request("client", 2, 1, ApiKey.OFFSET_FETCH, 7, "consumer-1", fetch)
+    talk.answered(exchange, OffsetFetchResponse(topics=[], error_code=16))
+    assert [line[9:] for line in conversation_lines(talk, {})] == [
+        (
+            'client#2> JoinGroup v9 group=check member="" session=45s rebalance=1m'
+            " protocols=[range: sales owned none]"
+        ),
+        (
+            "client#2< JoinGroup v9 generation=1 protocol=consumer/range leader=client"
+            " member=client members=[client: sales owned none]"
+        ),
+        (
+            "client#2> SyncGroup v5 group=check member=client generation=1 protocol=range"
+            " assignment={client: sales-0}   # never answered"
+        ),
+        "client#2< SyncGroup v5 error=REBALANCE_IN_PROGRESS",
+        "client#2> OffsetFetch v7 group=check",
+        "client#2< OffsetFetch v7 error=NOT_COORDINATOR",
+    ]

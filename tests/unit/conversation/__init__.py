@@ -1,0 +1,1 @@
+"""The notation of messages, and the names in it."""

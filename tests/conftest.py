@@ -1,5 +1,6 @@
 """What every test shares: drawn examples, signals, and the option to rewrite."""
 
+import os
 import signal
 
 import pytest
@@ -18,6 +19,10 @@ settings.register_profile(
     "explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+# What a user has chosen for colours must not change what the tests see, also in their processes.
+for _variable in ("NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(_variable, None)
 
 # A shell starts programs in the background with SIGINT ignored, and their children inherit that.
 # Some tests end a process with SIGINT.

@@ -21,6 +21,7 @@ from tests.soak.turns.hunt import LIMIT_MS, Row, hunt
 from tests.soak.turns.requests import ELEMENTS, has_arrays, largest, newest
 from tests.soak.turns.session import Sizes
 from tests.soak.turns.timed import LongestTurns
+from tests.unit.server.turns import limit_here_s
 
 SMALL = Sizes().scaled(0.02)
 JUDGED = (
@@ -43,7 +44,8 @@ def rows(directory: Path, *words: str) -> list[Row]:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_no_verb_of_the_slice_holds_the_loop(tmp_path: Path) -> None:
-    # Other processes make a turn use up to three times as much of a processor, so the best counts.
+    # Other processes make a turn use up to three times as much of a processor, so the best counts,
+    # and the limit is that of the unit tests; `make turns` holds the 20 ms.
     tries = [rows(tmp_path / str(number), *JUDGED) for number in range(2)]
     assert {row.verb for row in tries[0]} >= set(JUDGED)
     assert {(row.verb, row.code) for row in tries[0]} == {
@@ -51,7 +53,7 @@ def test_no_verb_of_the_slice_holds_the_loop(tmp_path: Path) -> None:
     }
     for several in zip(*tries, strict=True):
         best = min(several, key=lambda row: row.longest.cpu_ms)
-        assert best.verb not in JUDGED or best.longest.cpu_ms < LIMIT_MS, best
+        assert best.verb not in JUDGED or best.longest.cpu_ms < limit_here_s() * 1000, best
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def test_counts_agree_with_the_floor(shape: Shape) -> None:
         while listening_pid(port) != server.pid:
             assert time.monotonic() < deadline, "the floor does not listen"
             time.sleep(0.01)
-        job = Job("heartbeat", "closed", "127.0.0.1", port, server.pid, 0.3, 0.05, bare=True)
+        job = Job("heartbeat", "closed", "127.0.0.1", port, server.pid, 1.0, 0.05, bare=True)
         steady = uvloop.run(load(job, shape, bare_ring))
         server.send_signal(signal.SIGTERM)
         assert server.stdout is not None

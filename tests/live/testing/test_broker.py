@@ -61,16 +61,14 @@ def test_nothing_is_left_after_the_end() -> None:
 
 
 def test_broker_is_ready_and_closed_in_milliseconds() -> None:
-    with Broker(topics={"t": 3}):
-        pass
-    took_s = []
-    for _ in range(11):
+    def is_quick() -> bool:
         began_s = time.perf_counter()
         with Broker(topics={"t": 3}):
             pass
-        took_s.append(time.perf_counter() - began_s)
-    # The quickest one: the others may wait for a processor.
-    assert min(took_s) < READY_S
+        return time.perf_counter() - began_s < READY_S
+
+    # One of many: the others may wait for a processor.
+    eventually(is_quick, f"a broker that needs less than {READY_S} s")
 
 
 @pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "directory"])

@@ -83,6 +83,11 @@ def _slowest() -> float:
     return max(_slowness_at_start, *(_slowness() for _ in range(_MEASUREMENTS)))
 
 
+def limit_here_s() -> float:
+    """Return the limit of a turn on this machine, with room for its noise."""
+    return _limits_s[0] * _slowest()
+
+
 class LongTurnError(AssertionError):
     """A turn of the event loop used too much of a processor."""
 

@@ -24,7 +24,7 @@ class _ShortNames(Names):
 
     def __init__(self, topics: dict[bytes, str]) -> None:
         super().__init__()
-        self._topic_ids = {name: topic_id for topic_id, name in topics.items()}
+        self.topic_ids = {name: topic_id for topic_id, name in topics.items()}
         self._members: dict[str, str] = {}
 
     def learn(self, exchange: Exchange) -> None:
@@ -38,7 +38,7 @@ class _ShortNames(Names):
 
     def topic_name(self, topic_id: bytes) -> str:
         """Return the name of a topic; a question mark if the client has made the id up."""
-        return next((name for name, known in self._topic_ids.items() if known == topic_id), "?")
+        return self.known_topic(topic_id) or "?"
 
     def member_text(self, member_id: str) -> str:
         """Return the short name of a member."""

@@ -28,7 +28,6 @@ class LearntNames(Names):
     Attributes:
         prefix: of every name on the broker, with the separator.
         shared_prefix: of the topics that transcripts of groups share: nothing is written to them.
-        topic_ids: the ids of the topics that the run has created, by the names of the transcript.
         nameless: member ids that were shown before the response that gives them to a member.
     """
 
@@ -48,7 +47,6 @@ class LearntNames(Names):
         super().__init__()
         self.prefix = prefix
         self.shared_prefix = prefix if shared_prefix is None else shared_prefix
-        self.topic_ids: dict[str, bytes] = {}
         self._is_here = is_here
         self._groups: dict[str, str] = {}
         self.nameless: set[str] = set()
@@ -134,14 +132,6 @@ class LearntNames(Names):
     def topic_name(self, topic_id: bytes) -> str:
         """Return the topic with this id; the hexadecimal id if this run does not know it."""
         return self.known_topic(topic_id) or topic_id.hex()
-
-    def known_topic(self, topic_id: bytes) -> str | None:
-        """Return the topic with this id; None if this run does not know it."""
-        return next((topic for topic, each in self.topic_ids.items() if each == topic_id), None)
-
-    def forget_topic(self, topic: str) -> bytes:
-        """Forget a deleted topic and return its id."""
-        return self.topic_ids.pop(topic, bytes(16))
 
     def own(self, name: str) -> str:
         """Return the name on the broker of `@name`; a group has one that this broker serves."""

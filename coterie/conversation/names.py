@@ -13,11 +13,14 @@ class Names:
     """Names for the core: groups and members unchanged, topic ids counted from 1.
 
     The driver for a running broker overrides these methods.
+
+    Attributes:
+        topic_ids: the ids of topics, by the names of the transcript.
     """
 
     def __init__(self) -> None:
         """Begin without topics."""
-        self._topic_ids: dict[str, bytes] = {}
+        self.topic_ids: dict[str, bytes] = {}
         self._created = 0
 
     def group(self, name: str) -> str:
@@ -42,10 +45,10 @@ class Names:
 
     def topic_id(self, topic: str) -> bytes:
         """Return the id of a topic, which is created if it does not exist."""
-        if topic not in self._topic_ids:
+        if topic not in self.topic_ids:
             self._created += 1
-            self._topic_ids[topic] = self._created.to_bytes(16, "big")
-        return self._topic_ids[topic]
+            self.topic_ids[topic] = self._created.to_bytes(16, "big")
+        return self.topic_ids[topic]
 
     def topic_name(self, topic_id: bytes) -> str:
         """Return the topic with this id.
@@ -53,14 +56,14 @@ class Names:
         Raises:
             TranscriptError: no topic has it.
         """
-        for topic, known in self._topic_ids.items():
-            if known == topic_id:
-                return topic
-        raise TranscriptError(f"no topic has the id {topic_id.hex()}")
+        topic = self.known_topic(topic_id)
+        if topic is None:
+            raise TranscriptError(f"no topic has the id {topic_id.hex()}")
+        return topic
 
     def forget_topic(self, topic: str) -> bytes:
         """Forget a deleted topic and return its id; a later topic of that name gets another id."""
-        return self._topic_ids.pop(topic, ZERO_UUID)
+        return self.topic_ids.pop(topic, ZERO_UUID)
 
     def own(self, name: str) -> str:
         """Return the name that a transcript writes as `@name`, such as that of a topic."""
@@ -72,7 +75,7 @@ class Names:
 
     def known_topic(self, topic_id: bytes) -> str | None:
         """Return the topic with this id; None if this transcript knows no such topic."""
-        return next((topic for topic, each in self._topic_ids.items() if each == topic_id), None)
+        return next((topic for topic, each in self.topic_ids.items() if each == topic_id), None)
 
     def topic(self, name: str) -> str:
         """Return the topic that a commit or a subscription names."""

@@ -16,7 +16,7 @@ from coterie.conversation.payloads import (
     subscription_text,
 )
 from coterie.conversation.requests import member_text, partitions_of
-from coterie.conversation.structures import tree_of, tree_text
+from coterie.conversation.structures import error_name, tree_of, tree_text
 from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.conversation.versions import (
     FETCH_GROUPS_SINCE,
@@ -66,12 +66,8 @@ def response_lines(client: str, version: int, message: Message, names: Names) ->
 
 def error_text(code: int) -> str:
     """Return `ok`, or the name of the error."""
-    if code == ErrorCode.NONE:
-        return "ok"
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
+    name = error_name(code)
+    return f"error {code}" if name == str(code) else name
 
 
 def _outcome(code: int) -> str:

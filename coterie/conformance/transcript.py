@@ -41,6 +41,10 @@ class TranscriptError(Exception):
     """A transcript that cannot be run as it is written; the text names file and line."""
 
 
+class ResponseError(TranscriptError):
+    """A broker has not responded as the story needs it, so that the transcript cannot go on."""
+
+
 class Command(NamedTuple):
     """One command line: its text and its line number."""
 

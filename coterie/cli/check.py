@@ -1,7 +1,8 @@
 """`coterie check HOST:PORT`: does that broker behave as Kafka does?
 
 Exit code 0: every check that applies passed. 1: some deviate or fail. 2: the command line is wrong,
-or no broker can be checked at the address. 3: the broker stopped listening during the run.
+no broker can be checked at the address, or a check has itself failed. 3: the broker stopped
+listening during the run.
 """
 
 import asyncio
@@ -32,13 +33,19 @@ from coterie.conformance.releases import (
     release_text,
     resembled_release,
 )
-from coterie.conformance.results import Status, as_json, as_junit, counts
+from coterie.conformance.results import (
+    CANNOT_CHECK,
+    Status,
+    as_json,
+    as_junit,
+    counts,
+    exit_code,
+)
 
 if TYPE_CHECKING:
     from coterie.conformance.checks.check import Check
 
 _BAD = (Status.DEVIATES, Status.FAILS)
-_CANNOT_CHECK = 2
 _STOPPED = 3
 # As shells report a process that SIGTERM has ended.
 _TERMINATED = 128 + signal.SIGTERM
@@ -48,7 +55,7 @@ _SUITE = "coterie check"
 class _CannotCheckError(click.ClickException):
     """No broker can be checked: exit code 2 and one sentence."""
 
-    exit_code = _CANNOT_CHECK
+    exit_code = CANNOT_CHECK
 
 
 @click.command()
@@ -175,7 +182,7 @@ async def _check(
     _report(outcomes, about, options, as_json=as_json)
     if run.stop is not None:
         return _STOPPED
-    return int(any(each.status in _BAD for each in outcomes))
+    return exit_code([each.result for each in outcomes], _BAD)
 
 
 def _print_plan(run: Run, checks: tuple["Check", ...]) -> None:
@@ -232,7 +239,8 @@ def _report(
     if not console.is_terminal:
         console = Console(width=200)
     groups = alike(each for each in outcomes if each.status in _BAD)
-    for group in groups:
+    failed_checks = alike(each for each in outcomes if each.status is Status.ERROR)
+    for group in (*groups, *failed_checks):
         print_alike(console, group)
     board = Board((each.check for each in outcomes), console)
     for outcome in outcomes:

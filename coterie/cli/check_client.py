@@ -126,12 +126,12 @@ async def _check(
 ) -> int:
     """Play the scenarios and report; return the exit code."""
     from coterie.cli.client_results import Progress, print_results
-    from coterie.client_check.model import Judgement, exit_code
+    from coterie.client_check.model import FAILING, Judgement
     from coterie.client_check.program import CommandNotUsable, places_in
     from coterie.client_check.sockets import Sockets
     from coterie.client_check.suite import Suite
     from coterie.conformance.results import as_json as results_as_json
-    from coterie.conformance.results import as_junit
+    from coterie.conformance.results import as_junit, exit_code
 
     task = asyncio.current_task()
     assert task is not None, "this is a coroutine"
@@ -157,14 +157,12 @@ async def _check(
         "seconds": round(time.monotonic() - began_s, 1),
     }
     if options["junit"]:
-        failing, erroneous = (Judgement.BREAKS,), (Judgement.ERROR,)
-        text = as_junit(results, _SUITE, failing, erroneous=erroneous)
-        options["junit"].write_text(text, encoding="utf-8")
+        options["junit"].write_text(as_junit(results, _SUITE, FAILING), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(results_as_json(results, about, Judgement), indent=2))
     else:
         print_results(results, about, verbose=options["verbose"])
-    return exit_code(results)
+    return exit_code(results, FAILING)
 
 
 def _sentence(text: str) -> str:

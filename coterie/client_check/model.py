@@ -4,11 +4,9 @@ A scenario is a coroutine that gets a `Run`: it starts the program, waits for wh
 changes what the broker answers, and gives a verdict for each of its checks.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
-
-from coterie.conformance.results import Result
 
 # A story; its argument is the `Run`.
 Play = Callable[[Any], Awaitable[None]]
@@ -49,10 +47,8 @@ class Judgement(StrEnum):
     """The check itself has failed, which says nothing of the client."""
 
 
-def exit_code(results: Iterable[Result]) -> int:
-    """Return 2 if a check itself has failed, 1 if the client breaks a rule, otherwise 0."""
-    found = {each.status for each in results}
-    return 2 if Judgement.ERROR in found else int(Judgement.BREAKS in found)
+# The statuses with which `coterie check-client` ends with an exit code other than 0.
+FAILING = (Judgement.BREAKS,)
 
 
 class Verdict(NamedTuple):

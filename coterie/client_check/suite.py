@@ -5,7 +5,6 @@ A stage makes brokers and programs: with sockets and processes, or in virtual ti
 
 import asyncio
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -22,7 +21,7 @@ from coterie.client_check.run import (
     TOPIC,
     Run,
 )
-from coterie.conformance.results import Result
+from coterie.conformance.results import Result, reason_of
 
 _OTHER_PARTITIONS = 2
 # A scenario that has not ended by then never does.
@@ -202,7 +201,7 @@ class Suite:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the other checks go on
             for each in run.scenario.checks:
-                run.verdict(each.name, Judgement.ERROR, _cause(error))
+                run.verdict(each.name, Judgement.ERROR, reason_of(error))
 
     def _must_have_connected(self, run: Run) -> None:
         """Check that the program has talked to the broker at all.
@@ -255,13 +254,6 @@ class Suite:
             )
         self.results |= {each.name: each for each in found}
         self._report(scenario, found)
-
-
-def _cause(error: Exception) -> str:
-    """Say what has failed in a check, and where."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{place.filename}, line {place.lineno}, in {place.name}"
-    return f"the check itself has failed: {error!r} ({where})"
 
 
 def _given(scenario: Scenario) -> str:

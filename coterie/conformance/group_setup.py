@@ -22,6 +22,7 @@ from collections.abc import Generator
 from typing import NamedTuple, TypeVar
 
 from coterie.conformance.core_broker import Output
+from coterie.conformance.transcript import ResponseError
 from coterie.conversation.names import Names
 from coterie.conversation.syntax import Arguments, TranscriptError, format_list, parse_duration_ms
 from coterie.protocol.errors import ErrorCode
@@ -94,9 +95,9 @@ class _GroupSetup:
             yield from self.execute(f'{client}> JoinGroup v9 member="" {fields}')
             response = self.joined.pop(client, None)
             if response is None:
-                raise TranscriptError(f"{client} gets no answer to its first JoinGroup")
+                raise ResponseError(f"{client} gets no answer to its first JoinGroup")
             if response.error_code != ErrorCode.MEMBER_ID_REQUIRED:
-                raise TranscriptError(f"{client} cannot join: {response}")
+                raise ResponseError(f"{client} cannot join: {response}")
             member = self.members[client] = self.names.member_text(response.member_id)
         yield from self.execute(
             f'{client}> JoinGroup v9 member="{member or ""}" {fields}', delayed=delayed
@@ -108,7 +109,7 @@ class _GroupSetup:
         for client, response in self.joined.items():
             if response.member_id == response.leader:
                 return client
-        raise TranscriptError(f"no member of {self.group} leads it: {list(self.joined.values())}")
+        raise ResponseError(f"no member of {self.group} leads it: {list(self.joined.values())}")
 
     def sync(self) -> Steps[None]:
         """Send a SyncGroup for every member, the leader's last with everyone's assignment."""
@@ -129,7 +130,7 @@ class _GroupSetup:
             text = f"{client}> SyncGroup v5 {fields}"
             last = yield from self.execute(text, delayed=client != leader)
         if not any(isinstance(each.message, SyncGroupResponse) for each in last):
-            raise TranscriptError(f"{self.group} did not become Stable")
+            raise ResponseError(f"{self.group} did not become Stable")
 
 
 def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
@@ -152,7 +153,7 @@ def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
     missing = len(clients) - len(setup.joined)
     setup.note((yield Step(duration_ms=delay_ms, responses=missing)))
     if len(setup.joined) != len(clients):
-        raise TranscriptError(f"only {format_list(list(setup.joined))} have joined {group}")
+        raise ResponseError(f"only {format_list(list(setup.joined))} have joined {group}")
     for _ in range(generations - 1):
         yield from setup.sync()
         setup.joined.clear()

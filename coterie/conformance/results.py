@@ -2,8 +2,12 @@
 
 `coterie check` and `coterie check-client` share them, each with statuses of its own. A result is
 one behaviour: what was checked, where the rule comes from, and what was seen.
+
+Invariant: the statuses of both commands have "skipped" and "error", with the same meaning. A check
+that has itself failed is an error: it says nothing of what is checked.
 """
 
+import traceback
 from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -24,6 +28,12 @@ class Status(StrEnum):
     """The broker closed the connection, or did not answer."""
     SKIPPED = "skipped"
     """The check does not apply; the reason says why."""
+    ERROR = "error"
+    """The check itself has failed, which says nothing of the broker."""
+
+
+# Exit codes of both commands.
+FOUND_NOTHING, FOUND_FAILURES, CANNOT_CHECK = 0, 1, 2
 
 
 class Result(NamedTuple):
@@ -51,6 +61,21 @@ class Result(NamedTuple):
     def area(self) -> str:
         """The part of the name before the slash."""
         return self.name.partition("/")[0]
+
+
+def exit_code(results: Iterable[Result], failing: Container[StrEnum]) -> int:
+    """Return 2 if a check itself has failed, 1 if a result is among `failing`, otherwise 0."""
+    found = {each.status for each in results}
+    if Status.ERROR in found:
+        return CANNOT_CHECK
+    return FOUND_FAILURES if any(status in failing for status in found) else FOUND_NOTHING
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason of an ERROR: what has failed in a check, and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{place.filename}, line {place.lineno}, in {place.name}"
+    return f"the check itself has failed: {error!r} ({where})"
 
 
 def counts(results: Iterable[Result], statuses: Iterable[StrEnum] = Status) -> dict[str, int]:
@@ -95,21 +120,20 @@ def as_junit(
     suite: str,
     failing: Container[StrEnum],
     error: str = "",
-    erroneous: Container[StrEnum] = (),
 ) -> str:
     """Return the results as a JUnit report.
 
     Args:
         results: the results.
         suite: the name of the test suite.
-        failing: the statuses that are failures; any other is a passed test with output.
+        failing: the statuses that are failures. ERROR is an error and SKIPPED is skipped; any other
+            is a passed test with output.
         error: why the run ended early; an error of the suite.
-        erroneous: the statuses of checks that have themselves failed.
     """
     attributes = {
         "name": suite,
         "tests": str(len(results) + bool(error)),
-        "errors": str(sum(each.status in erroneous for each in results) + bool(error)),
+        "errors": str(sum(each.status == Status.ERROR for each in results) + bool(error)),
         "failures": str(sum(each.status in failing for each in results)),
         "skipped": str(sum(each.status == Status.SKIPPED for each in results)),
     }
@@ -130,7 +154,7 @@ def as_junit(
         )
         if each.status in failing:
             SubElement(case, "failure", {"message": _xml(each.reason)})
-        elif each.status in erroneous:
+        elif each.status == Status.ERROR:
             SubElement(case, "error", {"message": _xml(each.reason)})
         elif each.status == Status.SKIPPED:
             SubElement(case, "skipped", {"message": _xml(each.reason)})

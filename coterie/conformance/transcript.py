@@ -37,6 +37,10 @@ NEEDS = frozenset({"core", "time", "ours"})
 _HEAD_LINE = re.compile(r"(needs|since|until): *(.*)")
 
 
+class ResponseError(TranscriptError):
+    """A broker has not responded as the story needs it, so that the transcript cannot go on."""
+
+
 class Command(NamedTuple):
     """One command line: its text and its line number."""
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import coterie.client_check.checks  # noqa: F401 - registers the scenarios
-from coterie.client_check.model import SCENARIOS, Judgement, exit_code
+from coterie.client_check.model import FAILING, SCENARIOS, Judgement
 from coterie.client_check.program import PLACES
 from coterie.client_check.run import Run
 from coterie.client_check.suite import Suite
-from coterie.conformance.results import Result
+from coterie.conformance.results import Result, exit_code
 from coterie.testing.virtual_time import VirtualClock
 from tests.client_check.stage import InMemory
 
@@ -102,4 +102,4 @@ def test_mistake_of_a_check_is_an_error_with_its_cause(
     assert "in play_wrongly" in result.reason
     assert Path(__file__).name in result.reason
     assert result.conversation
-    assert exit_code(results.values()) == 2
+    assert exit_code(results.values(), FAILING) == 2

@@ -102,7 +102,7 @@ def of_others(arguments: list[str], directory: Path) -> Iterator[tuple[str, dict
 
 
 def main(arguments: list[str]) -> int:
-    """Check our broker and those of the arguments; return 1 if ours or a Kafka deviates."""
+    """Check our broker and those of the arguments; return 1 if a check, ours or a Kafka is wrong."""
     _DIRECTORY.mkdir(parents=True, exist_ok=True)
     with Broker(config=DEFAULTS) as ours:
         everything = {_OURS: check(_OURS, f"{ours.host}:{ours.port}")}
@@ -111,8 +111,8 @@ def main(arguments: list[str]) -> int:
     for name in [*everything][1:]:
         both = page([everything[_OURS], everything[name]])
         (_DIRECTORY / f"{_OURS}-{name}.html").write_text(both, encoding="utf-8")
-    print("| broker | as Kafka | checks | pass | deviates | fails | skipped | seconds |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| broker | as Kafka | checks | pass | deviates | fails | skipped | error | seconds |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, results in everything.items():
         print(row(name, results))
     for name, results in everything.items():
@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> int:
         each["counts"]["deviates"] + each["counts"]["fails"]
         for name, each in everything.items()
         if not name.startswith("kfake")
-    )
+    ) + sum(each["counts"]["error"] for each in everything.values())
     return int(bad > 0)
 
 

@@ -8,13 +8,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 from xml.etree.ElementTree import fromstring
 
 import pytest
 from click.testing import CliRunner, Result
 
 from coterie.cli.main import main
-from coterie.conformance.over_tcp import diagnosis
+from coterie.conformance.over_tcp import diagnosis, driver
+from coterie.conformance.transcript import TranscriptError
 from coterie.testing import AnswerError, Broker, CloseBefore
 
 ONE = "api_versions/again"
@@ -125,6 +127,54 @@ def test_broker_that_closes_the_connection_fails() -> None:
     assert {(row["status"], row["reason"]) for row in rows} == {
         ("fails", "the broker closed the connection")
     }
+
+
+@pytest.mark.parametrize(
+    "mistake", [AssertionError("x"), KeyError("x"), ValueError("x"), TranscriptError("x")], ids=repr
+)
+def test_mistake_of_a_check_is_an_error_of_its_own(
+    mistake: Exception, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build_wrongly(*_: object) -> NoReturn:
+        raise mistake
+
+    monkeypatch.setattr(driver, "build_request", build_wrongly)
+    junit, page = tmp_path / "junit.xml", tmp_path / "page.html"
+    result = check(address, "--only", ONE, "--json", "--junit", str(junit), "--html", str(page))
+    assert result.exit_code == 2, result.output
+    data = json.loads(result.stdout)
+    assert data["counts"]["error"] == 1
+    assert sum(data["counts"].values()) == 1
+    (row,) = data["checks"]
+    assert (row["name"], row["status"]) == (ONE, "error")
+    assert row["reason"].startswith(f"the check itself has failed: {mistake!r} ({__file__}, line ")
+    assert row["reason"].endswith(", in build_wrongly)")
+    suite = fromstring(junit.read_text(encoding="utf-8"))
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    error = suite.find("testsuite/testcase/error")
+    assert error is not None
+    assert error.get("message") == row["reason"]
+    assert row["reason"] in page.read_text(encoding="utf-8")
+    shown = check(address, "--only", ONE)
+    assert shown.exit_code == 2
+    assert f"error  {ONE}" in shown.stdout
+    assert "the check itself has failed" in shown.stdout
+    assert "0 deviates, 0 fails, 0 skipped, 1 error" in shown.stdout
+
+
+def test_broker_with_which_a_story_cannot_begin_fails() -> None:
+    """It is the broker that refuses, not the check that is wrong."""
+    with Broker() as broker:
+        refusal = AnswerError("GROUP_ID_NOT_FOUND")
+        with broker.fault(refusal, api="JoinGroup"):
+            where = f"{broker.host}:{broker.port}"
+            result = check(where, "--only", "heartbeat", "--json")
+    assert result.exit_code == 1, result.output
+    rows = json.loads(result.stdout)["checks"]
+    failed = [row["reason"] for row in rows if row["status"] == "fails"]
+    assert failed
+    assert all(reason.startswith("c1 cannot join: ") for reason in failed), failed
+    assert not [row for row in rows if row["status"] == "error"]
 
 
 def test_dry_run_changes_nothing(address: str) -> None:

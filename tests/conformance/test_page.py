@@ -34,7 +34,9 @@ def row(name: str, status: str, versions: list[int]) -> dict[str, object]:
 def result(broker: str, statuses: list[str]) -> dict[str, object]:
     rows = [row(f"produce/appends/v{version}", each, [version])
             for version, each in enumerate(statuses)]  # fmt: skip
-    counts = {each: statuses.count(each) for each in ("pass", "deviates", "fails", "skipped")}
+    counts = {
+        each: statuses.count(each) for each in ("pass", "deviates", "fails", "skipped", "error")
+    }
     return {
         "broker": broker,
         "kafka_version": "4.3",

@@ -21,10 +21,11 @@ from coterie.conformance.over_tcp.diagnosis import stopped
 from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
 from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
 from coterie.conformance.releases import Release
-from coterie.conformance.results import Result, Status
-from coterie.conformance.transcript import parse
+from coterie.conformance.results import Result, Status, reason_of
+from coterie.conformance.transcript import ResponseError, parse
 from coterie.conversation.learnt_names import LearntNames
 from coterie.conversation.syntax import TranscriptError
+from coterie.protocol.errors import MalformedFrame
 
 # Checks at once. Each has a few connections and uses almost no processor time.
 PARALLEL = 120
@@ -67,7 +68,8 @@ class Outcome(NamedTuple):
     Attributes:
         check: the check.
         status: pass; deviates if a response is not as expected; fails if the broker closed the
-            connection or did not answer; skipped if the check does not apply.
+            connection or did not answer; skipped if the check does not apply; error if the check
+            itself has failed.
         reason: one sentence; empty for a pass.
         deviations: the responses that are not as expected.
         conversation: what was sent and received up to there.
@@ -302,10 +304,10 @@ class Run:
             return Outcome(check, Status.SKIPPED, str(refusal))
         except TimeoutError:
             return _failure(check, driver, "the broker does not answer", began_s)
-        except (TranscriptError, OSError) as error:
+        except (ResponseError, MalformedFrame, OSError) as error:
             return _failure(check, driver, str(error) or type(error).__name__, began_s)
-        except Exception as error:  # noqa: BLE001 - what no check foresees is one line of the report
-            return _failure(check, driver, f"{type(error).__name__}: {error}", began_s)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other checks go on
+            return _failure(check, driver, reason_of(error), began_s, Status.ERROR)
         finally:
             driver.close()
         return _result(check, driver, found, time.monotonic() - began_s)
@@ -349,9 +351,11 @@ def _is_timed(check: Check) -> bool:
     )
 
 
-def _failure(check: Check, driver: TcpDriver, reason: str, began_s: float) -> Outcome:
+def _failure(
+    check: Check, driver: TcpDriver, reason: str, began_s: float, status: Status = Status.FAILS
+) -> Outcome:
     seconds = time.monotonic() - began_s
-    return Outcome(check, Status.FAILS, reason, (), driver.conversation, seconds)
+    return Outcome(check, status, reason, (), driver.conversation, seconds)
 
 
 def _result(check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds: float) -> Outcome:

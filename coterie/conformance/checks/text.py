@@ -18,6 +18,7 @@ STYLES = {
     Status.DEVIATES: "yellow",
     Status.FAILS: "red",
     Status.SKIPPED: "dim",
+    Status.ERROR: "bold red",
 }
 # The lines of a conversation that are shown before a deviation.
 _SHOWN_LINES = 12

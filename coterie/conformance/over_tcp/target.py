@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from coterie.address import Address
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox
-from coterie.conversation.syntax import TranscriptError
+from coterie.conformance.transcript import ResponseError
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_response, encode_request
@@ -335,7 +335,7 @@ class Target:
             ):
                 return described.topic_id
             await asyncio.sleep(_POLL_S)
-        raise TranscriptError(f"topic {spec.name} was created but does not appear")
+        raise ResponseError(f"topic {spec.name} was created but does not appear")
 
     async def _has_logs(self, spec: TopicSpec) -> bool:
         """Return whether the partitions are in use; a broker may list a topic a little earlier."""

@@ -45,14 +45,14 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
         return continue_session(broker, request, connection)
     if request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
-    if request.isolation_level not in ISOLATION_LEVELS:
-        return refused_as_a_whole(request, connection.version)
     if named_entries(request) > READ_AT_ONCE:
         LargeFetch(broker, request, connection).begin()
         return None
     closed: list[Partition] = []
     version = connection.version
     wanted = look_up(broker, request, closed, by_id=version >= TOPIC_IDS_SINCE)
+    if request.isolation_level not in ISOLATION_LEVELS and watchers_of(wanted):
+        return refused_as_a_whole(request, version)
     if closed and must_wait(broker, closed, request, connection):
         return None
     result = read(broker, request, wanted, connection)

@@ -251,8 +251,9 @@ def _is_cut(result: FetchResult, isolation: int) -> bool:
 def refused_as_a_whole(request: FetchRequest, version: int) -> FetchResponse:
     """Return the response to a request with a field that Kafka fails at.
 
-    These are an isolation level that does not exist [data-plane/isolation], and a session id that
-    has no place in its tables [data-plane/session-errors].
+    These are an isolation level that does not exist, with a partition to read
+    [data-plane/isolation], and a session id that has no place in its tables
+    [data-plane/session-errors].
     """
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     # Later clients read the error of the whole response.

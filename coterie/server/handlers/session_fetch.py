@@ -33,7 +33,7 @@ from coterie.server.logs.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
-from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition, Watchers
+from coterie.server.logs.fetching import FetchPartition, Watchers
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
 from coterie.server.network.delayed_response import Exchange
@@ -79,10 +79,7 @@ def continue_session(
     )
     if isinstance(found, ErrorCode):
         return FetchResponse(error_code=found, responses=[])
-    fetch = SessionFetch(broker, request, connection, found)
-    if request.isolation_level not in ISOLATION_LEVELS:
-        return refused_as_a_whole(request, connection.version)
-    return fetch.answer()
+    return SessionFetch(broker, request, connection, found).answer()
 
 
 def _name(partition: Partition | None, name: str) -> str:
@@ -116,7 +113,7 @@ class SessionFetch(SteppedFetch):
         super().__init__(broker, request, connection)
         self._session = session
         self._epoch = session.epoch = next_epoch(session.epoch)
-        # The response, if the request ends the session.
+        # The response, if nothing is read.
         self._end: FetchResponse | None = None
         self._found: list[_Found] = []
 
@@ -175,6 +172,8 @@ class SessionFetch(SteppedFetch):
                 self._look_up_again(cached, closed)
             if not count % READ_AT_ONCE:
                 yield
+        if self._end is None and self._is_refused():
+            self._end = refused_as_a_whole(self._request, self._connection.version)
         return closed
 
     def _add(self, asked: FetchRequestTopic, partitions: list[FetchRequestPartition]) -> None:

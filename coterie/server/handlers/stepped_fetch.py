@@ -7,8 +7,13 @@ and any topic may be created or deleted.
 from collections.abc import Callable, Generator
 
 from coterie.protocol.messages.fetch import FetchRequest, FetchResponse
-from coterie.server.handlers.fetch_partitions import FetchResult, may_be_sent, min_bytes
-from coterie.server.logs.fetching import DelayedFetch, Watchers
+from coterie.server.handlers.fetch_partitions import (
+    FetchResult,
+    may_be_sent,
+    min_bytes,
+    refused_as_a_whole,
+)
+from coterie.server.logs.fetching import ISOLATION_LEVELS, DelayedFetch, Watchers
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices, send_in_slices
@@ -73,6 +78,13 @@ class SteppedFetch:
         """Return the watchers of the partitions whose appends end the wait."""
         raise NotImplementedError
 
+    def _is_refused(self) -> bool:
+        """Return whether partitions were found, but cannot be read at the isolation level.
+
+        Kafka looks at the level when it reads [data-plane/isolation].
+        """
+        return self._request.isolation_level not in ISOLATION_LEVELS and bool(self._watched())
+
     # --- their order ------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -82,6 +94,9 @@ class SteppedFetch:
 
     def _open(self, closed: list[Partition]) -> None:
         """Open logs, then go on. The connection is muted."""
+        if self._is_refused():
+            self._delayed.send(refused_as_a_whole(self._request, self._connection.version))
+            return
         self._broker.topics.opener.open(closed, lambda: self._read_then(self._send_or_wait))
 
     def _read_then(self, then: Callable[[FetchResult], None]) -> None:

@@ -2,8 +2,10 @@
 
 from xml.etree.ElementTree import fromstring
 
-from coterie.client_check.model import Judgement, exit_code
-from coterie.conformance.results import Result, Status, as_json, as_junit, counts
+import pytest
+
+from coterie.client_check.model import FAILING, Judgement
+from coterie.conformance.results import Result, Status, as_json, as_junit, counts, exit_code
 
 PASSED = Result("joining/new-member", Status.PASS, "It joins.", "KIP-394", seconds=0.25)
 FAILED = Result(
@@ -20,7 +22,7 @@ ALL = [PASSED, FAILED, DEVIATING, SKIPPED]
 
 
 def test_statuses_are_counted() -> None:
-    assert counts(ALL) == {"pass": 1, "deviates": 1, "fails": 1, "skipped": 1}
+    assert counts(ALL) == {"pass": 1, "deviates": 1, "fails": 1, "skipped": 1, "error": 0}
 
 
 def test_exit_code_of_check_client() -> None:
@@ -34,10 +36,18 @@ def test_exit_code_of_check_client() -> None:
             Judgement.ERROR,
         )
     )
-    assert exit_code([passed, differing, skipped]) == 0
-    assert exit_code([passed, breaking, skipped]) == 1
+    assert exit_code([passed, differing, skipped], FAILING) == 0
+    assert exit_code([passed, breaking, skipped], FAILING) == 1
     # What a check of ours does not know is more than what it has found.
-    assert exit_code([breaking, erroneous]) == 2
+    assert exit_code([breaking, erroneous], FAILING) == 2
+
+
+def test_exit_code_of_check() -> None:
+    failing = (Status.DEVIATES, Status.FAILS)
+    assert exit_code([PASSED, SKIPPED], failing) == 0
+    assert exit_code([PASSED, DEVIATING], failing) == 1
+    assert exit_code([FAILED], failing) == 1
+    assert exit_code([PASSED._replace(status=Status.ERROR), FAILED], failing) == 2
 
 
 def test_json_has_what_was_checked_and_each_check() -> None:
@@ -69,9 +79,10 @@ def test_junit_report_is_xml_with_failures_and_skips() -> None:
     assert "deviates: it does not" in output.text
 
 
-def test_error_of_a_check_is_an_error_in_junit() -> None:
-    result = PASSED._replace(status=Judgement.ERROR, reason="IndexError: pop")
-    text = as_junit([result], "coterie", (Judgement.BREAKS,), erroneous=(Judgement.ERROR,))
+@pytest.mark.parametrize("status", [Judgement.ERROR, Status.ERROR])
+def test_error_of_a_check_is_an_error_in_junit(status: Judgement | Status) -> None:
+    result = PASSED._replace(status=status, reason="IndexError: pop")
+    text = as_junit([result], "coterie", (Judgement.BREAKS, Status.FAILS))
     root = fromstring(text)
     assert (root.get("errors"), root.get("failures"), root.get("skipped")) == ("1", "0", "0")
     error = root.find("testsuite/testcase/error")

@@ -6,6 +6,7 @@ import pytest
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import FetchRequest, FetchRequestTopic
+from coterie.server.handlers.fetch_partitions import READ_AT_ONCE, TOPIC_IDS_SINCE
 from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.produced import batch, fetch_request, produce
 
@@ -143,8 +144,30 @@ def test_unknown_isolation_level(client: Client, version: int, error: int, isola
 
 
 def test_unknown_isolation_level_of_later_clients(client: Client) -> None:
-    answer = sent(client, fetch_request((0, 0), isolation_level=2), 13)
+    topic_id = client.broker.topics.by_name["t"].topic_id
+    answer = sent(client, fetch_request((0, 0), topic_id=topic_id, isolation_level=2), 13)
     assert (answer.error_code, answer.responses) == (-1, [])
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+@pytest.mark.parametrize("count", [1, READ_AT_ONCE])
+def test_unknown_isolation_level_counts_only_if_a_partition_is_there(
+    client: Client, version: int, count: int
+) -> None:
+    """Also of a fetch that is handled in steps."""
+    by_id = version >= TOPIC_IDS_SINCE
+    topic_id = client.broker.topics.by_name["t"].topic_id
+    absent = [(9 + number, 0) for number in range(count)]
+    request = fetch_request(*absent, topic_id=topic_id, isolation_level=2)
+    answer = sent(client, request, version)
+    assert answer.error_code == 0
+    assert partitions_of(answer) == [(number, 3, 0) for number, _ in absent]
+    answer = sent(client, fetch_request(*absent, topic="u", isolation_level=2), version)
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert partitions_of(answer) == [(number, unknown, 0) for number, _ in absent]
+    request = fetch_request(*absent, (0, 0), topic_id=topic_id, isolation_level=2)
+    refused = [] if by_id else [(number, -1, 0) for number, _ in [*absent, (0, 0)]]
+    assert partitions_of(sent(client, request, version)) == refused
 
 
 def test_fetch_of_no_topics_is_answered_at_once(client: Client) -> None:

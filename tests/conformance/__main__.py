@@ -102,7 +102,7 @@ def of_others(arguments: list[str], directory: Path) -> Iterator[tuple[str, dict
 
 
 def main(arguments: list[str]) -> int:
-    """Check our broker and those of the arguments; return 1 if a check, ours or a Kafka is wrong."""
+    """Check our broker and those of the arguments; return 1 if ours, a Kafka or a check errs."""
     _DIRECTORY.mkdir(parents=True, exist_ok=True)
     with Broker(config=DEFAULTS) as ours:
         everything = {_OURS: check(_OURS, f"{ours.host}:{ours.port}")}

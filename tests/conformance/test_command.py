@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from coterie.cli.main import main
 from coterie.conformance.over_tcp import diagnosis, driver
-from coterie.conformance.transcript import TranscriptError
+from coterie.conversation.syntax import TranscriptError
 from coterie.testing import AnswerError, Broker, CloseBefore
 
 ONE = "api_versions/again"

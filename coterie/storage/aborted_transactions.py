@@ -56,7 +56,6 @@ class TransactionIndex:
 
     def begin(self) -> None:
         """Take note that the segment is new and has no entries."""
-        assert not self._entries, "a new segment has no entries"
         self._entries = bytearray()
         self._is_synced = True
 

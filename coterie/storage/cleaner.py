@@ -192,8 +192,6 @@ class Cleaning:
         """Write what stays of neighbouring segments into one, and swap it in."""
         log = self._log
         assert group, "a group has at least one segment"
-        assert self._cleaned is None, "one segment is written at a time"
-        assert self._file is None, "one segment is written at a time"
         cleaned = self._cleaned = log.new_segment(group[0].base_offset, CLEANED_SUFFIX)
         cleaned.create()
         self._file = log.files.pin(cleaned.path)
@@ -238,7 +236,6 @@ class Cleaning:
             yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.digests.swapped()
         self._is_swapping = False
-        assert self.result.segments_after >= len(group), "segments are counted once"
         self._cleaned = None
         self.result.segments_after += 1 - len(group)
 
@@ -273,7 +270,6 @@ def grouped(segments: Sequence[Segment], max_bytes: int) -> list[list[Segment]]:
         else:
             groups.append([segment])
             size = segment.size
-    assert sum(map(len, groups)) == len(segments), "no segment is left out"
     return groups
 
 

@@ -262,7 +262,6 @@ class DataDirectory:
 
     def attach(self, logs: DetachedLogs) -> None:
         """Go on using the logs of a topic that could not be deleted."""
-        assert self._logs.keys().isdisjoint(logs), "no log was opened meanwhile"
         self._logs.update({key: log for key, log in logs.items() if log is not None})
 
     def deletion(self, topic: str) -> Iterator[None]:
@@ -384,7 +383,6 @@ class DataDirectory:
 
     def note_log_start(self, topic: str, partition: int, offset: int) -> None:
         """Write down where a log begins now. Raises OSError."""
-        assert offset >= self._log_starts.get((topic, partition)), "no start moves back"
         self._log_starts.update({(topic, partition): offset})
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
@@ -400,6 +398,7 @@ class DataDirectory:
             log.sync()
         start = log.delete_records(before_offset)
         assert start >= before_offset, "the start of a log never moves back"
+        assert start <= log.log_end_offset, "a log does not begin behind its end"
         self.note_log_start(topic, partition, start)
         return start
 

@@ -280,6 +280,3 @@ class SegmentIndexes:
         last_ms, _ = self.times.last or (-1, 0)
         if timestamp_ms > last_ms:
             self.times.append(timestamp_ms, offset - self._base_offset)
-        assert timestamp_ms < 0 or self.times.last is not None, (
-            "a finished segment ends with a time entry"
-        )

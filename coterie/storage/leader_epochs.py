@@ -52,7 +52,6 @@ class LeaderEpochs:
 
     def read(self) -> bool:
         """Take the entries of the file; return False if it is missing or its entries are wrong."""
-        assert not self.entries, "the file is read once, before it is changed"
         try:
             found, _ = read_checkpoint(self._filesystem, self._path, 2)
         except CorruptLog:
@@ -101,9 +100,6 @@ class LeaderEpochs:
         self.entries = kept
         self._drop_before(log_start_offset)
         self._update_latest()
-        assert not self.entries or _start(self.entries[-1]) <= log_end_offset, (
-            "no epoch begins behind the log"
-        )
         if is_outdated:
             self._has_learned = False
             self._write()
@@ -114,7 +110,6 @@ class LeaderEpochs:
         Raises:
             OSError: the file could not be written, and nothing is noted.
         """
-        assert not self.learning, "learning ends when the log is open"
         before = self.entries, self.latest
         # The first epoch of a log is not synced, which would hold the event loop once for each new
         # log: a loss of power leaves the file, or none that can be read. Then it is made anew.
@@ -131,9 +126,6 @@ class LeaderEpochs:
         if len(self.entries) > 1 and _start(self.entries[1]) <= log_start_offset:
             self._drop_before(log_start_offset)
             self._write()
-        assert self.latest == (self.entries[-1][0] if self.entries else UNDEFINED_EPOCH), (
-            "the newest epoch stays"
-        )
 
     def at(self, offset: int) -> int:
         """Return the epoch of the record at `offset`, -1 if it is unknown."""
@@ -179,7 +171,6 @@ class LeaderEpochs:
             epoch, start = self.entries[len(self.entries) - len(kept) - 1]
             kept.insert(0, (epoch, max(start, log_start_offset)))
         self.entries = kept
-        assert not kept or _start(kept[0]) >= log_start_offset, "no epoch begins before the log"
 
     def _update_latest(self) -> None:
         self.latest, _ = self.entries[-1] if self.entries else (UNDEFINED_EPOCH, 0)

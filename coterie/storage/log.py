@@ -105,7 +105,6 @@ class Log(LogReader):
         for segment in self._segments.all:
             segment.use(files)
         self._files = files
-        assert not self.waits_for_sync, "no handle of the other files is kept"
 
     # --- state ------------------------------------------------------------------------------------
 
@@ -198,7 +197,6 @@ class Log(LogReader):
                 self._roll()
         except OSError as error:
             raise self.fail(error) from error
-        assert not self._segments.all[-1].size, "an active segment that begins is empty"
 
     def delete_records(self, before_offset: int) -> int:
         """Let the log begin at `before_offset`; remove the segments before it [log/log-start].
@@ -279,8 +277,6 @@ class Log(LogReader):
             SegmentInUse: one of them must not be replaced; nothing has changed.
             OSError: some files may have their new names.
         """
-        assert cleaned.next_offset == old[-1].next_offset, "the offsets stay where they are"
-        assert not self.swap_unfinished, "a start finishes the swap before"
         if self.config.flush:
             self.write_ahead.check_replaceable(old)
         cleaned.rename(SWAP_SUFFIX)
@@ -288,7 +284,6 @@ class Log(LogReader):
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Let a cleaned segment take the place of neighbouring ones. Files are not touched."""
         self._segments.replace(old, cleaned)
-        assert self._segments.all[0].base_offset <= self.log_start_offset, "it has its start"
 
     def prune_snapshots(self) -> None:
         """Remove snapshots of the producers that belong to no segment any more."""
@@ -313,9 +308,6 @@ class Log(LogReader):
         self._sync.end(pending, error, self.log_end_offset)
         if not self.failed:
             self.write_ahead.note(pending.end)
-        assert self.failed or self.write_ahead.covered.offset >= self.synced_offset, (
-            "what is synced is durable"
-        )
 
     def sync(self) -> None:
         """Sync everything that was appended, here and now.
@@ -359,7 +351,6 @@ class Log(LogReader):
 
     def abandon(self) -> None:
         """Close the files as they are: the log is about to be deleted, or cannot be written."""
-        assert self.log_start_offset <= self.log_end_offset, "a log begins before it ends"
         self._sync.unpin()
         for segment in self._segments.all:
             segment.release()
@@ -432,8 +423,6 @@ class Log(LogReader):
 
     def _roll(self) -> None:
         active = self._segments.all[-1]
-        assert active.next_offset == self.log_end_offset, "the log ends in its active segment"
-        assert active.size, "a segment without batches is not closed"
         if self.config.flush:
             # [log/sync-before-roll] This does not move `synced_offset`: the kernel reports an error
             # to one sync only, perhaps to one that another thread has begun on the same file.
@@ -459,7 +448,6 @@ class Log(LogReader):
             self._segments.remove_before(offset)
         if is_removing:
             self.prune_snapshots()
-        assert self._segments.all[0].base_offset <= self.log_start_offset, "it has its start"
 
     def _keep_snapshot(self, first_base: int) -> None:
         """Let the next start find a snapshot at or behind the first segment that will be left.
@@ -482,7 +470,6 @@ class Log(LogReader):
         self._files.filesystem.sync_directory(self.directory)
 
     def _begin_segment(self, base_offset: int) -> None:
-        assert not self._has_unsynced_name, "a name is synced before the next segment begins"
         segment = self.new_segment(base_offset)
         segment.create()
         # From now on the log ends here, even if the directory cannot be synced yet: an older

@@ -44,7 +44,6 @@ class LogProducers:
 
     def take(self, loading: ProducerLoading) -> None:
         """Take over the producers that were read when the log was opened."""
-        assert not len(self._state), "the producers are read once, when the log is opened"
         self._state, self._damage = loading.state, loading.damage
 
     def note(
@@ -85,7 +84,6 @@ class LogProducers:
         Raises:
             OSError: it could not be synced.
         """
-        assert first <= last, "offsets ascend"
         if self._damage is not None:
             # No snapshot can be written, and the next start finds the damage again.
             return True

@@ -25,7 +25,6 @@ class MemoryFile:
 
     def write(self, position: int, data: bytes) -> None:
         """See `File`."""
-        assert position >= 0, "a file has no bytes before its first"
         missing = position - len(self._bytes)
         if missing > 0:
             self._bytes.extend(bytes(missing))
@@ -33,7 +32,6 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         """See `File`."""
-        assert size >= 0, "a file has no bytes before its first"
         del self._bytes[size:]
         self._bytes.extend(bytes(size - len(self._bytes)))
 

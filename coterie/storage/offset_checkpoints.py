@@ -62,7 +62,6 @@ class OffsetCheckpoints:
         Raises:
             CorruptLog: the file is needed and is not a checkpoint.
         """
-        assert not self._offsets, "a checkpoint is read once, before it is changed"
         try:
             entries, self.is_ours = read_checkpoint(self._filesystem, self._path, 3)
         except CorruptLog:

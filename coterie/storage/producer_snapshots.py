@@ -26,7 +26,6 @@ _ENTRIES_AT = _PREFIX.size + _COUNT.size
 
 def encode_snapshot(state: ProducerState) -> bytes:
     """Return the contents of a snapshot."""
-    assert len(state.entries) == len(state) * ENTRY_BYTES, "each producer has an entry"
     body = _COUNT.pack(len(state)) + state.entries
     return _PREFIX.pack(_VERSION, checksum.crc32c(body)) + body
 
@@ -132,7 +131,6 @@ class ProducerSnapshots:
         Raises:
             OSError: it could not be read or synced, or a damaged one could not be removed.
         """
-        assert first <= last, "offsets ascend"
         for offset in self._from_newest(first, last):
             if offset != self._durable:
                 if self._entries(offset, sync=True) is None:
@@ -157,7 +155,6 @@ class ProducerSnapshots:
             self._remove(each)
         if ahead:
             self._filesystem.sync_directory(self._directory)
-        assert not self.offsets or self.offsets[-1] <= offset, "no snapshot is ahead of the log"
 
     def surplus(self, base_offsets: Collection[int]) -> list[int]:
         """Return the snapshots that `prune` may remove, perhaps later."""

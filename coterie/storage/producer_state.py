@@ -340,7 +340,6 @@ class ProducerState:
         if expired and len(expired) < at_most:
             # A dictionary keeps the memory of removed keys.
             self._places = dict(self._places)
-        assert len(self._ongoing) <= len(self._places), "an open transaction is never forgotten"
         return len(expired)
 
     def _new_place(self) -> int:
@@ -418,4 +417,3 @@ class ProducerState:
         self._places = dict(
             sorted(self._places.items(), key=lambda item: seen_ms[item[1] // ENTRY_BYTES])
         )
-        assert len(self._places) == len(seen_ms), "tables agree"

@@ -102,7 +102,6 @@ class BatchFilter:
         size = segment.size
         stretch = self._dirty.stretches.get(segment.base_offset)
         start, end = (size, size) if stretch is None else (stretch.start, stretch.end)
-        assert 0 <= start <= end <= size, "a stretch lies within its segment"
         yield from self._filter_all(Slices(files, segment, 0, slice_bytes, start), None)
         if stretch is not None:
             slices = Slices(files, segment, start, slice_bytes, end)
@@ -172,7 +171,6 @@ class BatchFilter:
             self._dirty.layouts.learn(buffer, header, at)
             expected_offset = header.next_offset
             at += header.length_bytes
-        assert at <= end, "a batch that was filtered was read as a whole"
         return at, expected_offset
 
     def _filter_marked_slice(self, buffer: bytes, position: int, origin: int) -> int:
@@ -244,7 +242,6 @@ class BatchFilter:
         if start == stop:
             return
         data, size, length = buffer[start:stop], run.batch_bytes, self._length
-        assert len(data) % size == 0, "a run has whole batches"
         self._pieces.append(data)
         for base_offset, delta, max_timestamp_ms in run.offsets_and_times(data):
             self._facts.append((length, size, base_offset, base_offset + delta, max_timestamp_ms))

@@ -137,9 +137,6 @@ class Segment(SegmentReader):
         Raises:
             CorruptLog: there is a bad batch that no interrupted write explains.
         """
-        assert self.next_offset == self.base_offset, (
-            "a segment is recovered once, before it is used"
-        )
         file = self._files.get(self.path)
         size = file.size()
         bad = self._add_all(size, producers)
@@ -173,7 +170,6 @@ class Segment(SegmentReader):
         Raises:
             CorruptLog: as `recover`, or an end is missing that was synced.
         """
-        assert next_offset > self.base_offset, "segments are in the order of their offsets"
         cut = self.recover(recovery_point, trust, producers)
         if cut is not None:
             return cut
@@ -196,11 +192,9 @@ class Segment(SegmentReader):
         if position == 0:
             _, _, _, _, self.first_timestamp_ms = batches[0]
         last_offset = self.indexes.add(batches, position)
-        assert self.trusted, "the indexes of an active segment were made by this process"
         assert last_offset >= self.next_offset, "an append moves the end of the log"
         end = position + len(data)
         if self._digested:
-            assert self._digest_end == position, "the digest includes all batches"
             self.digest, self._digest_end = link(self.digest, batches), end
         start, stop = self._checked
         if stop == position:
@@ -292,7 +286,6 @@ class Segment(SegmentReader):
 
     def finish(self) -> None:
         """Complete the indexes: nothing is appended any more, or the log is closed."""
-        assert self.trusted, "the indexes of this segment were made by this process"
         self.indexes.finish()
         for path in self.indexes.paths:
             self._files.drop(path)

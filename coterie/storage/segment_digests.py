@@ -70,7 +70,6 @@ class SegmentDigests:
         Raises:
             OSError: it cannot be read.
         """
-        assert not self._entries, "the file is read once, before it is changed"
         with suppress(CorruptLog):
             found = read_checkpoint(self._filesystem, self._path, 3)
             for base, size, digest in found.entries if found.is_ours else ():
@@ -86,7 +85,6 @@ class SegmentDigests:
         While a cleaned segment takes the place of several, the first has two entries. The others
         are removed after that, so if they do not exist any more only the newer entry is right.
         """
-        assert base_offset < next_offset, "segments are in the order of their offsets"
         entries = self.of(base_offset)
         if len(entries) > 1 and any(base_offset < each < next_offset for each in self._entries):
             return entries[-1:]

@@ -37,7 +37,6 @@ class SegmentList:
         Raises:
             CorruptLog: the files are damaged where they were read.
         """
-        assert first <= last, "offsets ascend"
         return sum(
             segment.position_of(last) - segment.position_of(first)
             for segment in self.all
@@ -52,12 +51,8 @@ class SegmentList:
     def add(self, segment: Segment) -> None:
         """Add a new active segment."""
         assert not self._bases or segment.base_offset > self._bases[-1], "offsets ascend"
-        assert not self.all or self.all[-1].next_offset <= segment.base_offset, (
-            "segments do not overlap"
-        )
         self.all.append(segment)
         self._bases.append(segment.base_offset)
-        assert len(self.all) == len(self._bases), "each segment has its offset in the list"
 
     def remove_before(self, offset: int, sync_names: Callable[[], None] = lambda: None) -> None:
         """Remove the segments that end at or before `offset`, and their files.
@@ -128,7 +123,6 @@ class SegmentList:
         Raises:
             CorruptLog: the files are damaged where they were read.
         """
-        assert offset < stable_offset, "behind the last stable offset nothing is read"
         data, next_offset = self.read(offset, max_bytes)
         if next_offset > stable_offset:
             data, next_offset = until(data, stable_offset)

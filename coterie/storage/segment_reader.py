@@ -88,7 +88,6 @@ class SegmentReader:
         if len(places) >= MAX_REMEMBERED_PLACES and offset not in places:
             del places[next(iter(places))]
         places[offset] = position
-        assert len(places) <= MAX_REMEMBERED_PLACES, "the places are bounded"
 
     @property
     def has_gaps(self) -> bool:
@@ -205,7 +204,6 @@ class SegmentReader:
         """
         if producers is None and self.is_checked(position, end):
             return
-        assert position <= end <= self.size, "a stretch lies within the segment"
         start, stop = self._checked
         file = self._files.get(self.path)
         next_offset = self.next_offset

@@ -130,7 +130,6 @@ class SyncState:
         if self.synced_offset >= end_offset:
             return None
         unsynced = [each for each in segments if each.next_offset > self.synced_offset]
-        assert unsynced, "the last segment ends with the log"
         pins: list[File] = []
         if len(unsynced) > _SEGMENTS_AT_ONCE:
             del unsynced[_SEGMENTS_AT_ONCE:]

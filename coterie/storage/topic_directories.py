@@ -129,7 +129,6 @@ class TopicDirectories:
             CorruptLog, DirectoryMismatch: the metadata of a partition is damaged.
             OSError: a directory could not be read or changed.
         """
-        assert not self.topics, "topics are found once"
         names = self._filesystem.list(self._path)
         for name in names:
             self._load_deleted(name)
@@ -211,7 +210,6 @@ class TopicDirectories:
         """
         found = self.topics[topic]
         assert found.topic_id == ZERO_UUID, "a topic keeps its id"
-        assert topic_id != ZERO_UUID, "zeros are no id"
         self.topics[topic] = TopicOnDisk(topic_id, found.partitions)
 
     # --- creation ---------------------------------------------------------------------------------
@@ -236,7 +234,6 @@ class TopicDirectories:
                 # Its files would become those of the new partition.
                 raise FileExistsError(errno.EEXIST, "something else has this name", path)
         made = 0
-        assert descending or known.partitions, "a topic has a partition"
         try:
             for path in paths:
                 made += 1
@@ -269,9 +266,6 @@ class TopicDirectories:
         As long as that exists, a start would complete the creation.
         """
         left = self._unmade[topic]
-        assert topic not in self.topics or self.topics[topic].partitions.isdisjoint(left), (
-            "no partition in use is removed"
-        )
         while left:
             if self._durable and len(left) == 1:
                 self._filesystem.sync_directory(self._path)
@@ -295,7 +289,6 @@ class TopicDirectories:
                 If not, it is deleted, but the deletion may not survive a crash, and its name cannot
                 be used until the rest has been renamed.
         """
-        assert topic not in self._unrenamed, "a name is used after what failed before"
         topic_id, partitions = self.topics[topic]
         self._write_metadata(topic, topic_id, partitions)
         first, *others = sorted(partitions)

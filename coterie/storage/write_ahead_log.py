@@ -88,7 +88,6 @@ class WriteAheadFile:
         assert not self.closed, "no frame follows one that is perhaps not there"
         assert self.end % BLOCK_BYTES == 0, "a frame begins with a block"
         frame = encode_frame(self.file_id, self._frames, entries)
-        assert len(frame) % BLOCK_BYTES == 0, "a frame ends with a block"
         is_new = self._file is None
         if self._file is None:
             self._file = self._filesystem.create(self._path)
@@ -140,8 +139,6 @@ class PendingFrame:
         extend_bytes: int,
     ) -> None:
         """See `WriteAheadLog.begin`."""
-        assert entries, "a frame belongs to a file that is written"
-        assert not file.closed, "a frame belongs to a file that is written"
         self.file = file
         self.logs = logs
         self._entries = entries
@@ -257,8 +254,6 @@ class WriteAheadLog:
         for entry_log in covered:
             active.logs[entry_log] = None
             entry_log.write_ahead.begin(active.file_id)
-        assert left >= 0, "a frame is not longer than it may be"
-        assert len(active.logs) <= limits.logs, "a file has records of no more logs than it may"
         return PendingFrame(active, covered, entries, limits.extend_bytes)
 
     def end(self, frame: PendingFrame, error: OSError | None) -> None:

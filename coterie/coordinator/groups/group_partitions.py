@@ -116,7 +116,6 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
         if len(known) >= _REMEMBERED_SHARDS:
             known.clear()
         shard = known[group_id] = self.shards[partition_for(group_id, self._partitions)]
-        assert len(known) <= _REMEMBERED_SHARDS, "the table is bounded"
         return shard
 
     # -- the log -----------------------------------------------------------------------------------

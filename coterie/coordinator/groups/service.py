@@ -366,7 +366,6 @@ class GroupCoordinator(GroupPartitions):
             now_ms: the time.
             version: the version of the request.
         """
-        assert response.missing == len(groups), "each group has its part"
         effects: Effects[Any] = Effects()
         for index, group in enumerate(groups):
             part = ResponsePart(response, index)

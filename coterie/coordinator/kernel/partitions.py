@@ -36,7 +36,6 @@ class Partitions(Generic[ShardT, EffectsT]):
 
     def begin_load(self, partition: int, epoch: int) -> bool:
         """See `Machine`."""
-        assert 0 <= partition < len(self.shards), "a negative number is that of another partition"
         return self.shards[partition].begin_load(epoch)
 
     def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:

@@ -73,7 +73,6 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
     def set_partitions(self, count: int) -> None:
         """Coordinate so many partitions from now on, none of which is loaded; 0 without a topic."""
-        assert count >= 0, "a topic has partitions, or there is none"
         assert not any(shard.transactions for shard in self.shards), "the topic is another one"
         # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below that.
         max_ids = max(1, 2 * self.config.max_ids // max(1, count))

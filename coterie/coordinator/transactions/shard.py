@@ -62,7 +62,6 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
     ) -> None:
         """See `Shard`. The verb has changed the id; here it comes and goes."""
         assert operation.key is not None, "each operation has a record"
-        assert operation.removes is None or operation.creates is None, "an id is not replaced"
         if operation.removes is not None:
             assert self.transactions[operation.key] is operation.removes, (
                 f"{operation.key} is another one"

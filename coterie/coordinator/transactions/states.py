@@ -62,8 +62,6 @@ PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
     DEAD: CLOSED_STATES,
 }
-assert CLOSED_STATES.isdisjoint(ENDING_STATES), "a decided transaction is open until its end"
-assert PREVIOUS_STATES.keys() == set(TransactionState) - {TransactionState.PREPARE_EPOCH_FENCE}
 
 STATES_BY_NAME = {each.kafka_name: each for each in TransactionState}
 

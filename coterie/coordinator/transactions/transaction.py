@@ -159,7 +159,6 @@ class Transaction:
         assert self.epoch <= LAST_EPOCH, f"{self} has no epoch left"
         self.epoch += 1
         self.last_epoch = last_epoch
-        assert self.epoch > last_epoch, f"{self} goes back to an epoch"
 
     def replace_producer(self, producer_id: int, *, last_epoch: int) -> None:
         """Continue with another producer id, from epoch 0 on [transactions/epoch-exhaustion]."""

@@ -217,7 +217,6 @@ class FetchSession:
         if partition is not None:
             partition.wake()
             del self.active[key]
-        assert len(self.active) <= len(self.partitions), "active partitions are in the session"
 
     def read_last(self, partition: SessionPartition) -> None:
         """Read a partition after all others from now on, so that all have their turn."""
@@ -234,13 +233,10 @@ class FetchSession:
 
     def end(self) -> None:
         """Let no partition watch any more."""
-        assert len(self.active) <= len(self.partitions), "active partitions are in the session"
-        assert not self.has_ended, "a session ends once"
         self.has_ended = True
         if len(self.active) < len(self.partitions):
             for partition in self.partitions.values():
                 partition.wake()
-        assert len(self.active) == len(self.partitions), "no partition of an ended session watches"
 
 
 def may_be_session(session_id: int) -> bool:
@@ -293,7 +289,6 @@ class FetchSessionCache:
         now_ms: int,
     ) -> int:
         """Open a session and return its id, or `NO_SESSION` if there is no room for it."""
-        assert session.session_id == NO_SESSION, "a session is opened once"
         session.size = len(session.partitions)
         if not self._make_room(session.size, now_ms):
             return NO_SESSION
@@ -304,8 +299,6 @@ class FetchSessionCache:
         session.session_id = session_id
         self._sessions[session_id] = session
         self.partition_count += session.size
-        assert len(self._sessions) <= self._slots, "sessions are bounded"
-        assert self.partition_count <= MAX_SESSION_PARTITIONS, "partitions of sessions are bounded"
         return session_id
 
     def find(
@@ -339,9 +332,6 @@ class FetchSessionCache:
             session.is_replaceable = is_replaceable
             if is_replaceable:
                 insort(self._replaceable, (size, session.session_id))
-                assert len(self._replaceable) <= len(self._sessions), (
-                    "replaceable ones are sessions"
-                )
         if self.partition_count > MAX_SESSION_PARTITIONS:
             self.close(session.session_id)
             return False
@@ -355,7 +345,6 @@ class FetchSessionCache:
             self._forget_size(session)
             self.partition_count -= session.size
             assert self.partition_count >= 0, "a partition is counted once"
-            assert len(self._replaceable) <= len(self._sessions), "replaceable ones are sessions"
 
     def _forget_size(self, session: FetchSession) -> None:
         if session.is_replaceable:

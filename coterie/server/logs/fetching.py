@@ -227,7 +227,6 @@ class DelayedFetch:
 
     def records_appended(self, size_bytes: int, stable_bytes: int) -> None:
         """Count an append to one of the partitions."""
-        assert not self._done, "a fetch that is answered watches nothing"
         was_missing = self._missing_bytes > 0
         self._missing_bytes -= stable_bytes if self._is_committed else size_bytes
         if was_missing and self._missing_bytes <= 0:

@@ -25,7 +25,6 @@ class FirstSequences:
             del self._lowest[next(iter(self._lowest))]
         if known is None or known[0] < epoch or (known[0] == epoch and known[1] > sequence):
             self._lowest[producer_id] = (epoch, sequence)
-        assert len(self._lowest) <= _MAX_PRODUCERS, "producers are bounded"
 
     def is_passed_over(self, producer_id: int, sequence: int) -> bool:
         """Return whether a batch of a producer would be appended before its first one."""

@@ -105,7 +105,6 @@ class LogCleaner:
 
     def start(self) -> None:
         """Search for a log to clean, now and after each pause."""
-        assert self._timer is None, "the search is started once"
         self._search()
 
     def stop(self) -> None:
@@ -180,7 +179,6 @@ class LogCleaner:
         """Continue the cleaning for the duration of a slice."""
         work = self._work
         assert work is not None, "a slice belongs to a cleaning"
-        assert not work.in_thread, "one step waits for the disk at a time"
         if self._logs.is_loading(work.partition):
             self._later(self._slice, LOADING_PAUSE_S)
             return
@@ -214,7 +212,6 @@ class LogCleaner:
         if work is not self._work:
             # The cleaning was abandoned.
             return
-        assert work.in_thread, "one step waits for the disk at a time"
         work.in_thread = False
         if error is None:
             if work.ended:
@@ -235,8 +232,6 @@ class LogCleaner:
 
     def _finish(self, work: _Work) -> None:
         """Write the checkpoint after the last step."""
-        assert work is self._work, "one log is cleaned at a time"
-        assert not work.ended, "a cleaning ends once"
         partition, result = work.partition, work.cleaning.result
         self.bytes_read += result.bytes_read
         self.bytes_written += result.bytes_written
@@ -280,7 +275,6 @@ class LogCleaner:
 
     def _fail(self, work: _Work, error: Exception) -> None:
         """End a cleaning that failed, and search for another log."""
-        assert work is self._work, "one log is cleaned at a time"
         self._abandon()
         self._logs.failed(work.partition, error)
         self._later(self._search, MIN_PAUSE_S)

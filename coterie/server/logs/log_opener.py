@@ -144,7 +144,6 @@ class LogOpener:
 
     def release(self, partition: Partition) -> None:
         """Do not open a partition any more, because its topic is deleted."""
-        assert partition.state is not PartitionState.DELETED, f"{partition} is deleted once"
         settled = self._waiting.pop(partition, ())
         partition.fail(FileNotFoundError(errno.ENOENT, "the topic was deleted"))
         partition.state = PartitionState.DELETED
@@ -167,7 +166,6 @@ class LogOpener:
     def _begin_some(self) -> None:
         while self._queue and len(self._in_use) < _HANDED_OVER:
             partition = self._queue.popleft()
-            assert partition not in self._in_use, f"{partition} is opened once"
             self._in_use.add(partition)
             opening = self._opening(partition)
             self._disk.submit(once(opening.run), partial(self._settle, partition, opening))
@@ -200,9 +198,6 @@ class LogOpener:
                 then()
 
     def _opened(self, partition: Partition, opening: LogOpening) -> None:
-        assert opening.key == (partition.topic.name, partition.index), (
-            f"{partition} gets another log"
-        )
         log: Log = self._data.opened(opening)
         # The settings may have been altered since the beginning.
         log.config = self._log_config(partition)
@@ -218,10 +213,8 @@ class LogOpener:
                 reason=str(log.tail_cut),
             )
         partition.opened(log)
-        assert partition not in self._in_use, f"a thread uses {partition}"
 
     def _failed(self, partition: Partition, error: Exception) -> None:
-        assert partition.opened_log is None, f"{partition} is open"
         cause = root_cause(error)
         if isinstance(cause, OSError) and cause.errno in _PASSING:
             partition.state = PartitionState.CLOSED

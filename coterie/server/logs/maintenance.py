@@ -59,7 +59,6 @@ class Maintenance:
 
     def start(self) -> None:
         """Start all work that is enabled."""
-        assert not self._timers, "the work is started once"
         config = self._broker.config
         self.remove_deleted()
         if self._watches_directory:
@@ -222,7 +221,6 @@ class Maintenance:
             removed = log.remove_expired(
                 broker.environment.now_ms(), config.retention_ms, config.retention_bytes
             )
-            assert log.log_start_offset >= start_offset, "the start of a log never moves back"
             if removed:
                 self._data.note_log_start(topic.name, partition.index, log.log_start_offset)
         except LogFailed as failure:
@@ -237,9 +235,6 @@ class Maintenance:
             if log.log_start_offset != start_offset:
                 partition.changed()
         if removed:
-            assert log.log_start_offset >= removed[-1].next_offset, (
-                "what was removed is before the log"
-            )
             size_bytes = sum(segment.size_bytes for segment in removed)
             self.segments_removed += len(removed)
             self.bytes_removed += size_bytes

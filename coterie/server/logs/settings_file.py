@@ -100,9 +100,6 @@ class SettingsFile:
         Raises:
             OSError: the file could not be written.
         """
-        assert self._next_producer_id == self.stored.next_producer_id, (
-            "no id was given before the start"
-        )
         next_id = self.stored.next_producer_id
         first_id = max(next_id, FOREIGN_PRODUCER_IDS) if is_foreign else next_id
         stored = self.stored._replace(topics=existing, by_name={}, next_producer_id=first_id)

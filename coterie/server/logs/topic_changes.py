@@ -76,7 +76,6 @@ class TopicChanges:
                     return
                 continue
             error = None
-            assert self._queue[0][0] is change, "one change ends before the next begins"
             self._queue.popleft()
             changed(result, failure)
 

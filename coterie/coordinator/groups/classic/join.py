@@ -164,7 +164,6 @@ def _join_known(step: Step, request: JoinGroupRequest) -> None:
             # Static members never receive a pending id [joining/pending-member-with-instance].
             effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
-            assert member_id not in group.members, f"{member_id} is pending and in {group}"
             step.cancel(TimerKind.PENDING, member_id)
             _add(step, request, member_id)
         return

@@ -182,7 +182,6 @@ def prepare_or_complete(step: Step, cause: Cause, instigator: Instigator) -> Non
         prepare_rebalance(step, cause, instigator)
     else:
         maybe_complete_join(step)
-    assert step.group.state is not GroupState.STABLE, f"{step.group} does not rebalance"
 
 
 def maybe_complete_join(step: Step) -> None:

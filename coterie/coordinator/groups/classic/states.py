@@ -60,4 +60,3 @@ TRANSITIONS: dict[GroupState, frozenset[GroupState]] = {
     GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
     GroupState.DEAD: frozenset({GroupState.DEAD}),
 }
-assert TRANSITIONS.keys() == set(GroupState), "each state has a row"

@@ -101,7 +101,6 @@ def _take_place(step: Step, instance: str, member_id: str) -> ReplacementWrite:
     """Fence the process that has the instance, give its place to the new id, start the session."""
     group = step.group
     old_id = group.static_members[instance]
-    assert old_id != member_id, f"{member_id} is in {group}"
     member = group.members[old_id]
     previous_leader = group.leader or ""
     fenced_requests = _fence_delayed_requests(step, old_id)

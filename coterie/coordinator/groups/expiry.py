@@ -53,7 +53,6 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Op
                 remaining += 1
         if expired:
             expired_topics.append(ExpiredTopic(topic=topic, partitions=expired))
-    assert len(records) <= EXPIRED_TOGETHER, "a sweep is a slice"
     if expired_topics:
         operation.note(
             OffsetsExpired(at_ms=now_ms, offset_count=len(records), topics=expired_topics)

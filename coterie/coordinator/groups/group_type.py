@@ -133,7 +133,6 @@ class GroupTypes:
             self._error_responses.update(each.error_responses)
         kinds = sum(len(each.timers) for each in types)
         assert len(self.by_timer) == kinds, "a kind of timer belongs to one type"
-        assert len(self._by_name) == len(types), "two types have one name"
 
     def of(self, group: GroupLike) -> GroupType:
         """Return the type of a group."""

@@ -129,8 +129,6 @@ class PendingOffsets:
             groups = self.by_topic.setdefault(key.topic, {})
             groups[key.group] = groups.get(key.group, 0) + 1
         producers.add(producer_id)
-        assert producer_id in producers, "the tables agree"
-        assert key.group in self.by_topic[key.topic], "the tables agree"
 
     def epoch(self, producer_id: int) -> int:
         """Return the epoch of a producer's open transaction; -1 without one."""
@@ -166,7 +164,6 @@ class PendingOffsets:
         for producer_id in list(self.by_group.get(group_id, {}).get((topic, index), ())):
             del self.transactions[producer_id].offsets[place]
             self._forget(place, producer_id)
-        assert not self.is_pending(group_id, topic, index), f"{place} is dropped"
 
     def end(self, producer_id: int) -> dict[Place, PendingOffset]:
         """End a transaction and return its offsets; none if there is no such transaction."""
@@ -175,9 +172,6 @@ class PendingOffsets:
             return {}
         for place in transaction.offsets:
             self._forget(place, producer_id)
-        assert self.transactions or not (self.by_group or self.by_topic), (
-            "each offset has its transaction"
-        )
         return transaction.offsets
 
     def _forget(self, place: Place, producer_id: int) -> None:
@@ -190,7 +184,6 @@ class PendingOffsets:
             if not partitions:
                 del self.by_group[group_id]
             groups = self.by_topic[topic]
-            assert groups[group_id] > 0, f"{place} is counted once"
             groups[group_id] -= 1
             if not groups[group_id]:
                 del groups[group_id]

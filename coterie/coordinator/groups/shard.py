@@ -104,9 +104,6 @@ class GroupShard(PartitionState):
         removed, created = operation.removes, operation.creates
         if removed is not None:
             assert created is not None or removed.is_empty, f"{removed} is not Empty"
-            assert created is not None or removed.group_id not in logged.offsets, (
-                f"{removed} has offsets"
-            )
             self._remove_group(removed, effects)
         if created is not None:
             self.add_group(created)
@@ -115,7 +112,6 @@ class GroupShard(PartitionState):
         """Remove a group whose tombstones were applied, with the timers that it has left."""
         removed = self.groups.pop(group.group_id)
         assert removed is group, f"{removed} took the place of {group}"
-        assert self.all_groups.groups > 0, "every group is counted"
         self.all_groups.groups -= 1
         self.types.of(group).removed(group, effects)
 
@@ -227,7 +223,6 @@ class GroupShard(PartitionState):
         more, but a transaction may end. The deletion ends early if the partition is given up.
         """
         logged = self.logged
-        assert self.state is ShardState.ACTIVE, f"partition {self.partition} is {self.state}"
         groups = {**logged.groups_by_topic.get(topic, {}), **logged.pending.by_topic.get(topic, {})}
         for group_id in groups:
             for deletion in delete_topic_offsets(self, group_id, topic, topic_id):
@@ -268,7 +263,6 @@ class GroupShard(PartitionState):
     def loaded(self, now_ms: int, effects: Effects[Any]) -> None:
         """Create the groups that the log describes and serve them."""
         self._restore_groups()
-        assert not self.marker_epochs, "nothing was written while the log was read"
         for group in self.groups.values():
             self.types.of(group).loaded(self, group, now_ms, effects)
         effects.note(

@@ -57,8 +57,6 @@ class Append:
         form: BatchForm | None = None,
         marker: Pair | None = None,
     ) -> None:
-        assert marker is None or form is not None, "a marker belongs to a producer"
-        assert records or marker is not None, "an append writes something"
         self.partition = partition
         self.records = records
         self.form = form

@@ -92,7 +92,6 @@ class Effects(Generic[R]):
 
     def arm(self, kind: str, group_id: str, member_id: str, deadline_ms: int) -> None:
         """Arm a timer, replacing an earlier one of its key [sessions/one-timer-per-key]."""
-        assert deadline_ms >= 0, f"{kind} of {group_id} is due at {deadline_ms}"
         self._add_timer(Timer((kind, group_id, member_id), deadline_ms))
 
     def cancel(self, kind: str, group_id: str, member_id: str = "") -> None:
@@ -126,8 +125,6 @@ class Effects(Generic[R]):
 
     def absorb_all_but_replies(self, other: "Effects[Any]") -> None:
         """Add the appends, timers and events of another operation."""
-        assert other is not self, "the shard takes an operation first"
-        assert other.operation is None, "the shard takes an operation first"
         self.appends = _joined(self.appends, other.appends)
         self.timers = _joined(self.timers, other.timers)
         self.events = _joined(self.events, other.events)

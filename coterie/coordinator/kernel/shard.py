@@ -162,7 +162,6 @@ class Shard(Generic[EffectsT]):
     def appended(self, operations: int, now_ms: int, effects: EffectsT) -> None:
         """Acknowledge the oldest appends: send their responses, and those of reads behind them."""
         unacknowledged = self.unacknowledged
-        assert operations <= len(unacknowledged), f"partition {self.partition} has fewer appends"
         while unacknowledged:
             operation = unacknowledged[0]
             if operation.key is not None:
@@ -216,7 +215,6 @@ class Shard(Generic[EffectsT]):
         """
         assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
         self.skipped_records += skipped_records
-        assert not self.unacknowledged, f"partition {self.partition} has operations"
         self.state = ACTIVE
         self.loaded(now_ms, effects)
 
@@ -228,7 +226,6 @@ class Shard(Generic[EffectsT]):
             effects: receives replies, cancelled timers and events.
             state: CLOSED or FAILED.
         """
-        assert state in (ShardState.CLOSED, ShardState.FAILED), f"{state} is no end"
         self._discard(ErrorCode.NOT_COORDINATOR, now_ms, effects, state)
 
     def _discard(self, error: ErrorCode, now_ms: int, effects: EffectsT, state: ShardState) -> None:
@@ -246,7 +243,6 @@ class Shard(Generic[EffectsT]):
                 _send(operation, response, effects)
         failed = {operation.key for operation in self.unacknowledged}
         self.forget(error, failed, now_ms, effects, state)
-        assert self.is_blank, f"partition {self.partition} keeps what was discarded"
         self.unacknowledged.clear()
         self.state = state
 

@@ -126,7 +126,6 @@ class TimingWheel(Generic[K]):
                     self._place(key, entry)
         self._move_to(now_ms)
         due.sort(key=lambda each: each[0])
-        assert not due or due[-1][0][0] <= now_ms, f"{due[-1]} is not due"
         return [(deadline_ms, key) for (deadline_ms, _), key in due]
 
     def _move_to(self, time_ms: int) -> None:
@@ -161,8 +160,5 @@ class TimingWheel(Generic[K]):
         level = self._levels[-1]
         while slot_ms >= level.current_ms + level.interval_ms:
             level = _Level(level.interval_ms, self._levels[0].current_ms)
-            assert level.current_ms <= self._levels[0].current_ms, (
-                "levels do not run ahead of the finest one"
-            )
             self._levels.append(level)
         return level

@@ -47,7 +47,6 @@ class Search:
 
     def step(self, is_due: Callable[[Transaction], bool]) -> list[Transaction]:
         """Look at some ids, and return those to be changed now, all of one partition: `shard`."""
-        assert self.busy, "the search has ended"
         if not self._due:
             if self._next >= len(self._ids):
                 self._shard = self._shards.pop()

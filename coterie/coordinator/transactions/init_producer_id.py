@@ -124,8 +124,6 @@ def _next_epoch(
 
 
 def _taken_over(transaction: Transaction, request: InitProducerIdRequest) -> Effects:
-    assert transaction.waiting_end is None, f"{transaction} answers an EndTxn"
-    assert transaction.state is EMPTY, f"{transaction} is in use"
     transaction.timeout_ms = request.transaction_timeout_ms
     transaction.started_ms = NO_TIME
     transaction.partitions = {}

@@ -24,7 +24,6 @@ def new_group_record(group: Group) -> Record:
 
     It has no type, leader and members, whatever the first joiner has changed since.
     """
-    assert group.generation_id == 0, f"{group} is not new"
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -50,7 +49,6 @@ def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> R
     """
     name = group.protocol_name
     assert name is not None or not group.members, f"{group} has members and no protocol"
-    assert (group.leader is None) == (not group.members), f"{group} has no leader"
     assert assignments is None or assignments.keys() == group.members.keys(), f"{group}"
     members = []
     if name is not None:

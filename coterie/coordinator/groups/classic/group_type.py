@@ -55,7 +55,6 @@ class ClassicType(GroupType):
 
         A group that is too large starts a rebalance [coordinator/oversize-at-load].
         """
-        assert group.state in (GroupState.EMPTY, GroupState.STABLE), f"{group} was not restored"
         step = Step(partition, group, now_ms, effects)
         for member in group.members.values():
             start_session(step, member, member.session_timeout_ms)
@@ -66,7 +65,6 @@ class ClassicType(GroupType):
 
     def removed(self, group: Any, effects: Effects[Any]) -> None:
         """Cancel all timers of a group; an Empty one has only those of pending members."""
-        assert not (group.exists and group.members), f"{group} has members"
         _cancel_member_timers(group, effects)
         if group.state is not GroupState.EMPTY:
             _cancel_phase_timers(group, effects)
@@ -80,7 +78,6 @@ class ClassicType(GroupType):
             sync_to = member.take_delayed_sync()
             if sync_to is not None:
                 effects.reply(sync_to, sync_error(error))
-        assert not group.awaiting_joins, f"{group} counts its joins wrong"
         _cancel_member_timers(group, effects)
         _cancel_phase_timers(group, effects)
         group.transition(GroupState.DEAD, now_ms)
@@ -117,7 +114,6 @@ class ClassicType(GroupType):
         effects: Effects[Any],
     ) -> None:
         """See `GroupType`."""
-        assert completion.group is group, f"{group} took the place of another one"
         step = Step(partition, group, now_ms, effects)
         if type(completion) is AssignmentWrite:
             assignment_stored(step, completion)

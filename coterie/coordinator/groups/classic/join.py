@@ -51,7 +51,6 @@ def join(
         request: with a group id that is not empty and a session timeout within the bounds.
         context: the client, and the reply address of a delayed join.
     """
-    assert request.group_id, "the service refuses blank ids"
     effects: Effects[JoinGroupResponse] = Effects()
     if request.group_id in partition.logged.other_groups:
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -148,8 +147,6 @@ def _join_new(step: Step, request: JoinGroupRequest) -> None:
         effects.response = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         return
     group.pending_joins.add(member_id)
-    assert len(group.pending_joins) <= MAX_PENDING_JOINS, f"{group} counts its ids wrong"
-    assert member_id not in group.members, f"{member_id} is in {group}"
     step.arm(TimerKind.PENDING, member_id, step.now_ms + request.session_timeout_ms)
     effects.response = join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
@@ -220,7 +217,6 @@ def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
     member.joined_ms = now_ms
     if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
         group.new_member_added = True
-    assert request.group_instance_id not in group.static_members, f"an instance is in {group}"
     group.add(member, request.protocol_type)
     joined = MemberJoined(
         at_ms=now_ms,
@@ -241,4 +237,3 @@ def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
     step.note(joined)
     start_session(step, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     prepare_or_complete(step, Cause.JOIN, Instigator(member, request.reason))
-    assert group.state not in (GroupState.EMPTY, GroupState.STABLE), f"{group} does not rebalance"

@@ -87,7 +87,6 @@ def _leave_one(step: Step, each: LeaveGroupRequestMember) -> tuple[ErrorCode, Me
                 note_fenced(step, member_id, each.group_instance_id, "LeaveGroup")
             return error, None
     member = group.members[member_id]
-    assert member.member_id == member_id, f"{member.member_id} is not {member_id}"
     cause = Removal.LEAVE if each.member_id else Removal.ADMIN_REMOVAL
     remove_member(step, member, cause, each.reason, _requester(each, step.context))
     return ErrorCode.NONE, member

@@ -100,7 +100,6 @@ def prepare_rebalance(
     if group.state is not GroupState.EMPTY:
         group.pending_syncs.clear()
         step.cancel(TimerKind.SYNC)
-    assert not group.pending_syncs, f"{group} waits for syncs of an ended generation"
     group.rebalance_began_ms = now_ms
     previous_state = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)
@@ -164,7 +163,6 @@ def fail_syncs(step: Step, error: ErrorCode) -> None:
 
     The sessions of the answered members start anew [sessions/session-start].
     """
-    assert step.group.state is GroupState.COMPLETING_REBALANCE, f"{step.group} has no syncs"
     for member in step.group.members.values():
         member.assignment = b""
         to = member.take_delayed_sync()
@@ -212,14 +210,12 @@ def join_timer_fired(step: Step) -> None:
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     delay_ms = group.initial_delay_ms
-    assert delay_ms is None or group.previous_state is GroupState.EMPTY, f"{group} was not Empty"
     if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):
         end = JoinEnd.REBALANCE_TIMEOUT if delay_ms is None else JoinEnd.INITIAL_DELAY
         complete_join(step, end)
         return
     group.new_member_added = False
     remaining_ms = group.initial_remaining_ms
-    assert remaining_ms > 0, f"no time is left for {group}"
     longest_ms = step.partition.config.group_initial_rebalance_delay_ms
     group.initial_delay_ms = min(longest_ms, remaining_ms)
     group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)
@@ -232,7 +228,6 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
     Dynamic members that have not rejoined are removed, static ones stay [joining/join-timeout].
     """
     group, now_ms = step.group, step.now_ms
-    assert group.state is GroupState.PREPARING_REBALANCE, f"{group} is in no join phase"
     step.cancel(TimerKind.JOIN)
     group.initial_delay_ms = None
     for member in list(group.members.values()):
@@ -260,7 +255,6 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
         member.is_new = False
         start_session(step, member, member.session_timeout_ms)
     assert not group.awaiting_joins, f"{group} has delayed joins after its join phase"
-    assert len(group.pending_syncs) == len(group.members), f"{group} waits for other syncs"
     completed = JoinCompleted(
         at_ms=now_ms,
         generation_id=group.generation_id,
@@ -281,8 +275,6 @@ def _extend_join(step: Step) -> None:
     The rule is [joining/join-extension].
     """
     group, now_ms = step.group, step.now_ms
-    assert group.members, f"{group} can elect a leader"
-    assert not group.awaiting_joins, f"{group} can elect a leader"
     wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
     extended = JoinPhaseExtended(
         at_ms=now_ms,
@@ -297,7 +289,6 @@ def _extend_join(step: Step) -> None:
 def _become_empty(step: Step) -> None:
     """End the join phase without members [joining/empty-generation]."""
     group, now_ms = step.group, step.now_ms
-    assert not group.awaiting_joins, f"{group} counts its joins wrong"
     group.protocol_name = None
     group.set_subscriptions([])
     group.transition(GroupState.EMPTY, now_ms)

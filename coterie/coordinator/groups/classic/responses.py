@@ -34,8 +34,6 @@ def join_response(
     group: Group, member: Member, members: list[JoinGroupResponseMember]
 ) -> JoinGroupResponse:
     """Return a successful JoinGroup of the present generation [joining/join-responses]."""
-    assert group.protocol_name is not None, f"{group} is in no generation"
-    assert group.members.get(member.member_id) is member, f"{member.member_id} is not in {group}"
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=group.generation_id,
@@ -49,9 +47,6 @@ def join_response(
 
 def assignment_response(group: Group, member: Member) -> SyncGroupResponse:
     """Return a successful SyncGroup with the member's part of the assignment."""
-    assert group.assigned_generation in (-1, group.generation_id), (
-        f"{group} has an older assignment"
-    )
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,
         protocol_type=group.protocol_type,

@@ -168,7 +168,9 @@ def test_a_kill_while_a_segment_without_an_entry_is_replaced(memory: Place) -> N
     memory.filesystem.remove(f"{memory.directory}/{DIGESTS}")
     directory = opened(memory)
     log = directory.open_log("t", 0, CONFIG)
-    for step in Cleaning(log, cleanable(log, 0, NOW_MS, CLEANER), NOW_MS, CLEANER):
+    # Held until the end: a cleaning that is collected removes its files, at any moment.
+    cleaning = Cleaning(log, cleanable(log, 0, NOW_MS, CLEANER), NOW_MS, CLEANER)
+    for step in cleaning:
         if step.pending is not None:
             step.pending.run()
             break

@@ -1,7 +1,7 @@
 """A member of a classic group without input and output: its place in the group, and its requests.
 
-Whoever plays a member derives from it: when a request is sent, what is assigned and what an error
-leads to differ between the clients that are played. A request has the fields that its version
+The clients that are played derive from it. They differ in when a request is sent, in what is
+assigned, and in what an error leads to. A request has the fields that its version
 carries, by the declaration of the message, so it can also be passed on without being encoded.
 """
 

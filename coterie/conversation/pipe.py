@@ -1,7 +1,7 @@
 """Connections in memory: transports that write to an object of this process.
 
-A broker serves a transport without knowing what is behind it (`Broker.accept`). What happens to the
-bytes is the part of the subclasses.
+A broker serves such a transport like one of a socket (`Broker.accept`). A subclass decides what
+happens to the bytes.
 """
 
 import asyncio

@@ -85,10 +85,11 @@ def parse_flush_mode(text: str) -> FlushMode:
 
 
 class _Turn(NamedTuple):
-    """What has to become durable after a turn of the event loop."""
+    """What has to become durable after a turn of the event loop, and the logs that cannot."""
 
     frame: PendingFrame | None
     syncs: list[tuple[Log, PendingSync]]
+    errors: dict[Log, Exception]
 
 
 class _Done(NamedTuple):
@@ -188,8 +189,7 @@ class Flusher:
             self._due = min(due, len(self._dirty)) - len(dirty)
         self._syncing = {log: self._dirty.pop(log) for log in dirty}
         frame = self._begin_frame()
-        turn = _Turn(frame, [])
-        errors: dict[Log, Exception] = {}
+        turn = _Turn(frame, [], {})
         for log in dirty:
             if (frame is not None and log in frame.logs) or self._is_covered(log):
                 continue
@@ -201,13 +201,11 @@ class Flusher:
                     self._scheduled = True
                     self._loop.call_later(_RETRY_S, self.begin)
             except StorageError as error:
-                errors[log] = error
+                turn.errors[log] = error
             else:
                 # None: an earlier sync covers the append.
                 if pending is not None:
                     turn.syncs.append((log, pending))
-        for log, failure in errors.items():
-            self._call_back(log, self._syncing.pop(log), failure)
         runs = [pending.run for _, pending in turn.syncs]
         if frame is not None:
             runs.insert(0, frame.run)
@@ -261,7 +259,7 @@ class Flusher:
         """Take the results of a turn, that of its frame first, and call back."""
         frame_done = None if turn.frame is None else done.pop(0)
         synced = self._syncing
-        errors: dict[Log, Exception] = {}
+        errors = turn.errors
         for (log, pending), (error, seconds) in zip(turn.syncs, done, strict=True):
             self._count(seconds)
             log.synced(pending, error)
@@ -286,15 +284,21 @@ class Flusher:
             if failure is None and log.failed:
                 # Another call has synced its file meanwhile, and perhaps got the error instead.
                 failure = log.failure
-            while callbacks:
-                callbacks.popleft()(failure)
-                if self._slice_clock_s() >= deadline_s:
-                    self._loop.call_soon(self._call_all_back, errors)
-                    return
-            # A callback may have had the log forgotten.
-            self._syncing.pop(log, None)
-            if failure is not None:
-                self._failed(log, failure)
+            try:
+                while callbacks:
+                    callbacks.popleft()(failure)
+                    if self._slice_clock_s() >= deadline_s:
+                        self._loop.call_soon(self._call_all_back, errors)
+                        return
+                # A callback may have had the log forgotten.
+                self._syncing.pop(log, None)
+                if failure is not None:
+                    self._failed(log, failure)
+            except BaseException:
+                # This is a mistake of ours, which the loop reports. The other callbacks are
+                # called all the same, and the next sync begins: they would wait for ever.
+                self._loop.call_soon(self._call_all_back, errors)
+                raise
         self._synced_all()
 
     def _synced_all(self) -> None:
@@ -328,11 +332,6 @@ class Flusher:
         self.syncs += 1
         self.sync_seconds += seconds
         self.slowest_sync_seconds = max(self.slowest_sync_seconds, seconds)
-
-    def _call_back(self, log: Log, callbacks: deque[Callback], error: Exception) -> None:
-        for callback in callbacks:
-            callback(error)
-        self._failed(log, error)
 
     def forget(self, log: Log) -> None:
         """Drop a log that is about to be deleted; its records need not become durable any more."""

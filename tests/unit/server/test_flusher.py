@@ -138,6 +138,32 @@ def test_failed_sync_is_reported_to_callbacks_and_broker(disk: Disk) -> None:
     flusher.stop()
 
 
+def test_a_callback_that_raises_does_not_keep_the_others_waiting(disk: Disk) -> None:
+    loop = ManualLoop()
+    calls: list[str] = []
+    flusher = make_flusher(loop, COMMIT)
+    logs = [make_log(), make_log("t-1")]
+
+    def make_a_mistake(_error: Exception | None) -> None:
+        calls.append("mistake")
+        raise AssertionError("a mistake of ours")
+
+    append(logs[0])
+    flusher.appended(logs[0], make_a_mistake)
+    flusher.appended(logs[0], lambda _: calls.append("same log"))
+    append(logs[1])
+    flusher.appended(logs[1], lambda _: calls.append("other log"))
+    with pytest.raises(AssertionError, match="a mistake of ours"):
+        settle(loop, flusher)
+    settle(loop, flusher)
+    assert calls == ["mistake", "same log", "other log"]
+    append(logs[0])
+    flusher.appended(logs[0], lambda _: calls.append("next sync"))
+    settle(loop, flusher)
+    assert calls[3:] == ["next sync"]
+    flusher.stop()
+
+
 def test_interval_syncs_once_an_interval(disk: Disk) -> None:
     loop = ManualLoop()
     flusher = make_flusher(loop, FlushMode(commit=False, interval_ms=100))

@@ -5,6 +5,7 @@ A request stands alone, opens a fetch session, or continues one [data-plane/fetc
 
 from collections.abc import Generator
 
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import FetchRequest, FetchResponse, FetchResponseTopic
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.handlers.fetch_partitions import (
@@ -21,7 +22,11 @@ from coterie.server.handlers.fetch_partitions import (
     refused_as_a_whole,
     watchers_of,
 )
-from coterie.server.handlers.session_fetch import continue_session, open_session
+from coterie.server.handlers.session_fetch import (
+    SessionFetch,
+    leaves_no_partition,
+    open_session,
+)
 from coterie.server.handlers.stepped_fetch import SteppedFetch, wait_for_records
 from coterie.server.logs.fetch_sessions import (
     FINAL_EPOCH,
@@ -42,7 +47,15 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
         return refused_as_a_whole(request, connection.version)
     epoch = request.session_epoch
     if epoch != FINAL_EPOCH and epoch != INITIAL_EPOCH:
-        return continue_session(broker, request, connection)
+        found = broker.fetch_sessions.find(
+            request.session_id, epoch, uses_topic_ids=connection.version >= TOPIC_IDS_SINCE
+        )
+        if isinstance(found, ErrorCode):
+            return FetchResponse(error_code=found, responses=[])
+        if not leaves_no_partition(found, request):
+            return SessionFetch(broker, request, connection, found).answer()
+        # The session ends, and what the request names is read without one.
+        epoch = request.session_epoch = FINAL_EPOCH
     if request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
     if named_entries(request) > READ_AT_ONCE:

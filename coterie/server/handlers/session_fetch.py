@@ -68,18 +68,21 @@ def open_session(
     return response
 
 
-def continue_session(
-    broker: Services, request: FetchRequest, connection: Exchange
-) -> FetchResponse | None:
-    """Answer with the news of the partitions of a session, or wait for some."""
-    found = broker.fetch_sessions.find(
-        request.session_id,
-        request.session_epoch,
-        uses_topic_ids=connection.version >= TOPIC_IDS_SINCE,
+def leaves_no_partition(session: FetchSession, request: FetchRequest) -> bool:
+    """Return whether a request that continues a session makes it forget all its partitions."""
+    if session.partitions and not request.forgotten_topics_data:
+        return False
+    by_id = session.uses_topic_ids
+    forgotten = {
+        (each.topic_id if by_id else each.topic, index)
+        for each in request.forgotten_topics_data
+        for index in each.partitions
+    }
+    return forgotten.issuperset(session.partitions) and all(
+        (asked.topic_id if by_id else asked.topic, each.partition) in forgotten
+        for asked in request.topics
+        for each in asked.partitions
     )
-    if isinstance(found, ErrorCode):
-        return FetchResponse(error_code=found, responses=[])
-    return SessionFetch(broker, request, connection, found).answer()
 
 
 def _name(partition: Partition | None, name: str) -> str:
@@ -162,9 +165,6 @@ class SessionFetch(SteppedFetch):
                 yield
         if not sessions.continued(session, self._connection.now_ms):
             self._end = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-        elif not session.partitions:
-            sessions.close(session.session_id)
-            self._end = FetchResponse(responses=[])
         closed: list[Partition] = []
         for count, cached in enumerate(list(session.active.values()), 1):
             partition = cached.wanted.partition

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from coterie.storage.closing import RunAll, close_logs
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
-from coterie.storage.filesystem import FileSystem, Lock
+from coterie.storage.filesystem import FileSystem, Lock, make_directories
 from coterie.storage.last_stop import LastStop
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
@@ -27,7 +27,9 @@ from coterie.storage.meta_properties import META_FILE, read_meta, write_meta
 from coterie.storage.offset_checkpoints import (
     CLEANER_FILE,
     LOG_START_FILE,
+    OFFSETS_A_STEP,
     RECOVERY_POINT_FILE,
+    Key,
     OffsetCheckpoints,
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
@@ -127,7 +129,7 @@ class DataDirectory:
             DirectoryMismatch: the directory belongs to another broker.
             CorruptLog: one of its small files cannot be read.
         """
-        _make(filesystem, path, durable=durable)
+        make_directories(filesystem, path, durable=durable)
         lock = filesystem.lock(f"{path}/{LOCK_FILE}")
         if lock is None:
             raise DirectoryLocked(
@@ -378,7 +380,22 @@ class DataDirectory:
         Raises:
             OSError: the file could not be written.
         """
-        self._recovery_points.update({key: log.synced_offset for key, log in self._logs.items()})
+        for _ in self.recovery_points_in_steps():
+            pass
+
+    def recovery_points_in_steps(self) -> Iterator[None]:
+        """Write the recovery points in short steps; between them logs may be opened and deleted."""
+        changed: dict[Key, tuple[Log, int]] = {}
+        for count, (key, log) in enumerate(list(self._logs.items()), 1):
+            offset = log.synced_offset
+            if offset != self._recovery_points.get(key):
+                changed[key] = log, offset
+            if not count % OFFSETS_A_STEP:
+                yield
+        # A log that is not open any more may have been deleted, and another one has its name.
+        logs = self._logs
+        offsets = {key: offset for key, (log, offset) in changed.items() if logs.get(key) is log}
+        yield from self._recovery_points.update_in_steps(offsets)
         self.last_stop.write()
 
     def note_log_start(self, topic: str, partition: int, offset: int) -> None:
@@ -480,20 +497,3 @@ class DataDirectory:
         for checkpoints in self._checkpoints:
             checkpoints.forget(lambda key: not self._directories.holds(key))
         self._must_forget = False
-
-
-def _make(filesystem: FileSystem, path: str, *, durable: bool) -> None:
-    """Make a directory, and those above it that are missing.
-
-    With `durable` the new names survive a loss of power.
-    """
-    parents = []
-    missing = path
-    while missing and not filesystem.exists(missing):
-        above, _, _ = missing.rpartition("/")
-        parents.append(above or ("/" if missing.startswith("/") else "."))
-        missing = above
-    filesystem.make_directory(path)
-    if durable:
-        for parent in parents:
-            filesystem.sync_directory(parent)

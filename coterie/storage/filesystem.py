@@ -266,3 +266,20 @@ class OsFileSystem:
             return os.read(descriptor, _BOOT_ID_BYTES).decode("ascii").strip()
         finally:
             os.close(descriptor)
+
+
+def make_directories(filesystem: FileSystem, path: str, *, durable: bool) -> None:
+    """Make a directory, and those above it that are missing.
+
+    With `durable` the new names survive a loss of power.
+    """
+    parents = []
+    missing = path
+    while missing and not filesystem.exists(missing):
+        above, _, _ = missing.rpartition("/")
+        parents.append(above or ("/" if missing.startswith("/") else "."))
+        missing = above
+    filesystem.make_directory(path)
+    if durable:
+        for parent in parents:
+            filesystem.sync_directory(parent)

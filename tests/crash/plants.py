@@ -112,9 +112,9 @@ PLANTS = (
     ),
     Plant(
         "a recovery point is written for what was not synced",
-        "coterie.storage.directory:DataDirectory.write_recovery_points",
-        "key: log.synced_offset",
-        "key: log.log_end_offset + 1",
+        "coterie.storage.directory:DataDirectory.recovery_points_in_steps",
+        "offset = log.synced_offset",
+        "offset = log.log_end_offset + 1",
         ("death:checkpoints:commit", "power:checkpoints:commit"),
     ),
     Plant(

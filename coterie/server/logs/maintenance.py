@@ -129,16 +129,20 @@ class Maintenance:
         return self._broker.config.get_int("log.flush.offset.checkpoint.interval.ms") / 1000
 
     def _write_recovery_points(self) -> None:
-        try:
-            self._data.write_recovery_points()
-        except OSError as error:
+        self._broker.slices.submit(self._data.recovery_points_in_steps(), self._points_written)
+
+    def _points_written(self, failure: Exception | None) -> None:
+        if isinstance(failure, OSError):
             # Nothing is lost: without this checkpoint the next start scans more.
             self._broker.environment.loggers.named(LOG_MANAGER).warning(
                 "recovery points not written",
-                cause=describe_error(error),
-                remedy=remedy_for(error),
+                cause=describe_error(failure),
+                remedy=remedy_for(failure),
             )
-        self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
+        elif failure is not None:
+            raise failure
+        if not self._stopped:
+            self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
 
     # --- producers --------------------------------------------------------------------------------
 

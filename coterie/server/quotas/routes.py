@@ -5,6 +5,7 @@ for that time, so that clients which do not wait are slowed down, too (KIP-219)
 [quotas/throttling].
 """
 
+from collections.abc import Generator
 from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
@@ -36,6 +37,7 @@ def throttled_route(route: Route) -> Route:
         throttle.decode,
         route.framer,
         flexible=route.flexible,
+        decode_in_steps=None if route.decode_in_steps is None else throttle.decode_in_steps,
     )
 
 
@@ -51,6 +53,14 @@ class _ThrottledRoute:
         self._body_bytes = end - start
         return self._route.decoder(data, start, end)
 
+    def decode_in_steps(self, data: bytes, start: int, end: int) -> Generator[None, None, Any]:
+        """Decode a large request in steps, and note its size after the last one."""
+        decode_in_steps = self._route.decode_in_steps
+        assert decode_in_steps is not None, "the route of this one decodes in steps"
+        request = yield from decode_in_steps(data, start, end)
+        self._body_bytes = end - start
+        return request
+
     def handle(self, broker: Services, request: Any, connection: Exchange) -> None:
         """Handle a request. Its response is counted when it is sent."""
         route = self._route
@@ -65,6 +75,7 @@ class _ThrottledRoute:
             route.decoder,
             call.frame,
             flexible=route.flexible,
+            in_steps=None if route.in_steps is None else call.frame_in_steps,
         )
         response = route.handle(broker, request, connection)
         call.busy_s = clock_s() - began_s
@@ -114,6 +125,19 @@ class _Call:
     def frame(self, message: Any, correlation_id: int) -> bytes:
         """Return the frame of the response, and mute the connection if it is throttled."""
         frame = self._route.framer(message, correlation_id)
+        throttled = self._throttled(message, frame)
+        return frame if throttled is None else self._route.framer(throttled, correlation_id)
+
+    def frame_in_steps(self, message: Any, correlation_id: int) -> Generator[None, None, bytearray]:
+        """Do as `frame` does for a large response, in steps."""
+        in_steps = self._route.in_steps
+        assert in_steps is not None, "the route of this call encodes in steps"
+        frame = yield from in_steps(message, correlation_id)
+        throttled = self._throttled(message, frame)
+        return frame if throttled is None else (yield from in_steps(throttled, correlation_id))
+
+    def _throttled(self, message: Any, frame: bytes | bytearray) -> Any:
+        """Mute the connection if a response is throttled; return it with the time, or None."""
         waits_ms = [self._record(REQUEST_PERCENTAGE, self.busy_s * 100)]
         fields = type(message).fields_
         if "throttle_time_ms" in fields:
@@ -126,16 +150,16 @@ class _Call:
             waits_ms.append(self._record(CONSUMER_BYTE_RATE, fetched))
         wait_ms = max(waits_ms)
         if wait_ms <= 0:
-            return frame
+            return None
         self._connection.mute_for(wait_ms)
         if "throttle_time_ms" not in fields:
-            return frame
+            return None
         # A copy, because a message may be shared by many responses.
         message = type(message).of(*(getattr(message, name) for name in fields))
         message.throttle_time_ms = wait_ms
         if fetched and message.error_code == ErrorCode.NONE:
             self._empty(message, fetched)
-        return self._route.framer(message, correlation_id)
+        return message
 
     def _empty(self, message: Any, fetched: int) -> None:
         """Take the records out of a throttled Fetch response, as Kafka does.

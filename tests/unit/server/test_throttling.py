@@ -17,6 +17,7 @@ from coterie.protocol.messages.fetch import (
     FetchRequestPartition,
     FetchRequestTopic,
 )
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,
@@ -120,6 +121,21 @@ def test_a_throttled_fetch_has_no_records_and_no_session(client: Client) -> None
 def test_the_time_of_requests_counts(client: Client) -> None:
     set_quota(client.broker, "request_percentage", 0.000001)
     assert client.call(VERSIONS, 2).throttle_time_ms > 0
+    assert is_muted(client)
+
+
+def test_large_response_is_throttled_and_encoded_in_steps(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode_at_once(*_: object) -> bytes:
+        raise AssertionError
+
+    set_quota(client.broker, "request_percentage", 0.000001)
+    monkeypatch.setattr("coterie.server.quotas.routes._Call.frame", encode_at_once)
+    names = [MetadataRequestTopic(name=f"unknown-{number}") for number in range(600)]
+    answer = client.call(MetadataRequest(topics=names, allow_auto_topic_creation=False), 9)
+    assert [each.name for each in answer.topics] == [each.name for each in names]
+    assert answer.throttle_time_ms > 0
     assert is_muted(client)
 
 

@@ -23,7 +23,8 @@ def source_of(
 
     Args:
         cls: the message class.
-        direction: "decode", "encode" or "frame" (encode with length prefix and response header).
+        direction: "decode", "decode_in_steps", "encode" or "frame" (encode with length prefix and
+            response header).
         version: one of the declared versions.
 
     Raises:
@@ -32,8 +33,8 @@ def source_of(
     if not cls.versions.includes(version):
         first, last = cls.versions
         raise ValueError(f"{cls.__name__} has versions {first} to {last}, not {version}")
-    if direction == "decode":
-        decode = DecodeEmitter(cls, version)
+    if direction in ("decode", "decode_in_steps"):
+        decode = DecodeEmitter(cls, version, in_steps=direction == "decode_in_steps")
         return decode.source(), decode.names
     encode = EncodeEmitter(
         cls, version, flexible=cls.is_flexible(version), framed=direction == "frame"

@@ -16,7 +16,7 @@ Invariants: an instance has slots and no dictionary; a field that its version do
 its default; `X | None` is the only way to declare a nullable field.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Self
 
 from coterie.protocol.compile import compiled
@@ -98,6 +98,15 @@ class Message(MessageDeclaration):
         """
         function: Callable[[bytes, int, int], Self]
         function = cls.functions_.get(("decode", version)) or compiled(cls, "decode", version)
+        return function
+
+    @classmethod
+    def decoder_in_steps(
+        cls, version: int
+    ) -> "Callable[[bytes, int, int], Generator[None, None, Self]]":
+        """Return the compiled decoder of a version that yields after each few hundred elements."""
+        function: Callable[[bytes, int, int], Generator[None, None, Self]]
+        function = compiled(cls, "decode_in_steps", version)
         return function
 
     @classmethod

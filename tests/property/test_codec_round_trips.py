@@ -58,6 +58,28 @@ def test_a_framed_response_has_length_header_and_body(cls: type[Message]) -> Non
     check()
 
 
+@pytest.mark.parametrize(
+    "cls", [cls for cls in MESSAGES if cls.__name__.endswith("Request")], ids=pair_id
+)
+def test_request_that_is_decoded_in_steps_is_the_same(
+    cls: type[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that small messages have several steps.
+    monkeypatch.setattr("coterie.protocol.compile_decode._ELEMENTS_A_STEP", 1)
+    monkeypatch.setattr(cls, "functions_", dict(cls.functions_))
+
+    @_SETTINGS
+    @given(messages(cls))
+    def check(full: Message) -> None:
+        for version in versions_of(cls):
+            message = project(full, version)
+            data = message.encode(version)
+            steps = cls.decoder_in_steps(version)(b"before" + data, 6, 6 + len(data))
+            assert run_now(steps) == message, f"v{version}"
+
+    check()
+
+
 @pytest.mark.parametrize("cls", RESPONSES, ids=pair_id)
 def test_frame_that_is_encoded_in_steps_is_the_same(
     cls: type[Message], monkeypatch: pytest.MonkeyPatch

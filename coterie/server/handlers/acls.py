@@ -18,6 +18,7 @@ from coterie.protocol.messages.delete_acls import (
 from coterie.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
+from coterie.server.network.sliced_response import answer_each
 from coterie.server.services import Services
 
 _REASON = "No Authorizer is configured."
@@ -34,26 +35,36 @@ def _describe(
 
 
 def _create(
-    _broker: Services, request: CreateAclsRequest, _connection: Exchange
-) -> CreateAclsResponse:
-    return CreateAclsResponse(
-        results=[
-            CreateAclsResponseResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=_REASON)
-            for _ in request.creations
-        ]
+    broker: Services, request: CreateAclsRequest, connection: Exchange
+) -> CreateAclsResponse | None:
+    def answer(_: object) -> CreateAclsResponseResult:
+        return CreateAclsResponseResult(
+            error_code=ErrorCode.SECURITY_DISABLED, error_message=_REASON
+        )
+
+    return answer_each(
+        broker,
+        connection,
+        request.creations,
+        answer,
+        lambda answers: CreateAclsResponse(results=answers),
     )
 
 
 def _delete(
-    _broker: Services, request: DeleteAclsRequest, _connection: Exchange
-) -> DeleteAclsResponse:
-    return DeleteAclsResponse(
-        filter_results=[
-            DeleteAclsResponseResult(
-                error_code=ErrorCode.SECURITY_DISABLED, error_message=_REASON, matching_acls=[]
-            )
-            for _ in request.filters
-        ]
+    broker: Services, request: DeleteAclsRequest, connection: Exchange
+) -> DeleteAclsResponse | None:
+    def answer(_: object) -> DeleteAclsResponseResult:
+        return DeleteAclsResponseResult(
+            error_code=ErrorCode.SECURITY_DISABLED, error_message=_REASON, matching_acls=[]
+        )
+
+    return answer_each(
+        broker,
+        connection,
+        request.filters,
+        answer,
+        lambda answers: DeleteAclsResponse(filter_results=answers),
     )
 
 

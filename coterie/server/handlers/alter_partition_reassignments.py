@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Generator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_partition_reassignments import (
@@ -15,7 +16,7 @@ from coterie.protocol.messages.alter_partition_reassignments import (
 )
 from coterie.server.logs.topic_rules import TopicRefused, check_replicas
 from coterie.server.network.delayed_response import Exchange
-from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
 from coterie.server.services import Services
 
 
@@ -32,18 +33,8 @@ def _answer(
     responses = []
     for topic in request.topics:
         yield
-        partitions = []
-        for each in topic.partitions:
-            error, text = ErrorCode.NONE, None
-            try:
-                _check(broker, topic.name, each)
-            except TopicRefused as refused:
-                error, text = refused.error, refused.text
-            partitions.append(
-                AlterPartitionReassignmentsResponsePartition(
-                    partition_index=each.partition_index, error_code=error, error_message=text
-                )
-            )
+        result = partial(_result, broker, topic.name)
+        partitions = yield from made_in_steps(result, topic.partitions)
         responses.append(
             AlterPartitionReassignmentsResponseTopic(name=topic.name, partitions=partitions)
         )
@@ -53,6 +44,19 @@ def _answer(
         error_code=ErrorCode.NONE,
         error_message=None if responses else "",
         responses=responses,
+    )
+
+
+def _result(
+    broker: Services, name: str, asked: AlterPartitionReassignmentsRequestPartition
+) -> AlterPartitionReassignmentsResponsePartition:
+    error, text = ErrorCode.NONE, None
+    try:
+        _check(broker, name, asked)
+    except TopicRefused as refused:
+        error, text = refused.error, refused.text
+    return AlterPartitionReassignmentsResponsePartition(
+        partition_index=asked.partition_index, error_code=error, error_message=text
     )
 
 

@@ -13,7 +13,7 @@ from coterie.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponseTopic,
 )
 from coterie.server.network.delayed_response import Exchange
-from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.network.sliced_response import MADE_AT_ONCE, answer_in_slices, made_in_steps
 from coterie.server.services import Services
 
 # Kafka moves a log to a directory TOPIC-PARTITION.ID-future, with an id of 32 digits.
@@ -36,7 +36,9 @@ def _answer(
         for named in directory.topics:
             yield
             topic = broker.topics.by_name.get(named.name)
-            for index in named.partitions:
+            for count, index in enumerate(named.partitions, 1):
+                if not count % MADE_AT_ONCE:
+                    yield
                 error = ErrorCode.NONE
                 if len(named.name) + len(str(index)) > _LONGEST_NAME:
                     error = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -45,15 +47,14 @@ def _answer(
                 elif topic is None or topic.partition(index) is None:
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 errors.setdefault(named.name, {})[index] = error
-    return AlterReplicaLogDirsResponse(
-        results=[
-            AlterReplicaLogDirsResponseTopic(
-                topic_name=name,
-                partitions=[
-                    AlterReplicaLogDirsResponsePartition(partition_index=index, error_code=error)
-                    for index, error in partitions.items()
-                ],
-            )
-            for name, partitions in errors.items()
-        ]
-    )
+    results = []
+    for name, by_index in errors.items():
+        partitions = yield from made_in_steps(_result, by_index.items())
+        results.append(AlterReplicaLogDirsResponseTopic(topic_name=name, partitions=partitions))
+        yield
+    return AlterReplicaLogDirsResponse(results=results)
+
+
+def _result(answered: tuple[int, ErrorCode]) -> AlterReplicaLogDirsResponsePartition:
+    index, error = answered
+    return AlterReplicaLogDirsResponsePartition(partition_index=index, error_code=error)

@@ -24,7 +24,7 @@ from coterie.server.logs.stored_settings import QuotaEntity
 from coterie.server.logs.topic_changes import Change
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
-from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
 from coterie.server.quotas.checks import (
     Component,
     QuotaChange,
@@ -45,26 +45,25 @@ _Outcome = tuple[ErrorCode, str | None]
 def _describe(
     broker: Services, request: DescribeClientQuotasRequest, connection: Exchange
 ) -> DescribeClientQuotasResponse | None:
-    components = [
-        Component(each.entity_type, each.match_type, each.match) for each in request.components
-    ]
+    return answer_in_slices(broker, connection, _matching(broker, request))
+
+
+def _matching(
+    broker: Services, request: DescribeClientQuotasRequest
+) -> Generator[None, None, DescribeClientQuotasResponse]:
+    components = yield from made_in_steps(
+        lambda each: Component(each.entity_type, each.match_type, each.match), request.components
+    )
     try:
         check_filter(components)
     except QuotaRefused as refused:
         return DescribeClientQuotasResponse(
             error_code=refused.error, error_message=refused.text, entries=None
         )
-    steps = _matching(broker, components, strict=request.strict)
-    return answer_in_slices(broker, connection, steps)
-
-
-def _matching(
-    broker: Services, components: list[Component], *, strict: bool
-) -> Generator[None, None, DescribeClientQuotasResponse]:
     entries = []
     for entity, values in list(broker.quotas.all()):
         yield
-        if matches(entity, components, strict=strict):
+        if matches(entity, components, strict=request.strict):
             entries.append(
                 DescribeClientQuotasResponseEntry(
                     entity=[
@@ -92,8 +91,9 @@ def _alter_all(
     broker: Services, request: AlterClientQuotasRequest
 ) -> Change[AlterClientQuotasResponse]:
     # Entities that are named twice are changed by neither entry and answered once.
-    named = {_names(entry): entry for entry in request.entries}
-    times = Counter(_names(entry) for entry in request.entries)
+    all_names = yield from made_in_steps(_names, request.entries)
+    named = dict(zip(all_names, request.entries, strict=True))
+    times = Counter(all_names)
     outcomes: dict[QuotaEntity, _Outcome] = {}
     valid: dict[QuotaEntity, list[QuotaChange]] = {}
     for names, entry in named.items():
@@ -117,18 +117,19 @@ def _alter_all(
             for names, (code, _) in outcomes.items():
                 if code is ErrorCode.NONE:
                     outcomes[names] = failure
-    return AlterClientQuotasResponse(
-        entries=[
-            AlterClientQuotasResponseEntry(
-                error_code=code,
-                error_message=text,
-                entity=[
-                    AlterClientQuotasResponseEntity(entity_type=kind, entity_name=name)
-                    for kind, name in names
-                ],
-            )
-            for names, (code, text) in outcomes.items()
-        ]
+    entries = yield from made_in_steps(_answer, outcomes.items())
+    return AlterClientQuotasResponse(entries=entries)
+
+
+def _answer(entity: tuple[QuotaEntity, _Outcome]) -> AlterClientQuotasResponseEntry:
+    names, (code, text) = entity
+    return AlterClientQuotasResponseEntry(
+        error_code=code,
+        error_message=text,
+        entity=[
+            AlterClientQuotasResponseEntity(entity_type=kind, entity_name=name)
+            for kind, name in names
+        ],
     )
 
 

@@ -17,7 +17,7 @@ from coterie.protocol.messages.describe_log_dirs import (
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import Exchange
-from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
 from coterie.server.services import Services
 
 _UNKNOWN_BYTES = -1
@@ -55,7 +55,8 @@ def _answer(
         yield
         topic = broker.topics.by_name.get(name)
         found = [] if topic is None else [topic.partition(index) for index in indexes]
-        partitions = [_size(each) for each in found if each is not None]
+        existing = [each for each in found if each is not None]
+        partitions = yield from made_in_steps(_size, existing)
         if partitions:
             topics.append(DescribeLogDirsResponseTopic(name=name, partitions=partitions))
     path = broker.config.text("log.dirs") or ""

@@ -14,7 +14,7 @@ from coterie.protocol.messages.describe_quorum import (
 )
 from coterie.protocol.topic_names import METADATA_TOPIC
 from coterie.server.network.delayed_response import Exchange
-from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
 from coterie.server.services import Services
 
 # The controller is elected once, when the cluster is made.
@@ -35,7 +35,9 @@ def _refuse(request: DescribeQuorumRequest) -> Generator[None, None, DescribeQuo
     topics = []
     for topic in request.topics:
         yield
-        partitions = [_unknown(each.partition_index) for each in topic.partitions]
+        partitions = yield from made_in_steps(
+            lambda each: _unknown(each.partition_index), topic.partitions
+        )
         topics.append(_topic(topic.topic_name, partitions))
     return _response(topics, [])
 

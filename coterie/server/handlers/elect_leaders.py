@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Generator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.elect_leaders import (
@@ -16,7 +17,7 @@ from coterie.protocol.messages.elect_leaders import (
     ElectLeadersResponseTopic,
 )
 from coterie.server.network.delayed_response import Exchange
-from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
 from coterie.server.services import Services
 
 
@@ -39,7 +40,8 @@ def _answer(
     results = []
     for each in named:
         yield
-        partitions = [_result(broker, request, each.topic, index) for index in each.partitions]
+        result = partial(_result, broker, request, each.topic)
+        partitions = yield from made_in_steps(result, each.partitions)
         results.append(ElectLeadersResponseTopic(topic=each.topic, partition_result=partitions))
     error = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
     return ElectLeadersResponse(error_code=error, replica_election_results=results)

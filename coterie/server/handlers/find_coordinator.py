@@ -13,6 +13,7 @@ from coterie.protocol.messages.find_coordinator import (
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.cluster import ClusterImage, CoordinatorType, Endpoint
 from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.sliced_response import answer_each
 from coterie.server.services import Services
 
 _MANY_KEYS_SINCE = 4
@@ -26,7 +27,7 @@ _Found = tuple[ErrorCode, str, Endpoint]
 
 def handle(
     broker: Services, request: FindCoordinatorRequest, connection: Exchange
-) -> FindCoordinatorResponse:
+) -> FindCoordinatorResponse | None:
     """Answer for the one key of old versions, or for each key of newer ones."""
     refusal = _refusal(broker, request.key_type, connection.version)
     if request.key_type == CoordinatorType.GROUP:
@@ -42,21 +43,27 @@ def handle(
             host=where.host,
             port=where.port,
         )
-    coordinators = []
-    for key in request.coordinator_keys:
-        error, text, where = refusal or _find(broker.image, request.key_type, key, listener)
-        coordinators.append(
-            FindCoordinatorResponseCoordinator(
-                key=key,
-                node_id=where.node_id,
-                host=where.host,
-                port=where.port,
-                error_code=error,
-                # As in Kafka, which names only the reason why a request is wrong.
-                error_message="" if error is ErrorCode.COORDINATOR_NOT_AVAILABLE else text,
-            )
+    image, key_type = broker.image, request.key_type
+
+    def answer(key: str) -> FindCoordinatorResponseCoordinator:
+        error, text, where = refusal or _find(image, key_type, key, listener)
+        return FindCoordinatorResponseCoordinator(
+            key=key,
+            node_id=where.node_id,
+            host=where.host,
+            port=where.port,
+            error_code=error,
+            # As in Kafka, which names only the reason why a request is wrong.
+            error_message="" if error is ErrorCode.COORDINATOR_NOT_AVAILABLE else text,
         )
-    return FindCoordinatorResponse(coordinators=coordinators)
+
+    return answer_each(
+        broker,
+        connection,
+        request.coordinator_keys,
+        answer,
+        lambda answers: FindCoordinatorResponse(coordinators=answers),
+    )
 
 
 def _find(image: ClusterImage, key_type: int, key: str, listener: str) -> _Found:

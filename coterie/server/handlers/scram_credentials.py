@@ -4,6 +4,7 @@ Without a SASL listener a credential would have no effect, so none is stored [se
 """
 
 from collections import Counter
+from collections.abc import Generator
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -21,6 +22,11 @@ from coterie.protocol.messages.describe_user_scram_credentials import (
 )
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
+from coterie.server.network.sliced_response import (
+    MADE_AT_ONCE,
+    answer_in_slices,
+    made_in_steps,
+)
 from coterie.server.services import Services
 
 # SCRAM-SHA-256 and SCRAM-SHA-512.
@@ -34,36 +40,53 @@ _Refusal = tuple[ErrorCode, str]
 
 
 def _describe(
-    _broker: Services, request: DescribeUserScramCredentialsRequest, _connection: Exchange
-) -> DescribeUserScramCredentialsResponse:
+    broker: Services, request: DescribeUserScramCredentialsRequest, connection: Exchange
+) -> DescribeUserScramCredentialsResponse | None:
+    return answer_in_slices(broker, connection, _describe_each(request))
+
+
+def _describe_each(
+    request: DescribeUserScramCredentialsRequest,
+) -> Generator[None, None, DescribeUserScramCredentialsResponse]:
     times = Counter(each.name for each in request.users or ())
-    results = []
-    for name, count in times.items():
+
+    def answer(named: tuple[str, int]) -> DescribeUserScramCredentialsResponseResult:
+        name, count = named
         if count > 1:
             error = ErrorCode.DUPLICATE_RESOURCE
             text = "Cannot describe SCRAM credentials for the same user twice in a single request"
         else:
             error = ErrorCode.RESOURCE_NOT_FOUND
             text = "Attempt to describe a user credential that does not exist"
-        results.append(
-            DescribeUserScramCredentialsResponseResult(
-                user=name, error_code=error, error_message=f"{text}: {name}", credential_infos=[]
-            )
+        return DescribeUserScramCredentialsResponseResult(
+            user=name, error_code=error, error_message=f"{text}: {name}", credential_infos=[]
         )
+
+    results = yield from made_in_steps(answer, times.items())
     return DescribeUserScramCredentialsResponse(
         error_code=ErrorCode.NONE, error_message="", results=results
     )
 
 
 def _alter(
-    _broker: Services, request: AlterUserScramCredentialsRequest, _connection: Exchange
-) -> AlterUserScramCredentialsResponse:
+    broker: Services, request: AlterUserScramCredentialsRequest, connection: Exchange
+) -> AlterUserScramCredentialsResponse | None:
+    return answer_in_slices(broker, connection, _refuse_each(request))
+
+
+def _refuse_each(
+    request: AlterUserScramCredentialsRequest,
+) -> Generator[None, None, AlterUserScramCredentialsResponse]:
     refused: dict[str, _Refusal] = {}
-    for deletion in request.deletions:
+    for count, deletion in enumerate(request.deletions, 1):
+        if not count % MADE_AT_ONCE:
+            yield
         if deletion.name not in refused:
             refused[deletion.name] = _refused_deletion(deletion)
     upserted: set[str] = set()
-    for upsertion in request.upsertions:
+    for count, upsertion in enumerate(request.upsertions, 1):
+        if not count % MADE_AT_ONCE:
+            yield
         if upsertion.name in upserted:
             refused[upsertion.name] = (
                 ErrorCode.DUPLICATE_RESOURCE,
@@ -73,12 +96,15 @@ def _alter(
             refused[upsertion.name] = _refused_upsertion(upsertion)
             if refused[upsertion.name][0] is ErrorCode.SECURITY_DISABLED:
                 upserted.add(upsertion.name)
-    return AlterUserScramCredentialsResponse(
-        results=[
-            AlterUserScramCredentialsResponseResult(user=name, error_code=error, error_message=text)
-            for name, (error, text) in refused.items()
-        ]
-    )
+
+    def answer(named: tuple[str, _Refusal]) -> AlterUserScramCredentialsResponseResult:
+        name, (error, text) = named
+        return AlterUserScramCredentialsResponseResult(
+            user=name, error_code=error, error_message=text
+        )
+
+    results = yield from made_in_steps(answer, refused.items())
+    return AlterUserScramCredentialsResponse(results=results)
 
 
 def _refused_deletion(deletion: AlterUserScramCredentialsRequestDeletion) -> _Refusal:

@@ -17,7 +17,12 @@ from coterie.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponseTopic,
 )
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
-from coterie.server.network.sliced_response import run_in_slices
+from coterie.server.network.sliced_response import (
+    answer_in_slices,
+    made_in_steps,
+    run_in_slices,
+    send_in_slices,
+)
 from coterie.server.services import Services
 
 # No batch can have it, and it spoils the whole request.
@@ -38,7 +43,7 @@ def handle(
     if not request.markers:
         return WriteTxnMarkersResponse(markers=[])
     if any(asked.producer_epoch == _NO_EPOCH for asked in request.markers):
-        return _refused(request)
+        return answer_in_slices(broker, connection, _refused(request))
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
     writing = _Writing(broker, request, delayed)
@@ -105,10 +110,12 @@ class _Writing:
         self._left -= 1
         assert self._left >= 0, "each marker has one result"
         if not self._left:
-            self._delayed.send(_response(self._results))
+            send_in_slices(self._broker, self._delayed, _response(self._results))
 
 
-def _refused(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+def _refused(
+    request: WriteTxnMarkersRequest,
+) -> Generator[None, None, WriteTxnMarkersResponse]:
     results: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for asked in request.markers:
         topics = results.setdefault(asked.producer_id, {})
@@ -117,27 +124,23 @@ def _refused(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
             partitions.update(
                 dict.fromkeys(topic.partition_indexes, ErrorCode.UNKNOWN_SERVER_ERROR)
             )
-    return _response(results)
+    return (yield from _response(results))
 
 
-def _response(results: dict[int, dict[str, dict[int, ErrorCode]]]) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
-        markers=[
-            WriteTxnMarkersResponseMarker(
-                producer_id=producer_id,
-                topics=[
-                    WriteTxnMarkersResponseTopic(
-                        name=name,
-                        partitions=[
-                            WriteTxnMarkersResponsePartition(
-                                partition_index=index, error_code=error
-                            )
-                            for index, error in partitions.items()
-                        ],
-                    )
-                    for name, partitions in topics.items()
-                ],
-            )
-            for producer_id, topics in results.items()
-        ]
-    )
+def _response(
+    results: dict[int, dict[str, dict[int, ErrorCode]]],
+) -> Generator[None, None, WriteTxnMarkersResponse]:
+    markers = []
+    for producer_id, by_topic in results.items():
+        topics = []
+        for name, by_index in by_topic.items():
+            yield
+            partitions = yield from made_in_steps(_partition, by_index.items())
+            topics.append(WriteTxnMarkersResponseTopic(name=name, partitions=partitions))
+        markers.append(WriteTxnMarkersResponseMarker(producer_id=producer_id, topics=topics))
+    return WriteTxnMarkersResponse(markers=markers)
+
+
+def _partition(answered: tuple[int, ErrorCode]) -> WriteTxnMarkersResponsePartition:
+    index, error = answered
+    return WriteTxnMarkersResponsePartition(partition_index=index, error_code=error)

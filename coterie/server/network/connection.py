@@ -15,9 +15,10 @@ Invariants:
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from struct import Struct
-from typing import cast
+from typing import Any, cast
 
 from coterie.coordinator.kernel.request import ClientContext
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
@@ -35,6 +36,7 @@ from coterie.server.network.receive_buffer import (
 )
 from coterie.server.network.route import Route
 from coterie.server.network.routes import Routes
+from coterie.server.network.sliced_response import run_for_a_slice
 
 # Frame length, API key and version as one number, correlation id, length of the client id
 # [framing/request-header].
@@ -43,6 +45,7 @@ _HEADER_BYTES = 14
 # The budget of the turn is looked at after the first request and each eighth one that follows: a
 # look takes a hundredth of a heartbeat, and eight requests that create a group take 1 ms.
 _EIGHTH = 7
+_LARGE_REQUEST_BYTES = limits.LARGE_REQUEST_BYTES
 _join = b"".join
 
 
@@ -169,10 +172,17 @@ class Connection(Channel):
                     start = skip_tags(data, start + 1, end, tags) if tags else start + 1
                 self.correlation_id = correlation_id
                 self.route = route
-                request = route.decoder(data, start, end)
+                if length <= _LARGE_REQUEST_BYTES:
+                    request = route.decoder(data, start, end)
+                else:
+                    request = self._decode_large(route, data, start, end)
+                    if request is None:
+                        position = end
+                        break
                 response = route.handle(broker, request, self)
                 position = end
-                if response is None or delayed:
+                # The response to a large request may be large, and is then encoded in slices.
+                if response is None or delayed or length > _LARGE_REQUEST_BYTES:
                     if self._queue_response(response):
                         break
                     continue
@@ -248,11 +258,7 @@ class Connection(Channel):
         self.now_ms = self._broker.now_ms()
         self._handling = True
         try:
-            response = route.handle(self._broker, request, self)
-            if response is None or self._delayed:
-                self._queue_response(response)
-            else:
-                self._out.append(route.framer(response, self.correlation_id))
+            self._queue_response(route.handle(self._broker, request, self))
         except Exception as error:  # noqa: BLE001 - no exception may reach the event loop
             self._close_on(error, route, decoded=True)
         self._handling = False
@@ -262,6 +268,38 @@ class Connection(Channel):
         self._muted = True
         self.flush()
         self._resume_soon()
+
+    def _decode_large(self, route: Route, data: bytes, start: int, end: int) -> Any:
+        """Return a large request, or None if it is decoded and handled in later turns."""
+        if route.decode_in_steps is None:
+            return route.decoder(data, start, end)
+        steps = route.decode_in_steps(data, start, end)
+        request = run_for_a_slice(steps, self._broker.environment.slice_clock_s)
+        if request is not None:
+            return request[0]
+        postponed = PostponedRequest(self, None)
+        self.delay_and_mute(postponed)
+        self._broker.slices.submit(
+            self._decode_rest(postponed, steps), partial(self._decoded, postponed)
+        )
+        return None
+
+    def _decode_rest(
+        self, postponed: PostponedRequest, steps: Generator[None, None, object]
+    ) -> Iterator[None]:
+        while not self.closed:
+            try:
+                next(steps)
+            except StopIteration as decoded:
+                postponed.request = decoded.value
+                return
+            yield
+
+    def _decoded(self, postponed: PostponedRequest, failure: Exception | None) -> None:
+        if failure is None:
+            postponed.handle()
+        elif not self.closed:
+            self._close_on(failure, postponed.route, decoded=False)
 
     def fail_request(self, error: Exception) -> None:
         """Close the connection, because a request that mutes it failed by our own mistake."""

@@ -149,17 +149,21 @@ class CompletedResponse(DelayedResponse):
 
 
 class PostponedRequest(DelayedResponse):
-    """The place of a request that is handled again later; until then it mutes its connection."""
+    """The place of a request that is handled later; until then it mutes its connection.
 
-    __slots__ = ("_request",)
+    Attributes:
+        request: the request; None while it is being decoded.
+    """
+
+    __slots__ = ("request",)
 
     def __init__(self, connection: Exchange, request: object) -> None:
         super().__init__(connection)
-        self._request = request
+        self.request = request
 
     def handle(self) -> None:
         """Handle the request now, unless its connection was closed."""
-        self.connection.handle_postponed(self, self._request)
+        self.connection.handle_postponed(self, self.request)
 
 
 class Muting(DelayedResponse):

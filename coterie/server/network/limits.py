@@ -28,6 +28,10 @@ TOTAL_BUFFERED_BYTES = 512 * 1024 * 1024
 # says: 2 ms of heartbeats.
 REQUESTS_PER_TURN = 512
 
+# A larger request is decoded in slices, and its response encoded so. A request of this size has at
+# most as many elements, which take two to four milliseconds.
+LARGE_REQUEST_BYTES = 4_096
+
 # Responses up to this size are collected and written together; 512 of them stay below the
 # high-water mark of the transport. A larger response is written at once, so that a peer that does
 # not read is noticed before its next request is handled.

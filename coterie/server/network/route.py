@@ -9,6 +9,8 @@ from coterie.protocol.schema import array_names
 # `handle(broker, request, connection)`, with the `Services` of the broker and the `Exchange` of
 # the connection.
 Handler = Callable[[Any, Any, Any], Any]
+# `decode_in_steps(buffer, start, end)` returns the request after its last step.
+StepDecoder = Callable[[bytes, int, int], Generator[None, None, Any]]
 # `in_steps(response, correlation_id)` returns the frame after its last step.
 StepFramer = Callable[[Any, int], Generator[None, None, bytearray]]
 
@@ -23,6 +25,7 @@ class Route:
     __slots__ = (
         "_arrays",
         "api",
+        "decode_in_steps",
         "decoder",
         "flexible",
         "framer",
@@ -41,6 +44,7 @@ class Route:
         *,
         flexible: bool,
         in_steps: StepFramer | None = None,
+        decode_in_steps: StepDecoder | None = None,
     ) -> None:
         """Join the parts.
 
@@ -54,6 +58,8 @@ class Route:
             flexible: whether the request header ends with tagged fields (KIP-482).
             in_steps: encodes a large response as `framer` does, but in short steps; None if it
                 cannot be done in steps.
+            decode_in_steps: decodes a large request as `decoder` does, but in short steps; None if
+                that cannot be done in steps.
         """
         self.api = api
         self.version = version
@@ -62,6 +68,7 @@ class Route:
         self.framer = framer
         self.flexible = flexible
         self.in_steps = in_steps
+        self.decode_in_steps = decode_in_steps
         # The arrays of the response, found when one is delayed for the first time.
         self._arrays: tuple[str, ...] | None = None
 
@@ -88,4 +95,5 @@ class Route:
             self.framer,
             flexible=self.flexible,
             in_steps=self.in_steps,
+            decode_in_steps=self.decode_in_steps,
         )

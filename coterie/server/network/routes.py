@@ -11,13 +11,16 @@ few of them. What requests import is imported before the server listens, by `imp
 import opens files, which fails while file handles are short [connections/no-late-imports].
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.spliced import splicing_framer, stepping_framer
+from coterie.protocol.wire import Message
 from coterie.server.handlers.group_requests import GROUP_HANDLERS
 from coterie.server.network.route import Handler, Route
 
@@ -192,7 +195,15 @@ def _load(api: ApiKey, version: int) -> Route:
         splicing_framer(response, version, array) if array else response.framer(version),
         flexible=request.has_flexible_header(version),
         in_steps=stepping_framer(response, version, array or ""),
+        decode_in_steps=partial(_decode_in_steps, request, version),
     )
+
+
+def _decode_in_steps(
+    request: type[Message], version: int, data: bytes, start: int, end: int
+) -> Generator[None, None, Any]:
+    # Compiled at the first large request.
+    return request.decoder_in_steps(version)(data, start, end)
 
 
 def _unsupported_api_versions() -> Route:

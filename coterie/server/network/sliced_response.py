@@ -1,6 +1,6 @@
 """Responses that take long to compute, in slices [connections/turns]."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
@@ -8,7 +8,12 @@ from coterie.server.network.route import StepFramer
 from coterie.server.services import Services
 from coterie.server.slices import SLICE_S
 
+Value = TypeVar("Value")
+Part = TypeVar("Part")
 Response = TypeVar("Response")
+
+# How many small objects one step makes: some hundred microseconds.
+MADE_AT_ONCE = 64
 
 
 def run_now(steps: Generator[None, None, Response]) -> Response:
@@ -21,6 +26,33 @@ def run_now(steps: Generator[None, None, Response]) -> Response:
         return value
 
 
+def made_in_steps(
+    make: Callable[[Value], Part], values: Iterable[Value]
+) -> Generator[None, None, list[Part]]:
+    """Return what `make` returns for each value; a step makes `MADE_AT_ONCE` of them."""
+    made = []
+    for count, value in enumerate(values, 1):
+        made.append(make(value))
+        if not count % MADE_AT_ONCE:
+            yield
+    return made
+
+
+def run_for_a_slice(
+    steps: Generator[None, None, Response], clock_s: Callable[[], float]
+) -> tuple[Response] | None:
+    """Run steps for the time of a slice; return what they return, or None if some are left."""
+    deadline_s = clock_s() + SLICE_S
+    try:
+        while True:
+            next(steps)
+            if clock_s() >= deadline_s:
+                return None
+    except StopIteration as end:
+        value: Response = end.value
+        return (value,)
+
+
 def answer_in_slices(
     broker: Services, connection: Exchange, steps: Generator[None, None, Response]
 ) -> Response | None:
@@ -29,20 +61,36 @@ def answer_in_slices(
     The connection is muted meanwhile. The generator yields after every piece of work; each takes
     less than a few milliseconds.
     """
-    clock_s = broker.environment.slice_clock_s
-    deadline_s = clock_s() + SLICE_S
-    try:
-        while True:
-            next(steps)
-            if clock_s() >= deadline_s:
-                break
-    except StopIteration as end:
-        response: Response = end.value
-        return response
+    response = run_for_a_slice(steps, broker.environment.slice_clock_s)
+    if response is not None:
+        return response[0]
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
     send_in_slices(broker, delayed, steps)
     return None
+
+
+def answer_each(
+    broker: Services,
+    connection: Exchange,
+    values: Iterable[Value],
+    make: Callable[[Value], Part],
+    whole: Callable[[list[Part]], Response],
+) -> Response | None:
+    """Answer with a part for each value of a request, in slices as `answer_in_slices` does.
+
+    Args:
+        broker: the broker.
+        connection: the connection of the request.
+        values: the values.
+        make: returns the part of one value.
+        whole: returns the response of which it gets the parts.
+    """
+
+    def steps() -> Generator[None, None, Response]:
+        return whole((yield from made_in_steps(make, values)))
+
+    return answer_in_slices(broker, connection, steps())
 
 
 def send_in_slices(

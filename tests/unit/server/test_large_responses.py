@@ -1,4 +1,4 @@
-"""Large responses: they are made in slices, and what is encoded of topics is kept."""
+"""Large requests and responses in slices, and what is kept of encoded topics."""
 
 import time
 from typing import Any
@@ -13,11 +13,13 @@ from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from coterie.protocol.messages.produce import ProduceRequestPartition
 from coterie.server.handlers import topic_descriptions
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.network.connection_quotas import ConnectionState
 from tests.unit.server.groups import commit
-from tests.unit.server.manual import Client, make_broker, open_log
+from tests.unit.server.manual import Client, logged, make_broker, open_log
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 from tests.unit.server.running import PATIENCE_S
 
+UNKNOWN_MEMBER_ID = ErrorCode.UNKNOWN_MEMBER_ID
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
@@ -119,6 +121,67 @@ class TestSlices:
         client.connection.connection_lost(None)
         client.loop.turn()
         assert client.answers() == []
+
+
+@pytest.mark.usefixtures("tiny_slices")
+class TestLargeRequests:
+    """Requests of more than `LARGE_REQUEST_BYTES`, which are decoded in slices."""
+
+    COUNT = 600
+
+    @pytest.fixture
+    def request_(self) -> MetadataRequest:
+        return MetadataRequest(
+            topics=[MetadataRequestTopic(name=f"unknown-{n}") for n in range(self.COUNT)],
+            allow_auto_topic_creation=False,
+        )
+
+    def test_others_are_served_while_it_is_decoded(
+        self, client: Client, request_: MetadataRequest
+    ) -> None:
+        asked, after = client.send(request_, 9), client.send(HEARTBEAT, 4)
+        assert client.connection.current_state is ConnectionState.BUSY
+        other = Client(client.broker)
+        other.send(HEARTBEAT, 4)
+        assert [answer.error_code for _, answer in other.answers()] == [UNKNOWN_MEMBER_ID]
+        assert client.answers() == []
+        client.loop.turn()
+        (first, answer), (second, _) = client.answers()
+        assert (first, second) == (asked, after)
+        assert [each.name for each in answer.topics] == [f"unknown-{n}" for n in range(self.COUNT)]
+
+    @pytest.mark.parametrize("cut", [1, 4_000])
+    def test_malformed_one_closes_the_connection_with_one_line(
+        self, client: Client, request_: MetadataRequest, cut: int
+    ) -> None:
+        frame = client.frame(request_, 9)[4:-cut]
+        client.connection.data_received(len(frame).to_bytes(4, "big") + frame)
+        client.loop.turn()
+        assert client.transport.closed
+        (line,) = logged(client.broker, "connection closed")
+        assert line["error"] == "MalformedFrame"
+        assert line["reason"].startswith("Metadata v9: ")
+
+    def test_lost_connection_ends_the_decoding(
+        self, client: Client, request_: MetadataRequest
+    ) -> None:
+        client.send(request_, 9)
+        client.connection.connection_lost(None)
+        client.loop.turn()
+        assert client.answers() == []
+        assert client.broker.slices.idle
+
+    def test_produce_without_response_is_handled_after_its_client_has_left(
+        self, client: Client
+    ) -> None:
+        partitions = [ProduceRequestPartition(index=0, records=batch(b"x" * 100))] * 200
+        request = produce_request(batch(b"x"), topic="t0")
+        request.acks = 0
+        request.topic_data[0].partition_data = partitions
+        client.send(request, 9)
+        assert client.connection.eof_received()
+        client.loop.turn()
+        assert client.broker.topics.by_name["t0"].partitions[0].log.log_end_offset > 0
 
 
 class TestKeptDescriptions:

@@ -45,6 +45,7 @@ _HEADER_BYTES = 14
 # The budget of the turn is looked at after the first request and each eighth one that follows: a
 # look takes a hundredth of a heartbeat, and eight requests that create a group take 1 ms.
 _EIGHTH = 7
+# A larger request is decoded in slices, and its response, which may be large, encoded so.
 _LARGE_REQUEST_BYTES = limits.LARGE_REQUEST_BYTES
 _join = b"".join
 
@@ -133,11 +134,8 @@ class Connection(Channel):
             self._buffer(data)
             return
         # Local names: in this loop a lookup of an attribute is a measurable part of a heartbeat.
-        broker = self._broker
-        out = self._out
-        delayed = self._delayed
-        largest = self._largest
-        client_id_bytes = self._client_id_bytes
+        broker, out, delayed = self._broker, self._out, self._delayed
+        largest, client_id_bytes = self._largest, self._client_id_bytes
         position, available = 0, len(data)
         request = route = None
         # The clock is read once: requests of one read have the same time.
@@ -170,18 +168,14 @@ class Connection(Channel):
                 if route.flexible:
                     tags = data[start]
                     start = skip_tags(data, start + 1, end, tags) if tags else start + 1
-                self.correlation_id = correlation_id
-                self.route = route
-                if length <= _LARGE_REQUEST_BYTES:
-                    request = route.decoder(data, start, end)
-                else:
-                    request = self._decode_large(route, data, start, end)
-                    if request is None:
-                        position = end
-                        break
+                self.correlation_id, self.route = correlation_id, route
+                decode = route.decoder if length <= _LARGE_REQUEST_BYTES else self._decode_large
+                request = decode(data, start, end)
+                if request is None:
+                    position = end
+                    break
                 response = route.handle(broker, request, self)
                 position = end
-                # The response to a large request may be large, and is then encoded in slices.
                 if response is None or delayed or length > _LARGE_REQUEST_BYTES:
                     if self._queue_response(response):
                         break
@@ -269,8 +263,9 @@ class Connection(Channel):
         self.flush()
         self._resume_soon()
 
-    def _decode_large(self, route: Route, data: bytes, start: int, end: int) -> Any:
+    def _decode_large(self, data: bytes, start: int, end: int) -> Any:
         """Return a large request, or None if it is decoded and handled in later turns."""
+        route = self.route
         if route.decode_in_steps is None:
             return route.decoder(data, start, end)
         steps = route.decode_in_steps(data, start, end)

@@ -29,7 +29,6 @@ from coterie.storage.offset_checkpoints import (
     LOG_START_FILE,
     OFFSETS_A_STEP,
     RECOVERY_POINT_FILE,
-    Key,
     OffsetCheckpoints,
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
@@ -385,17 +384,18 @@ class DataDirectory:
 
     def recovery_points_in_steps(self) -> Iterator[None]:
         """Write the recovery points in short steps; between them logs may be opened and deleted."""
-        changed: dict[Key, tuple[Log, int]] = {}
-        for count, (key, log) in enumerate(list(self._logs.items()), 1):
-            offset = log.synced_offset
-            if offset != self._recovery_points.get(key):
-                changed[key] = log, offset
-            if not count % OFFSETS_A_STEP:
-                yield
-        # A log that is not open any more may have been deleted, and another one has its name.
-        logs = self._logs
-        offsets = {key: offset for key, (log, offset) in changed.items() if logs.get(key) is log}
-        yield from self._recovery_points.update_in_steps(offsets)
+        logs = list(self._logs.items())
+        for first in range(0, len(logs), OFFSETS_A_STEP):
+            # A log that is not open any more may have been deleted, and another one has its name.
+            self._recovery_points.set(
+                {
+                    key: log.synced_offset
+                    for key, log in logs[first : first + OFFSETS_A_STEP]
+                    if self._logs.get(key) is log
+                }
+            )
+            yield
+        yield from self._recovery_points.write_in_steps()
         self.last_stop.write()
 
     def note_log_start(self, topic: str, partition: int, offset: int) -> None:

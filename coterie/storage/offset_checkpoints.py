@@ -82,26 +82,35 @@ class OffsetCheckpoints:
 
     def update(self, offsets: dict[Key, int]) -> None:
         """Set some offsets, and write the file if one has changed. Raises OSError."""
-        for _ in self.update_in_steps(offsets):
-            pass
+        with self._lock:
+            if self._set(offsets) or self._is_outdated:
+                self._write(durable=self._durable)
 
-    def update_in_steps(self, offsets: dict[Key, int]) -> Iterator[None]:
-        """Do as `update` does, in short steps: set the offsets in the first, write in the last.
+    def set(self, offsets: dict[Key, int]) -> None:
+        """Set some offsets; `write_in_steps` or the next change writes the file."""
+        with self._lock:
+            if self._set(offsets):
+                self._is_outdated = True
+                self._changes += 1
+
+    def _set(self, offsets: dict[Key, int]) -> bool:
+        assert all(offset >= 0 for offset in offsets.values()), "offsets are not negative"
+        changed = {key: offset for key, offset in offsets.items() if self.get(key) != offset}
+        self._offsets.update(changed)
+        return bool(changed)
+
+    def write_in_steps(self) -> Iterator[None]:
+        """Write the file in short steps, if an offset has changed. Raises OSError.
 
         If the offsets change between two steps, that change writes the file.
         """
-        assert all(offset >= 0 for offset in offsets.values()), "offsets are not negative"
         with self._lock:
-            changed = {key: offset for key, offset in offsets.items() if self.get(key) != offset}
-            if not changed and not self._is_outdated:
+            if not self._is_outdated:
                 return
-            self._offsets.update(changed)
-            self._is_outdated = True
-            self._changes += 1
             of_changes = self._changes
-            sorted_offsets = sorted(self._offsets.items())
+            offsets = sorted(self._offsets.items())
         entries = []
-        for count, ((topic, index), offset) in enumerate(sorted_offsets, 1):
+        for count, ((topic, index), offset) in enumerate(offsets, 1):
             entries.append((topic, index, offset))
             if not count % OFFSETS_A_STEP:
                 yield

@@ -164,8 +164,8 @@ PAIR_PLANTS = (
         Plant(
             "a recovery point is written for what was not synced",
             "coterie.storage.directory:DataDirectory.recovery_points_in_steps",
-            "offset = log.synced_offset",
-            "offset = log.log_end_offset + 1",
+            "key: log.synced_offset",
+            "key: log.log_end_offset + 1",
         ),
     ),
     PairPlant(

@@ -6,10 +6,10 @@ resource are worked out and checked completely before any of them is applied.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
+from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SUBTRACT
 from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import PER_IP_OVERRIDES
 from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
@@ -92,11 +92,6 @@ def alter_each(
                 if not outcomes[index][0] and each.resource_type != BROKER_LOGGER_RESOURCE:
                     outcomes[index] = refused.error, refused.text
     return outcomes
-
-
-def set_all(values: Iterable[tuple[str, str | None]]) -> list[Change]:
-    """Return the changes of an AlterConfigs, which names every setting that a resource has."""
-    return [Change(name, SET, value) for name, value in values]
 
 
 def _alter(

@@ -5,11 +5,13 @@ from coterie.protocol.messages.alter_configs import (
     AlterConfigsResponse,
     AlterConfigsResponseResource,
 )
-from coterie.server.config.changes import alter_each, set_all
-from coterie.server.config.resources import Resource
+from coterie.protocol.messages.incremental_alter_configs import SET
+from coterie.server.config.changes import alter_each
+from coterie.server.config.resources import Change, Outcome, Resource
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change as TopicChange
 from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.sliced_response import made_in_steps
 from coterie.server.services import Services
 
 
@@ -21,25 +23,26 @@ def handle(
 
 
 def _alter_all(broker: Services, request: AlterConfigsRequest) -> TopicChange[AlterConfigsResponse]:
-    resources = [
-        Resource(
-            each.resource_type,
-            each.resource_name,
-            set_all((config.name, config.value) for config in each.configs),
+    resources = []
+    for each in request.resources:
+        # The request names every setting that the resource has.
+        changes = yield from made_in_steps(
+            lambda config: Change(config.name, SET, config.value), each.configs
         )
-        for each in request.resources
-    ]
+        resources.append(Resource(each.resource_type, each.resource_name, changes))
+        yield None
     outcomes = yield from alter_each(
         broker, resources, replace=True, only_check=request.validate_only
     )
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResponseResource(
-                error_code=error,
-                error_message=text,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each, (error, text) in zip(resources, outcomes, strict=True)
-        ]
+    responses = yield from made_in_steps(_response, zip(resources, outcomes, strict=True))
+    return AlterConfigsResponse(responses=responses)
+
+
+def _response(altered: tuple[Resource, Outcome]) -> AlterConfigsResponseResource:
+    resource, (error, text) = altered
+    return AlterConfigsResponseResource(
+        error_code=error,
+        error_message=text,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )

@@ -141,6 +141,7 @@ def _message_attributes(cls: type[MessageDeclaration]) -> list[str]:
         f"    header_flexible: ClassVar[int | None] = {cls.header_flexible}",
         f"    element_budget: ClassVar[int] = {cls.element_budget}",
         f"    open_ended: ClassVar[bool] = {cls.open_ended}",
+        "    is_native: ClassVar[bool] = True",
         "    functions_: ClassVar[dict[tuple[str, int], Any]] = {}",
     ]
 

@@ -152,6 +152,7 @@ class MessageDeclaration(Declaration):
         header_flexible: the first version whose frame header has tagged fields; None for never.
         element_budget: how many array elements one message may hold [framing/element-limit].
         open_ended: whether bytes after the last field are skipped [framing/trailing-bytes].
+        is_native: whether its codecs are native code, as in the compiled form of the package.
         functions_: the compiled codec functions, by direction and version.
     """
 
@@ -162,6 +163,7 @@ class MessageDeclaration(Declaration):
     header_flexible: ClassVar[int | None]
     element_budget: ClassVar[int]
     open_ended: ClassVar[bool]
+    is_native: ClassVar[bool] = False
     functions_: ClassVar[dict[tuple[str, int], Any]]
 
     @classmethod

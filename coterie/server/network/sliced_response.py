@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
-from coterie.protocol.schema import array_names
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import StepFramer
 from coterie.server.services import Services
@@ -15,8 +14,6 @@ Response = TypeVar("Response")
 
 # How many small objects one step makes: some hundred microseconds.
 MADE_AT_ONCE = 64
-# How many elements of a response one step frees; each may have some thirty parts.
-_FREED_AT_ONCE = 64
 
 
 def run_now(steps: Generator[None, None, Response]) -> Response:
@@ -122,14 +119,7 @@ def _encoded(
     message = yield from steps
     if connection.closed:
         return b""
-    frame = yield from in_steps(message, correlation_id)
-    # Freeing hundreds of thousands of objects at once takes as long as making some of them.
-    for name in array_names(type(message)):
-        array = getattr(message, name)
-        while isinstance(array, list) and array:
-            del array[-_FREED_AT_ONCE:]
-            yield
-    return frame
+    return (yield from in_steps(message, correlation_id))
 
 
 def run_in_slices(

@@ -110,7 +110,11 @@ def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> Checkpoin
 
 def checkpoint_text(path: str, entries: Iterable[tuple[object, ...]]) -> str:
     """Return the text of a checkpoint, with a checksum if it has entries."""
-    lines = [" ".join(map(str, entry)) for entry in entries]
+    return text_of_lines(path, [" ".join(map(str, entry)) for entry in entries])
+
+
+def text_of_lines(path: str, lines: list[str]) -> str:
+    """Return the text of a checkpoint whose entries are lines already."""
     text = "\n".join([_CHECKPOINT_VERSION, str(len(lines)), *lines, ""])
     return seal_entries(path, text) if lines else text
 

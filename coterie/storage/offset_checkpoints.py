@@ -10,7 +10,7 @@ The file is written as a whole when something has changed.
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from coterie.storage.checkpoints import checkpoint_text, read_checkpoint, replace_file
+from coterie.storage.checkpoints import read_checkpoint, replace_file, text_of_lines
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
 
@@ -109,14 +109,14 @@ class OffsetCheckpoints:
                 return
             of_changes = self._changes
             offsets = sorted(self._offsets.items())
-        entries = []
-        for count, ((topic, index), offset) in enumerate(offsets, 1):
-            entries.append((topic, index, offset))
+        lines = []
+        for count, entry in enumerate(offsets, 1):
+            lines.append(_line(entry))
             if not count % OFFSETS_A_STEP:
                 yield
         with self._lock:
             if of_changes == self._changes:
-                self._replace(checkpoint_text(self._path, entries), durable=self._durable)
+                self._replace(lines, durable=self._durable)
 
     def forget(self, is_gone: Callable[[Key], bool]) -> None:
         """Remove partitions, and write the file if it had one of them. Raises OSError."""
@@ -143,9 +143,14 @@ class OffsetCheckpoints:
         # If this fails, the next change writes the file again.
         self._is_outdated = True
         self._changes += 1
-        entries = [(*key, offset) for key, offset in sorted(self._offsets.items())]
-        self._replace(checkpoint_text(self._path, entries), durable=durable)
+        self._replace([_line(entry) for entry in sorted(self._offsets.items())], durable=durable)
 
-    def _replace(self, text: str, *, durable: bool) -> None:
+    def _replace(self, lines: list[str], *, durable: bool) -> None:
+        text = text_of_lines(self._path, lines)
         replace_file(self._filesystem, self._path, text, durable=durable)
         self._is_outdated, self._is_unsynced = False, not durable
+
+
+def _line(entry: tuple[Key, int]) -> str:
+    (topic, partition), offset = entry
+    return f"{topic} {partition} {offset}"

@@ -27,6 +27,8 @@ DIRECTORY_CHECK_S = 1.0
 
 # How many producers are forgotten at once: about a millisecond.
 PRODUCERS_A_STEP = 500
+# Returned by an iterator that has no more steps; steps are None.
+_END = object()
 
 
 class Maintenance:
@@ -129,7 +131,17 @@ class Maintenance:
         return self._broker.config.get_int("log.flush.offset.checkpoint.interval.ms") / 1000
 
     def _write_recovery_points(self) -> None:
-        self._broker.slices.submit(self._data.recovery_points_in_steps(), self._points_written)
+        self._broker.slices.submit(self._recovery_points(), self._points_written)
+
+    def _recovery_points(self) -> Iterator[None]:
+        """Write the recovery points in steps, until all work is stopped.
+
+        A directory that is closed writes them itself, and one that was abandoned may be another
+        broker's.
+        """
+        steps = self._data.recovery_points_in_steps()
+        while not self._stopped and next(steps, _END) is not _END:
+            yield
 
     def _points_written(self, failure: Exception | None) -> None:
         if isinstance(failure, OSError):

@@ -131,6 +131,18 @@ class TestCheckpoints:
         assert broker._data.recovery_point("t", 0) == log.log_end_offset
         assert filesystem.exists("memory/recovery-point-offset-checkpoint")
 
+    def test_nothing_is_written_after_the_work_was_stopped(self) -> None:
+        """The directory may be another broker's by then."""
+        filesystem = MemoryFileSystem()
+        broker = start_broker(filesystem=filesystem)
+        log = make_topic(broker, overrides={})
+        fill(log, broker, rounds=1)
+        log.sync()
+        broker.maintenance._write_recovery_points()
+        broker.maintenance.stop()
+        advance(broker, 61_000)
+        assert not filesystem.exists("memory/recovery-point-offset-checkpoint")
+
     def test_failed_checkpoint_is_logged_and_retried(self) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
         broker = start_broker(filesystem=faulty)

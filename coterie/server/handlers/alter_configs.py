@@ -6,12 +6,11 @@ from coterie.protocol.messages.alter_configs import (
     AlterConfigsResponseResource,
 )
 from coterie.protocol.messages.incremental_alter_configs import SET
-from coterie.server.config.changes import alter_each
-from coterie.server.config.resources import Change, Outcome, Resource
+from coterie.server.config.resources import Change
+from coterie.server.handlers.altered_resources import alter_resources
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change as TopicChange
 from coterie.server.network.delayed_response import Exchange
-from coterie.server.network.sliced_response import made_in_steps
 from coterie.server.services import Services
 
 
@@ -23,26 +22,12 @@ def handle(
 
 
 def _alter_all(broker: Services, request: AlterConfigsRequest) -> TopicChange[AlterConfigsResponse]:
-    resources = []
-    for each in request.resources:
-        # The request names every setting that the resource has.
-        changes = yield from made_in_steps(
-            lambda config: Change(config.name, SET, config.value), each.configs
-        )
-        resources.append(Resource(each.resource_type, each.resource_name, changes))
-        yield None
-    outcomes = yield from alter_each(
-        broker, resources, replace=True, only_check=request.validate_only
+    # The request names every setting that a resource has.
+    responses = yield from alter_resources(
+        broker,
+        request,
+        lambda config: Change(config.name, SET, config.value),
+        AlterConfigsResponseResource,
+        replace=True,
     )
-    responses = yield from made_in_steps(_response, zip(resources, outcomes, strict=True))
     return AlterConfigsResponse(responses=responses)
-
-
-def _response(altered: tuple[Resource, Outcome]) -> AlterConfigsResponseResource:
-    resource, (error, text) = altered
-    return AlterConfigsResponseResource(
-        error_code=error,
-        error_message=text,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )

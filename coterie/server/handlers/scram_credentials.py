@@ -24,6 +24,7 @@ from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
 from coterie.server.network.sliced_response import (
     MADE_AT_ONCE,
+    answer_each,
     answer_in_slices,
     made_in_steps,
 )
@@ -42,12 +43,6 @@ _Refusal = tuple[ErrorCode, str]
 def _describe(
     broker: Services, request: DescribeUserScramCredentialsRequest, connection: Exchange
 ) -> DescribeUserScramCredentialsResponse | None:
-    return answer_in_slices(broker, connection, _describe_each(request))
-
-
-def _describe_each(
-    request: DescribeUserScramCredentialsRequest,
-) -> Generator[None, None, DescribeUserScramCredentialsResponse]:
     times = Counter(each.name for each in request.users or ())
 
     def answer(named: tuple[str, int]) -> DescribeUserScramCredentialsResponseResult:
@@ -62,9 +57,14 @@ def _describe_each(
             user=name, error_code=error, error_message=f"{text}: {name}", credential_infos=[]
         )
 
-    results = yield from made_in_steps(answer, times.items())
-    return DescribeUserScramCredentialsResponse(
-        error_code=ErrorCode.NONE, error_message="", results=results
+    return answer_each(
+        broker,
+        connection,
+        times.items(),
+        answer,
+        lambda answers: DescribeUserScramCredentialsResponse(
+            error_code=ErrorCode.NONE, error_message="", results=answers
+        ),
     )
 
 

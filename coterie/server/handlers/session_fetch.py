@@ -72,17 +72,27 @@ def leaves_no_partition(session: FetchSession, request: FetchRequest) -> bool:
     """Return whether a request that continues a session makes it forget all its partitions."""
     if session.partitions and not request.forgotten_topics_data:
         return False
-    by_id = session.uses_topic_ids
+    count = sum(len(each.partitions) for each in request.forgotten_topics_data)
+    if count < len(session.partitions):
+        # Most requests forget few of many; only others are worth a look at each partition.
+        return False
     forgotten = {
-        (each.topic_id if by_id else each.topic, index)
+        (_key(session, each), index)
         for each in request.forgotten_topics_data
         for index in each.partitions
     }
     return forgotten.issuperset(session.partitions) and all(
-        (asked.topic_id if by_id else asked.topic, each.partition) in forgotten
+        (_key(session, asked), each.partition) in forgotten
         for asked in request.topics
         for each in asked.partitions
     )
+
+
+def _key(
+    session: FetchSession, asked: FetchRequestTopic | FetchRequestForgottenTopic
+) -> str | bytes:
+    """Return what a topic is called in the keys of a session."""
+    return asked.topic_id if session.uses_topic_ids else asked.topic
 
 
 def _name(partition: Partition | None, name: str) -> str:
@@ -158,7 +168,7 @@ class SessionFetch(SteppedFetch):
                 self._add(asked, part)
                 yield
         for forgotten in self._request.forgotten_topics_data:
-            topic = self._key(forgotten)
+            topic = _key(session, forgotten)
             for numbers in parts(forgotten.partitions):
                 for index in numbers:
                     session.forget((topic, index))
@@ -181,7 +191,7 @@ class SessionFetch(SteppedFetch):
         if _is_too_long(asked):
             return
         session = self._session
-        topic, name = self._topic(asked.topic, asked.topic_id), self._key(asked)
+        topic, name = self._topic(asked.topic, asked.topic_id), _key(session, asked)
         for each in partitions:
             wanted = find_partition(topic, each, ErrorCode.NONE, [])
             key = name, each.partition
@@ -191,9 +201,6 @@ class SessionFetch(SteppedFetch):
             else:
                 cached.wake()
                 cached.wanted = wanted
-
-    def _key(self, asked: FetchRequestTopic | FetchRequestForgottenTopic) -> str | bytes:
-        return asked.topic_id if self._session.uses_topic_ids else asked.topic
 
     def _topic(self, name: str, topic_id: bytes) -> Topic | None:
         topics = self._broker.topics

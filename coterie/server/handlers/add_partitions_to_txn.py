@@ -4,9 +4,10 @@ Producers send versions 0 to 3, for one transaction; the newer ones are for brok
 everybody, as Kafka does without an authorizer [transactions/add-partitions].
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from coterie.coordinator.transactions.responses import error_of_version
+from coterie.coordinator.transactions.transaction import TopicPartition
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.add_partitions_to_txn import (
@@ -20,6 +21,15 @@ from coterie.protocol.messages.add_partitions_to_txn import (
 )
 from coterie.server.logs.topic_rules import INTERNAL_TOPICS
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import (
+    MADE_AT_ONCE,
+    answer_in_slices,
+    made_in_steps,
+    run_for_a_slice,
+    run_in_slices,
+    run_now,
+    send_in_slices,
+)
 from coterie.server.services import Services
 from coterie.server.transactions.use import TransactionUse
 
@@ -64,35 +74,90 @@ class _Answer:
         self._asked = asked
         self._level = level
         self._version = connection.version
-        # The errors of each transaction; None while they are not known.
-        self._errors: list[_Errors | None] = [None] * len(asked)
+        # The errors of each transaction; empty while they are not known.
+        self._errors: list[_Errors] = [[] for _ in asked]
+        # How many transactions have no answer, counting the questions as one.
+        self._left = 1
+        self._is_large = False
         self._delayed: DelayedResponse | None = None
 
     def begin(self) -> AddPartitionsToTxnResponse | None:
-        """Ask the coordinator for every transaction; return the response, or None if it is late."""
-        for index, asked in enumerate(self._asked):
-            self._errors[index] = self._ask(index, asked)
-        if None not in self._errors:
-            return self._response()
-        self._delayed = DelayedResponse(self._connection)
-        self._connection.delay(self._delayed)
+        """Ask the coordinator for every transaction; return the response, or None if it is late.
+
+        Each transaction is an operation of its own, so many are added in slices, between which
+        other requests are handled. Such a request mutes its connection: its producers' next ones
+        need what it adds.
+        """
+        broker, connection = self._broker, self._connection
+        steps = self._ask_each()
+        if run_for_a_slice(steps, broker.environment.slice_clock_s) is None:
+            self._is_large = True
+            self._delayed = DelayedResponse(connection)
+            connection.delay_and_mute(self._delayed)
+            run_in_slices(broker, connection, steps, self._asked_all)
+            return None
+        self._left -= 1
+        if not self._left:
+            return answer_in_slices(broker, connection, self._response())
+        self._delayed = DelayedResponse(connection)
+        connection.delay(self._delayed)
         return None
 
-    def _ask(self, index: int, asked: AddPartitionsToTxnRequestTransaction) -> _Errors | None:
-        partitions = [(topic.name, each) for topic in asked.topics for each in topic.partitions]
-        is_producer = self._version < _SEVERAL_SINCE
-        refused = [self._refusal(*each, is_producer=is_producer) for each in partitions]
-        if any(refused):
-            return [each or ErrorCode.OPERATION_NOT_ATTEMPTED for each in refused]
-        if asked.verify_only:
-            # Each partition has an answer of its own, which is known at once.
-            return [self._use(index, asked, (each,)) or ErrorCode.NONE for each in partitions]
-        error = self._use(index, asked, tuple(dict.fromkeys(partitions)))
-        return None if error is None else [error] * len(partitions)
+    def _asked_all(self, _result: None) -> None:
+        self._one_done()
 
-    def _refusal(self, name: str, index: int, *, is_producer: bool) -> ErrorCode:
-        if is_producer and name in INTERNAL_TOPICS:
+    def _one_done(self) -> None:
+        self._left -= 1
+        assert self._left >= 0, "each transaction is answered once"
+        if self._left:
+            return
+        assert self._delayed is not None, "a response that is not delayed was returned"
+        if self._is_large:
+            send_in_slices(self._broker, self._delayed, self._response())
+        else:
+            self._delayed.send(run_now(self._response()))
+
+    def _ask_each(self) -> Generator[None, None, None]:
+        for index, asked in enumerate(self._asked):
+            yield from self._ask(index, asked)
+            yield
+
+    def _ask(
+        self, index: int, asked: AddPartitionsToTxnRequestTransaction
+    ) -> Generator[None, None, None]:
+        """Ask for a transaction, and note the errors of its partitions, or that they are missing.
+
+        The time of a request that is verified or refused is in its partitions.
+        """
+        partitions = [(topic.name, each) for topic in asked.topics for each in topic.partitions]
+        refusal = self._refusal_of_producers if self._is_of_producer else self._refusal
+        refused = yield from made_in_steps(refusal, partitions)
+        if any(refused):
+            self._errors[index] = [each or ErrorCode.OPERATION_NOT_ATTEMPTED for each in refused]
+        elif asked.verify_only:
+            # Each partition has an answer of its own, which is known at once.
+            self._errors[index] = yield from made_in_steps(
+                lambda each: self._use(index, asked, (each,)) or ErrorCode.NONE, partitions
+            )
+        else:
+            error = self._use(index, asked, tuple(dict.fromkeys(partitions)))
+            if error is None:
+                self._left += 1
+            else:
+                self._errors[index] = [error] * len(partitions)
+
+    @property
+    def _is_of_producer(self) -> bool:
+        return self._version < _SEVERAL_SINCE
+
+    def _refusal_of_producers(self, partition: TopicPartition) -> ErrorCode:
+        name, _ = partition
+        if name in INTERNAL_TOPICS:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return self._refusal(partition)
+
+    def _refusal(self, partition: TopicPartition) -> ErrorCode:
+        name, index = partition
         topic = self._broker.topics.by_name.get(name)
         if topic is None or topic.partition(index) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -116,45 +181,48 @@ class _Answer:
         def done(error: ErrorCode) -> None:
             count = sum(len(topic.partitions) for topic in asked.topics)
             self._errors[index] = [error] * count
-            if None not in self._errors and self._delayed is not None:
-                self._delayed.send(self._response())
+            self._one_done()
 
         return self._broker.transactions.use_partitions(use, done)
 
-    def _response(self) -> AddPartitionsToTxnResponse:
+    def _response(self) -> Generator[None, None, AddPartitionsToTxnResponse]:
         unsupported = ErrorCode.UNSUPPORTED_VERSION
-        if any(unsupported in (errors or ()) for errors in self._errors):
+        if any(unsupported in errors for errors in self._errors):
             # It is the error of the whole request [transactions/levels].
             return AddPartitionsToTxnResponse(error_code=unsupported)
-        results = [
-            self._results(asked.topics, errors or [])
-            for asked, errors in zip(self._asked, self._errors, strict=True)
-        ]
-        if self._version < _SEVERAL_SINCE:
+        results = []
+        for asked, errors in zip(self._asked, self._errors, strict=True):
+            results.append((yield from self._results(asked.topics, errors)))
+            yield
+        if self._is_of_producer:
             return AddPartitionsToTxnResponse(results_by_topic=results[0])
-        return AddPartitionsToTxnResponse(
-            results_by_transaction=[
-                AddPartitionsToTxnResponseTransaction(
-                    transactional_id=asked.transactional_id, topic_results=result
-                )
-                for asked, result in zip(self._asked, results, strict=True)
-            ]
-        )
-
-    def _results(self, topics: _Topics, errors: _Errors) -> list[AddPartitionsToTxnResponseTopic]:
-        codes = iter(errors)
-        return [
-            AddPartitionsToTxnResponseTopic(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnResponsePartition(
-                        partition_index=each,
-                        partition_error_code=error_of_version(
-                            next(codes), ApiKey.ADD_PARTITIONS_TO_TXN, self._version
-                        ),
-                    )
-                    for each in topic.partitions
-                ],
+        transactions = [
+            AddPartitionsToTxnResponseTransaction(
+                transactional_id=asked.transactional_id, topic_results=result
             )
-            for topic in topics
+            for asked, result in zip(self._asked, results, strict=True)
         ]
+        return AddPartitionsToTxnResponse(results_by_transaction=transactions)
+
+    def _results(
+        self, topics: _Topics, errors: _Errors
+    ) -> Generator[None, None, list[AddPartitionsToTxnResponseTopic]]:
+        codes = iter(errors)
+
+        def result(index: int) -> AddPartitionsToTxnResponsePartition:
+            return AddPartitionsToTxnResponsePartition(
+                partition_index=index,
+                partition_error_code=error_of_version(
+                    next(codes), ApiKey.ADD_PARTITIONS_TO_TXN, self._version
+                ),
+            )
+
+        results = []
+        for count, topic in enumerate(topics, 1):
+            partitions = yield from made_in_steps(result, topic.partitions)
+            results.append(
+                AddPartitionsToTxnResponseTopic(name=topic.name, results_by_partition=partitions)
+            )
+            if not count % MADE_AT_ONCE:
+                yield
+        return results

@@ -31,13 +31,6 @@ def client() -> Client:
     return client
 
 
-@pytest.fixture
-def tiny_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a slice end after each step."""
-    monkeypatch.setattr("coterie.server.slices.SLICE_S", 0)
-    monkeypatch.setattr("coterie.server.network.sliced_response.SLICE_S", 0)
-
-
 def described(answer: Any) -> dict[str, list[tuple[int, int]]]:
     return {
         topic.name: [(each.partition_index, each.leader_epoch) for each in topic.partitions]

@@ -69,7 +69,8 @@ def test_others_are_served_between_transactions(client: Client) -> None:
     )
     sent = client.send(request, 5)
     after = client.send(HEARTBEAT, 4)
-    begun_meanwhile, answers = set(), []
+    begun_meanwhile: set[int] = set()
+    answers: list[tuple[int, Any]] = []
     while len(answers) < 2:
         begun_meanwhile.add(ongoing(client))
         client.loop.turn_once()

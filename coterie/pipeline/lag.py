@@ -15,22 +15,35 @@ from coterie.client.offsets import LATEST, partition_offsets
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.part_files import read_files
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.transforms.commit_runs import MINUTE_US
+from coterie.pipeline.transforms.lag import STALLED_MINUTES
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key
 
 _PLACE = ["input", "topic", "partition"]
 
+# How long before the present ends the earlier ones are: a stall needs two ends that show a lag.
+EARLIER_MS = STALLED_MINUTES * MINUTE_US // 1000
+
+Ends = Mapping[TopicPartition, int]
+
 
 def log_ends(
-    identity: str, cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int
+    identity: str,
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    at_ms: int,
+    *,
+    with_earlier: bool = True,
 ) -> pa.RecordBatch:
-    """Request where partitions end now.
+    """Request where partitions end now, and where they ended some minutes ago.
 
     Args:
         identity: the name of the input.
         cluster: the cluster.
         partitions: topic and number.
         at_ms: the time now, epoch milliseconds.
+        with_earlier: whether the earlier ends are not known from earlier requests.
 
     Returns:
         Rows of `log_ends`. Partitions that do not exist or have no leader are left out.
@@ -41,16 +54,31 @@ def log_ends(
     wanted = sorted(set(partitions))
     missing: dict[TopicPartition, int] = {}
     found = partition_offsets(cluster, dict.fromkeys(wanted, LATEST), missing) if wanted else {}
-    return log_end_rows(identity, found, at_ms)
+    ends: dict[int, Ends] = {at_ms: found}
+    if found and with_earlier:
+        times = dict.fromkeys(found, at_ms - EARLIER_MS)
+        ends[at_ms - EARLIER_MS] = earlier_ends(found, partition_offsets(cluster, times, missing))
+    return log_end_rows(identity, ends)
 
 
-def log_end_rows(identity: str, ends: Mapping[TopicPartition, int], at_ms: int) -> pa.RecordBatch:
+def earlier_ends(ends: Ends, written_since: Ends) -> Ends:
+    """Return the log ends of an earlier time.
+
+    Args:
+        ends: the ends now.
+        written_since: the first offsets with a timestamp of that time or later, requested after the
+            ends; negative where nothing was written since.
+    """
+    since = {place: offset for place, offset in written_since.items() if offset >= 0}
+    return {place: min(end, since.get(place, end)) for place, end in ends.items()}
+
+
+def log_end_rows(identity: str, ends: Mapping[int, Ends]) -> pa.RecordBatch:
     """Return log-end offsets as rows of `log_ends`. Negative offsets are left out.
 
     Args:
         identity: the name of the input.
-        ends: the offsets by topic and partition.
-        at_ms: when they were requested, epoch milliseconds.
+        ends: by time, in epoch milliseconds, the offsets by topic and partition.
     """
     rows = [
         {
@@ -60,7 +88,8 @@ def log_end_rows(identity: str, ends: Mapping[TopicPartition, int], at_ms: int) 
             "at_ts": at_ms * 1000,
             "log_end_offset": offset,
         }
-        for (topic, partition), offset in sorted(ends.items())
+        for at_ms, of_time in sorted(ends.items())
+        for (topic, partition), offset in sorted(of_time.items())
         if offset >= 0
     ]
     return pa.RecordBatch.from_pylist(rows, TABLES["log_ends"].schema)
@@ -98,18 +127,22 @@ def committed_partition(key: bytes) -> TopicPartition | None:
 
 
 def have_moved(ends: pa.RecordBatch, files: Iterable[str]) -> bool:
-    """Return whether any of these log ends differs from the last known one.
+    """Return whether any of the newest of these log ends differs from the last known one.
 
     Args:
         ends: rows of `log_ends`.
         files: the Parquet files of that table so far.
     """
-    known = read_files(files, TABLES["log_ends"].schema).sort_by("at_ts")
+    known = read_files(files, TABLES["log_ends"].schema)
+    return not _newest(pa.Table.from_batches([ends])) <= _newest(known)
+
+
+def _newest(ends: pa.Table) -> set[tuple[str, str, int, int]]:
+    """Return the newest log end of each partition of each input."""
     # "last" depends on the order of the rows, which several threads would not keep.
-    by_partition = known.group_by(_PLACE, use_threads=False)
+    by_partition = ends.sort_by("at_ts").group_by(_PLACE, use_threads=False)
     last = by_partition.aggregate([("log_end_offset", "last")])
-    seen = _rows(last.select([*_PLACE, "log_end_offset_last"]).columns)
-    return not _rows([ends.column(name) for name in (*_PLACE, "log_end_offset")]) <= seen
+    return _rows(last.select([*_PLACE, "log_end_offset_last"]).columns)
 
 
 def _rows(columns: Iterable[pa.Array]) -> set[tuple[str, str, int, int]]:

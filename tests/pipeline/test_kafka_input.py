@@ -3,12 +3,14 @@
 """
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError
@@ -16,7 +18,7 @@ from coterie.client.offsets import commit_offsets
 from coterie.client.topics import create_topic
 from coterie.pipeline.jobs.inputs import identity_of
 from coterie.pipeline.kafka_input import KafkaLog, NoGroupLog, _decoded, is_kafka
-from coterie.pipeline.lag import log_ends
+from coterie.pipeline.lag import earlier_ends, log_ends
 from coterie.pipeline.ranges import LogRange, read_range
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.show import facts_of
@@ -151,7 +153,30 @@ def test_journal_is_read(server: BrokerProcess, cluster: Cluster) -> None:
 def test_log_ends_of_existing_partitions_are_returned(cluster: Cluster) -> None:
     rows = log_ends("c", cluster, [("paid", 0), ("paid", 2), ("absent", 0)], at_ms=NOW_MS)
     found = [(row["topic"], row["partition"], row["log_end_offset"]) for row in rows.to_pylist()]
-    assert found == [("paid", 0, 0), ("paid", 2, 0)]
+    assert found == [("paid", 0, 0), ("paid", 2, 0)] * 2
+
+
+def test_earlier_log_ends_are_returned(server: BrokerProcess, cluster: Cluster) -> None:
+    """[pipeline/log-ends]"""
+    now_ms = int(time.time() * 1000)
+    producer = Producer({"bootstrap.servers": server.bootstrap})
+    for partition, minutes in ((1, 20), (1, 6), (1, 4), (1, 1), (2, 10)):
+        at_ms = now_ms - 60_000 * minutes
+        producer.produce("paid", b"value", partition=partition, timestamp=at_ms)
+    assert producer.flush(10) == 0
+    wanted = [("paid", 0), ("paid", 1), ("paid", 2)]
+    rows = log_ends("c", cluster, wanted, at_ms=now_ms)
+    ends = pa.Table.from_batches([rows]).group_by("at_ts").aggregate([("log_end_offset", "list")])
+    assert ends.column("log_end_offset_list").to_pylist() == [[0, 2, 1], [0, 4, 1]]
+    (later,) = log_ends("c", cluster, [("paid", 1)], now_ms, with_earlier=False).to_pylist()
+    assert later["log_end_offset"] == 4
+
+
+def test_earlier_log_end_is_never_behind_the_present_one() -> None:
+    """A record that was written between the two requests is in neither."""
+    ends = {("t", 0): 5, ("t", 1): 5, ("t", 2): 5}
+    since = {("t", 0): 3, ("t", 1): 6, ("t", 2): -1}
+    assert earlier_ends(ends, since) == {("t", 0): 3, ("t", 1): 5, ("t", 2): 5}
 
 
 def batch(offset: int, count: int = 2) -> bytes:

@@ -85,15 +85,29 @@ class _Stall(NamedTuple):
 
 def stalled_partitions(group: Group) -> Iterator[Finding]:
     """Find partitions without progress, where the log end is known."""
-    lags = group.rows.lag_1m
-    stalled = lags.filter(pc.fill_null(lags.column("stalled"), fill_value=False))
-    if not stalled.num_rows:
+    rows = _lagging(group)
+    if not rows:
         return
-    rows = sorted(rows_of(stalled), key=lambda row: row["window_start_ts"])
     for stall in _stalls(group, rows):
         found = _finding(group, stall)
         if found.rule != PASSED.name or found.to_ms - found.from_ms >= PASSED_MS:
             yield found
+
+
+def _lagging(group: Group) -> list[Row]:
+    """Return the rows of stalled partitions, and those with a lag while nobody is in the group.
+
+    Nobody can reduce that lag, so a single log end shows it.
+    """
+    lags = group.rows.lag_1m
+    wanted = pc.fill_null(lags.column("stalled"), fill_value=False)
+    has_lag = pc.fill_null(pc.greater(lags.column("lag"), 0), fill_value=False)
+    times = pc.unique(lags.column("window_start_ts").filter(has_lag))
+    empty = [not group.has_members(at_us // 1000) for at_us in times.cast(pa.int64()).to_pylist()]
+    if any(empty):
+        is_empty = pc.is_in(lags.column("window_start_ts"), times.filter(pa.array(empty)))
+        wanted = pc.or_(wanted, pc.and_(has_lag, is_empty))
+    return sorted(rows_of(lags.filter(wanted)), key=lambda row: row["window_start_ts"])
 
 
 def _stalls(group: Group, rows: Sequence[Row]) -> Iterator[_Stall]:
@@ -106,10 +120,18 @@ def _stalls(group: Group, rows: Sequence[Row]) -> Iterator[_Stall]:
     current: _Stall | None = None
     known: dict[Place, int] = {}
     for at_ms, found in groupby(rows, key=lambda row: int(row["window_start_ts"])):
-        minute = list(found)
-        for place in map(_place, minute):
+        minute = []
+        for row in found:
+            place = _place(row)
             last_ms = progress.before(place, at_ms)
-            known[place] = known.get(place, at_ms - STALLED_MS) if last_ms is None else last_ms
+            if last_ms is None:
+                # Its beginning is not in the commits.
+                last_ms = known.get(place, at_ms - STALLED_MS if row["stalled"] else at_ms)
+            if row["stalled"] or at_ms - last_ms >= STALLED_MS:
+                known[place] = last_ms
+                minute.append(row)
+        if not minute:
+            continue
         since_ms = min(known[_place(row)] for row in minute)
         has_members = group.has_members(at_ms)
         if current is not None and (

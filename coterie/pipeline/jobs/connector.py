@@ -46,7 +46,13 @@ from coterie.pipeline.kafka_input import (
     address_of,
     refuse_truncated,
 )
-from coterie.pipeline.lag import committed_in, have_moved, log_end_rows
+from coterie.pipeline.lag import (
+    EARLIER_MS,
+    committed_in,
+    earlier_ends,
+    have_moved,
+    log_end_rows,
+)
 from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.store import Store
@@ -299,10 +305,13 @@ def _new_offsets(admin: KafkaAdmin, store: Store, source: str) -> _NewOffsets:
 
 
 def _log_ends(admin: KafkaAdmin, identity: str, partitions: set[TopicPartition]) -> pa.RecordBatch:
-    """Return where partitions end now, as rows of `log_ends`."""
+    """Return where partitions end now and ended some minutes ago, as rows of `log_ends`."""
     existing = admin.partitions({topic for topic, _ in partitions}, only_led=True)
     some = [each for each in sorted(partitions) if each[1] in existing.get(each[0], ())]
-    return log_end_rows(identity, admin.offsets(some, LATEST), int(time.time() * 1000))
+    now_ms = int(time.time() * 1000)
+    ends = admin.offsets(some, LATEST)
+    since = admin.offsets(some, now_ms - EARLIER_MS)
+    return log_end_rows(identity, {now_ms: ends, now_ms - EARLIER_MS: earlier_ends(ends, since)})
 
 
 def _offsets(topic: str, spans: Mapping[int, Span], side: int) -> str:

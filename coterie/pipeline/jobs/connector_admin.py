@@ -160,13 +160,17 @@ class KafkaAdmin:
         return found
 
     def offsets(
-        self, partitions: Iterable[TopicPartition], which: str, isolation: str = READ_UNCOMMITTED
+        self,
+        partitions: Iterable[TopicPartition],
+        which: str | int,
+        isolation: str = READ_UNCOMMITTED,
     ) -> dict[TopicPartition, int]:
-        """Return where partitions begin or end; partitions that do not exist are left out.
+        """Return offsets of partitions; partitions that do not exist are left out.
 
         Args:
             partitions: topic and number.
-            which: EARLIEST or LATEST.
+            which: EARLIEST, LATEST, or a time in epoch milliseconds for the first record that is
+                not older; -1 if there is none.
             isolation: with READ_COMMITTED a log ends where the oldest open transaction begins.
 
         Raises:
@@ -175,7 +179,10 @@ class KafkaAdmin:
         specs = self._jvm.java.util.HashMap()
         new_key = self._jvm.org.apache.kafka.common.TopicPartition
         keys = {each: new_key(*each) for each in partitions}
-        spec = getattr(self._java.OffsetSpec, which)()
+        specs_of = self._java.OffsetSpec
+        spec = (
+            getattr(specs_of, which)() if isinstance(which, str) else specs_of.forTimestamp(which)
+        )
         for key in keys.values():
             specs.put(key, spec)
         level = getattr(self._jvm.org.apache.kafka.common.IsolationLevel, isolation)

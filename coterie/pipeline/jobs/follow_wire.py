@@ -141,7 +141,9 @@ class Wire(threading.Thread):
 
     def _append_log_ends(self, log: KafkaLog) -> None:
         try:
-            ends = log_ends(log.identity, log.cluster, self._committed, int(time.time() * 1000))
+            now_ms = int(time.time() * 1000)
+            # The ends of earlier minutes were requested in those.
+            ends = log_ends(log.identity, log.cluster, self._committed, now_ms, with_earlier=False)
         except ClientError:
             # The lag of this minute remains unknown. The next request may succeed.
             return

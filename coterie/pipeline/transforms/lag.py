@@ -267,12 +267,21 @@ def _written_after(
 
 
 def _stalled(rows: _Rows, advance: Int64s, lag: Int64s, known: Bools) -> Bools:
-    """Return which rows are in a time with a lag in every minute and without progress."""
+    """Return which rows have had a lag for minutes, with no progress since it was first seen.
+
+    One log end is no proof, however long ago the last commit is: what it shows may have been
+    written a moment before.
+    """
+    numbers = np.arange(len(rows.key))
     is_first = np.ones(len(rows.key), np.bool_)
     is_first[1:] = rows.key[1:] != rows.key[:-1]
     advances = (rows.own >= 0) & (advance[rows.own] > 0)
     progresses = is_first | advances | (known & (lag == 0))
-    since = np.maximum.accumulate(np.where(progresses, np.arange(len(rows.key)), -1))
-    idle_us = rows.minute_us - rows.minute_us[since]
-    stalled: Bools = known & (lag > 0) & (idle_us >= STALLED_MINUTES * MINUTE_US)
+    is_lagging = known & (lag > 0)
+    # The first row with a lag from each row of progress to the next one.
+    seen = np.where(is_lagging, numbers, len(numbers) - 1)
+    first_seen = np.minimum.reduceat(seen, np.flatnonzero(progresses))
+    since = first_seen[np.cumsum(progresses) - 1]
+    lagging_us = rows.minute_us - rows.minute_us[since]
+    stalled: Bools = is_lagging & (lagging_us >= STALLED_MINUTES * MINUTE_US)
     return stalled

@@ -25,6 +25,20 @@ def test_partitions_of_an_empty_group_are_one_piece_of_information() -> None:
     )
 
 
+def test_one_log_end_shows_the_lag_of_an_empty_group_only() -> None:
+    """Members may be about to read what was written a moment before [pipeline/stalls]."""
+    rows = {
+        "minutes": [minute("g", 60 * each) for each in range(15)],
+        "lag_1m": [lag("g", 32 * 60, 0, behind=140, stalled=False)],
+    }
+    assert not found(rows | {"member_sessions": [session("g", "m", 0, None)]})
+    (finding,) = found(rows | {"member_sessions": [session("g", "m", 0, 900)]})
+    assert (finding.rule, finding.value) == ("empty_group_with_lag", 140)
+    # It has not stopped long ago.
+    rows["lag_1m"] = [lag("g", 17 * 60, 0, behind=140, stalled=False)]
+    assert not found(rows | {"member_sessions": [session("g", "m", 0, 900)]})
+
+
 def test_live_members_that_do_not_progress_are_critical() -> None:
     rows = {
         "lag_1m": stalled("g", *range(10, 30), partitions=2),

@@ -1,7 +1,7 @@
 """Runs at several times find the same as one run at the end, as far as they know the same.
 
-Each run knows the log up to its time, and one log end for each partition, as a run that reads a
-cluster over the wire.
+Each run knows the log up to its time, and two log ends for each partition, as a run that reads a
+cluster over the wire [pipeline/log-ends].
 """
 
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs.run import run
+from coterie.pipeline.lag import EARLIER_MS
 from tests.pipeline.jobs.written import NOW_MS, Directory, table
 
 MINUTE_MS = 60_000
@@ -67,8 +68,9 @@ def write_story(path: Path, until_min: float) -> str:
 def run_at(tmp_path: Path, output: str, minute: float, samples: list[float]) -> None:
     """Run at a time; `samples` are the times at which this run and earlier ones saw log ends."""
     lines = [
-        f"a,{partition},{seconds_of(sample)},{produced(sample)}\n"
+        f"a,{partition},{seconds_of(minute)},{produced(minute)}\n"
         for sample in samples
+        for minute in (sample - EARLIER_MS / MINUTE_MS, sample)
         for partition in (0, 1)
     ]
     ends = tmp_path / f"ends-{len(samples)}-{minute}.csv"

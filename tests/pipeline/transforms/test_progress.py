@@ -152,10 +152,31 @@ def test_lag_is_unknown_without_log_end_and_stalls_without_progress() -> None:
     ]  # fmt: skip
     # The log end was 110 in the second minute, so later messages were written after that.
     assert [row["time_lag_ms"] for row in rows][:4] == [0, 0, 60_000, 120_000]
-    # Minutes 2 to 8 have a lag. Five of them without progress are a stall.
-    assert [row["stalled"] for row in rows] == [False] * 6 + [True] * 3
+    # Minutes 2 to 8 have a lag. Five minutes with one, and without progress, are a stall.
+    assert [row["stalled"] for row in rows] == [False] * 7 + [True] * 2
     (other,) = (row for row in found.to_pylist() if row["partition"] == 1)
     assert (other["committed_offset"], other["lag"]) == (5, None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "stalled"),
+    [
+        # One end: its messages may have been written a moment before.
+        ([(1200, 120)], [False]),
+        # There was no lag five minutes earlier, or less than five minutes ago.
+        ([(900, 100), (1200, 120)], [False, False]),
+        ([(960, 120), (1200, 120)], [False, False]),
+        ([(900, 120), (1200, 120)], [False, True]),
+        ([(900, 101), (1200, 120)], [False, True]),
+        # The lag began again in between.
+        ([(600, 120), (900, 100), (1200, 120)], [False, False, False]),
+    ],
+)
+def test_two_log_ends_show_a_stall(seen: list[tuple[int, int]], stalled: list[bool]) -> None:
+    """[pipeline/stall] The last commit is 20 minutes old."""
+    minutes = minutes_of(commits(("g", 0, 1, 90, 0), ("g", 0, 2, 100, 30)))
+    rows = lag_1m(minutes, ends_of(*seen)).sort_by("window_start_ts").to_pylist()
+    assert [row["stalled"] for row in rows if row["lag"] is not None] == stalled
 
 
 def test_lag_is_null_from_the_minute_in_which_the_log_end_is_too_old() -> None:

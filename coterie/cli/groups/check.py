@@ -10,12 +10,12 @@ from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
 from coterie.cli.numbers import Number
 from coterie.cli.options import complete_groups, json_option
-from coterie.cli.output import Row, folded, note, print_json, print_line, printable
+from coterie.cli.output import Row, folded, note, print_json, print_line
 from coterie.client.cluster import Cluster
 from coterie.client.groups import list_groups
 from coterie.client.health.checks import CHECKS, NEED_JOURNAL, NEED_TWO_LOOKS, Found, findings
-from coterie.client.health.finding import Severity
-from coterie.client.health.observation import Look, look_at, observe
+from coterie.client.health.finding import Finding, Severity, names_text
+from coterie.client.health.observation import Look, look_at, look_back, observe
 from coterie.client.names import counted
 from coterie.pipeline.findings.of_journal import journal_findings
 
@@ -128,16 +128,14 @@ def _check(
         return seen
 
     (last,) = looks_at(look, interval_s or None, watch=False)
-    found: list[Found] = []
-    with_journal = True
+    past = look_back(cluster, period_ms, journal_findings)
     # A group that was deleted between the looks has nothing to check.
-    for group_id in last.groups:
-        seen = observe(
-            cluster, group_id, before[0] if before else None, last, period_ms, journal_findings
-        )
-        with_journal = with_journal and seen.facts is not None
-        found += findings(seen, ignored)
-    return _Checked(found, with_journal)
+    found = [
+        each
+        for group_id in last.groups
+        for each in findings(observe(group_id, before[0] if before else None, last, past), ignored)
+    ]
+    return _Checked(found, past.facts is not None)
 
 
 def _row(each: Found) -> Row:
@@ -152,19 +150,28 @@ def _row(each: Found) -> Row:
 
 
 def _print(found: list[Found]) -> None:
-    for each in found:
-        severity, subject, cause, remedy = each.finding
+    """Print the findings; what is the same of several groups is printed once."""
+    for (check, finding), group_ids in _by_finding(found).items():
+        severity, subject, cause, remedy = finding
         print_line(
             [
                 (f"{severity:<8}", _STYLES[severity]),
-                (printable(each.group_id), "bold"),
-                (f"  {each.check}", ""),
+                (names_text(group_ids), "bold"),
+                (f"  {check}", ""),
                 (f"  {subject}" if subject else "", "dim"),
             ]
         )
         for text in (cause, f"-> {remedy}"):
             for line in folded([(" " * _INDENT, ""), (text, "")], _WIDTH, _INDENT):
                 print_line(line)
+
+
+def _by_finding(found: list[Found]) -> dict[tuple[str, Finding], list[str]]:
+    """Return the groups of each different finding, in the order of their first groups."""
+    groups: dict[tuple[str, Finding], list[str]] = {}
+    for each in found:
+        groups.setdefault((each.check, each.finding), []).append(each.group_id)
+    return groups
 
 
 def _note_not_checked(checked: _Checked, interval_s: float, ignored: tuple[str, ...]) -> None:

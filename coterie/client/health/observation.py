@@ -1,14 +1,13 @@
 """What the checks of a group are made of: its description, offsets, topics and recent history."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.group_description import GroupDescription, Member
 from coterie.client.groups import CONSUMER_PROTOCOL_TYPE, describe_groups
-from coterie.client.history import NoJournal, journal_of, read_history
+from coterie.client.history import NoJournal, read_histories
 from coterie.client.names import short_member
 from coterie.client.offsets import EARLIEST, partition_offsets
 from coterie.client.progress import Sample, partitions_of_members, take_sample
@@ -46,9 +45,24 @@ class Judged(Protocol):
     def evidence(self) -> str: ...  # noqa: D102
 
 
-Judge = Callable[[str, Sequence[Fact], int], Sequence[Judged]]
-"""Judges the facts of a group at a time: the rules of the pipeline, which this package must not
+Judge = Callable[[Mapping[str, Sequence[Fact]], int], Mapping[str, Sequence[Judged]]]
+"""Judges the facts of groups at a time: the rules of the pipeline, which this package must not
 import, are passed in."""
+
+
+class Past(NamedTuple):
+    """What happened to all groups recently.
+
+    Attributes:
+        facts: the facts of the journal by group; None if the broker keeps none.
+        since_ms, now_ms: from when to when, in epoch milliseconds.
+        judged: by group what the rules of the pipeline say of the facts.
+    """
+
+    facts: Mapping[str, Sequence[Fact]] | None
+    since_ms: int
+    now_ms: int
+    judged: Mapping[str, Sequence[Judged]]
 
 
 class Observation(NamedTuple):
@@ -146,35 +160,38 @@ def look_at(cluster: Cluster, group_ids: Iterable[str]) -> Look:
     return Look(groups, sample, starts, topics)
 
 
-def observe(
-    cluster: Cluster,
-    group_id: str,
-    before: Look | None,
-    look: Look,
-    period_ms: int,
-    judge: Judge,
-) -> Observation:
-    """Return the observation of a group at the last look, with its history.
+def look_back(cluster: Cluster, period_ms: int, judge: Judge) -> Past:
+    """Return the recent past of all groups: what touched many is found only in all of them.
 
     Args:
         cluster: the cluster, for the journal.
+        period_ms: how far back.
+        judge: the rules.
+    """
+    now_ms = int(time.time() * 1000)
+    try:
+        facts = read_histories(cluster, now_ms - period_ms)
+    except NoJournal:
+        return Past(None, now_ms - period_ms, now_ms, {})
+    return Past(facts, now_ms - period_ms, now_ms, judge(facts, now_ms))
+
+
+def observe(group_id: str, before: Look | None, look: Look, past: Past) -> Observation:
+    """Return the observation of a group at the last look, with its history.
+
+    Args:
         group_id: a group of the last look.
         before: the look before; None if there was none.
         look: the last look.
-        period_ms: how far back the history goes.
-        judge: the rules for the history.
+        past: what happened before.
     """
-    now_ms = int(time.time() * 1000)
-    facts: Sequence[Fact] | None = None
-    with suppress(NoJournal):
-        facts = read_history(cluster, journal_of(cluster, group_id), now_ms - period_ms).facts
     return Observation(
         group=look.groups[group_id],
         earlier=before.groups.get(group_id) if before else None,
         before=before.sample if before and group_id in before.groups else None,
         look=look,
-        facts=facts,
-        now_ms=now_ms,
-        since_ms=now_ms - period_ms,
-        judged=judge(group_id, facts, now_ms) if facts else (),
+        facts=None if past.facts is None else past.facts.get(group_id, ()),
+        now_ms=past.now_ms,
+        since_ms=past.since_ms,
+        judged=past.judged.get(group_id, ()),
     )

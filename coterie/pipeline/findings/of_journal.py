@@ -1,15 +1,16 @@
-"""The rules about members and bursts, applied to facts of a journal that were just read.
+"""The rules about members, bursts and many groups, applied to the facts of a journal.
 
 `groups check` and the page have one rule set: this and `of_group` call the same functions
 [pipeline/one-rule-set]. Nothing here needs Arrow.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from coterie.pipeline.findings import bursts, departed
 from coterie.pipeline.findings.changes import MINUTE_MS, Changes, Event, Owned, Session
 from coterie.pipeline.findings.finding import Finding, Rule
+from coterie.pipeline.findings.many_groups import Touch, findings_across, in_order
 from coterie.pipeline.findings.outages import RESTART, outage_finding, outages
 from coterie.pipeline.findings.precedence import is_explained_across, without_explained
 from coterie.pipeline.timeline.from_facts import exit_evidence, silence_of
@@ -32,34 +33,60 @@ _FIND: tuple[Callable[[Changes], Iterable[Finding]], ...] = (
 )
 
 
-def journal_findings(group_id: str, facts: Sequence[Fact], now_ms: int) -> list[Finding]:
-    """Return the findings of `RULES` about a group.
+def journal_findings(
+    histories: Mapping[str, Sequence[Fact]], now_ms: int
+) -> dict[str, list[Finding]]:
+    """Return the findings of `RULES` by group.
+
+    What happened to many groups is a finding of each group that it touched, and of those of which
+    it explains another finding. It has no `group_id`, unless there is only one group.
 
     Args:
-        group_id: the group.
-        facts: its facts, in the order of the journal; the first ones may be missing.
+        histories: the facts of each group, in the order of the journal; the first ones may be
+            missing. Without those of other groups nothing is found across groups.
         now_ms: the time.
     """
-    changes = _Recorded(group_id, facts, now_ms)
-    if not changes.events and not changes.sessions:
-        return []
-    found = [finding for find in _FIND for finding in find(changes)]
-    # A journal has no commits, but it says when the coordinator loaded the group, so that a
-    # restart is found that had an effect on its members [pipeline/outage].
-    loaded_ms = [fact.at_ms for fact in facts if isinstance(fact, PartitionLoaded)]
-    restarts = [
-        outage_finding(each, {}, now_ms, group_id)
-        for each in outages((), {group_id: changes.sessions}, loaded_ms)
-    ]
+    changes = {
+        group_id: _Recorded(group_id, facts, now_ms) for group_id, facts in histories.items()
+    }
+    across = _across(changes, histories, now_ms)
     names = {rule.name for rule in RULES}
-    return [
-        *restarts,
-        *(
+    found: dict[str, list[Finding]] = {}
+    for group_id, recorded in changes.items():
+        of_group = without_explained([each for find in _FIND for each in find(recorded)])
+        own = [each for each in of_group if not is_explained_across(each, across)]
+        explained = [each for each in of_group if each not in own]
+        shared = [
             each
-            for each in without_explained(found)
-            if each.rule in names and not is_explained_across(each, restarts)
-        ),
-    ]
+            for each in across
+            if group_id in (each.group_id, *each.groups)
+            or any(is_explained_across(one, [each]) for one in explained)
+        ]
+        found[group_id] = [each for each in [*shared, *own] if each.rule in names]
+    return found
+
+
+def _across(
+    changes: Mapping[str, "_Recorded"], histories: Mapping[str, Sequence[Fact]], now_ms: int
+) -> list[Finding]:
+    sessions = {group_id: each.sessions for group_id, each in changes.items()}
+    # A journal has no commits, but it says when the coordinator loaded the groups, so that a
+    # restart is found that had an effect on their members [pipeline/outage].
+    loads = {
+        fact.at_ms
+        for facts in histories.values()
+        for fact in facts
+        if isinstance(fact, PartitionLoaded)
+    }
+    if len(changes) == 1:
+        return [
+            outage_finding(each, {}, now_ms, group_id)
+            for group_id in changes
+            for each in outages((), sessions, sorted(loads))
+        ]
+    touches = in_order(each.touches for each in changes.values())
+    known = sum(bool(each.events) for each in changes.values())
+    return findings_across(touches, sessions, known, (), sorted(loads), now_ms)
 
 
 class _Recorded(Changes):
@@ -93,6 +120,24 @@ class _Recorded(Changes):
                     )
                 )
         return found
+
+    @property
+    def touches(self) -> list[Touch]:
+        """Its rebalances, as far as they matter across groups."""
+        return [
+            Touch(
+                each.at_ms,
+                self.group_id,
+                each.cause,
+                each.identity,
+                each.partitions,
+                each.partition_seconds,
+                each.joined,
+                each.left,
+                each.members,
+            )
+            for each in self.events
+        ]
 
     @cached_property
     def sessions(self) -> list[Session]:

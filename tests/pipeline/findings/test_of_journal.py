@@ -64,13 +64,13 @@ def test_journal_and_tables_give_the_same_findings(
 ) -> None:
     rows = group_rows(facts, monkeypatch)
     of_tables = group_findings(rows, NOW_MS, OFFSETS_RETENTION_MS)
-    (of_journal,) = journal_findings("g", facts, NOW_MS)
+    (of_journal,) = journal_findings({"g": facts}, NOW_MS)["g"]
     assert of_journal.rule == rule
     assert of_tables == [of_journal]
 
 
 def test_member_that_joined_before_the_first_fact_is_found() -> None:
-    (found,) = journal_findings("g", [removed(NOW_MS, "a", "session expiry")], NOW_MS)
+    (found,) = journal_findings({"g": [removed(NOW_MS, "a", "session expiry")]}, NOW_MS)["g"]
     assert (found.rule, found.subject) == ("expired_member", "client-a at 127.0.0.1")
 
 
@@ -96,7 +96,7 @@ def test_restart_of_the_broker_is_one_answer(
     like the page, and names nobody as expired. Who sent heartbeats meanwhile died by itself.
     """
     facts = restarted(heard_ms)
-    (of_journal,) = journal_findings("g", facts, NOW_MS)
+    (of_journal,) = journal_findings({"g": facts}, NOW_MS)["g"]
     assert (of_journal.rule, of_journal.group_id) == (rule, "g")
     rows = group_rows(facts, monkeypatch)
     (of_tables,) = all_findings(
@@ -112,3 +112,41 @@ def test_restart_of_the_broker_is_one_answer(
         said = "did not come back: client-a at 127.0.0.1; the coordinator loaded its partitions at"
         assert said in of_tables.evidence
         assert of_journal.evidence.startswith(said)
+
+
+def loaded_together(groups: int) -> dict[str, list[Any]]:
+    """Return groups whose members join again and again after the coordinator was loaded."""
+    loaded_ms, formed_ms = NOW_MS - 400_000, NOW_MS - 900_000
+    members = [member_of(name, f"a-{partition}") for partition, name in enumerate("abc")]
+    histories: dict[str, list[Any]] = {}
+    for number in range(groups):
+        facts = histories[f"g{number}"] = [
+            joined(formed_ms, "a"),
+            began(formed_ms, "join", "a", 0, state="Empty"),
+            completed(formed_ms + 1_000, 1, formed_ms, *members),
+            PartitionLoaded(at_ms=loaded_ms, partition=number, group_count=1, member_count=2),
+        ]
+        for generation in range(1, 12):
+            at_ms = loaded_ms + 4_500 * generation + 100 * number
+            facts += [
+                began(at_ms, "join", "abc"[generation % 3], generation),
+                completed(at_ms + 1_000, generation + 1, at_ms, *members),
+            ]
+    return histories
+
+
+def test_what_touched_many_groups_is_found_in_all_of_them() -> None:
+    """As on the page, it explains the storms of its groups [pipeline/broker-restart]."""
+    few, many = loaded_together(2), loaded_together(8)
+    found = journal_findings(few, NOW_MS)
+    assert [each.rule for of_group in found.values() for each in of_group] == [
+        "rebalance_storm", "rebalance_storm",
+    ]  # fmt: skip
+    calm = {"calm": many["g0"][:3]}
+    found = journal_findings(many | calm, NOW_MS)
+    assert found.pop("calm") == []
+    (finding,) = {each for of_group in found.values() for each in of_group}
+    assert all(of_group == [finding] for of_group in found.values())
+    assert (finding.rule, finding.group_id) == ("broker_restart", None)
+    assert finding.groups == tuple(sorted(many))
+    assert finding.evidence.startswith("8 of 9 groups rebalanced within")

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 from coterie.lab.kernel import SECOND, World
-from coterie.pipeline.findings.across import TOUCHED_GROUPS
+from coterie.pipeline.findings.many_groups import TOUCHED_GROUPS
 from tests.story.drawn.broker import Broker
 from tests.story.drawn.causes import CAUSES, DrawnGroup, Truth, deploy
 

@@ -33,19 +33,22 @@ SESSION_MS = 30_000
 
 def _call(cluster: Cluster, request: Any, response_type: Any) -> Any:
     """Send a request to the group's coordinator and return its response."""
+    group_id = request.group_id
     return cluster.call_coordinators(
-        [GROUP],
+        [group_id],
         lambda _: request,
         response_type,
-        lambda response: {GROUP: (response.error_code, response)},
-    )[GROUP]
+        lambda response: {group_id: (response.error_code, response)},
+    )[group_id]
 
 
-def join(cluster: Cluster, instance: str | None = None, **topics: list[int]) -> str:
+def join(
+    cluster: Cluster, instance: str | None = None, group_id: str = GROUP, **topics: list[int]
+) -> str:
     """Join the group as its only member and take these partitions; return the member id."""
     subscription = ConsumerProtocolSubscription(topics=sorted(topics))
     request = JoinGroupRequest(
-        group_id=GROUP,
+        group_id=group_id,
         session_timeout_ms=SESSION_MS,
         rebalance_timeout_ms=SESSION_MS,
         member_id="",
@@ -67,7 +70,7 @@ def join(cluster: Cluster, instance: str | None = None, **topics: list[int]) -> 
     synced = _call(
         cluster,
         SyncGroupRequest(
-            group_id=GROUP,
+            group_id=group_id,
             generation_id=joined.generation_id,
             member_id=member_id,
             group_instance_id=instance,
@@ -85,8 +88,10 @@ def join(cluster: Cluster, instance: str | None = None, **topics: list[int]) -> 
     return member_id
 
 
-def leave(cluster: Cluster, member_id: str, reason: str | None = None) -> None:
+def leave(
+    cluster: Cluster, member_id: str, reason: str | None = None, group_id: str = GROUP
+) -> None:
     """Leave the group."""
     member = LeaveGroupRequestMember(member_id=member_id, reason=reason)
-    request = LeaveGroupRequest(group_id=GROUP, member_id=member_id, members=[member])
+    request = LeaveGroupRequest(group_id=group_id, member_id=member_id, members=[member])
     assert not _call(cluster, request, LeaveGroupResponse).error_code

@@ -1,6 +1,7 @@
 """`coterie groups check`: findings as text and as JSON, exit codes, and wrong input."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,11 @@ import pytest
 
 from coterie.client.cluster import Cluster
 from coterie.client.health.checks import CHECKS
-from coterie.client.history import NoJournal, journal_of, read_history
+from coterie.client.history import NoJournal, journal_of, read_histories, read_history
 from coterie.client.offsets import commit_offsets
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.describe_configs import DescribeConfigsResponse
-from coterie.protocol.messages.journal_records import MemberRemoved
+from coterie.protocol.messages.journal_records import MemberRemoved, PartitionLoaded
 from coterie.testing import Broker
 from tests.live.deadlines import eventually
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run
@@ -62,6 +63,22 @@ def test_findings_have_cause_and_remedy_and_exit_with_1() -> None:
     assert "warning g  deleted-topics  gone" in lines
     assert max(map(len, lines)) <= 100
     assert result.stderr.endswith("1 error and 1 warning in 1 of 1 group.\n")
+
+
+def test_the_same_finding_of_several_groups_is_printed_once() -> None:
+    groups = [group(name, "Stable", member("a", t=[0])) for name in ("g", "h")]
+    for each in groups:
+        each.group_state = "Empty"
+        each.members = []
+    with checking(*groups, commits=committed(t={0: 12})) as broker:
+        result = check(broker, "g", "h", "--interval", "0")
+        as_json = check(broker, "g", "h", "--interval", "0", "--json")
+    lines = [line for line in result.stdout.splitlines() if not line.startswith(" ")]
+    assert lines == ["warning g, h  no-members"]
+    assert "2 warnings in 2 of 2 groups." in result.stderr
+    assert [(row["group"], row["check"]) for row in rows_of(as_json)] == [
+        ("g", "no-members"), ("h", "no-members"),
+    ]  # fmt: skip
 
 
 def test_findings_as_json() -> None:
@@ -124,10 +141,10 @@ def running() -> Iterator[Broker]:
         yield broker
 
 
-def removals(cluster: Cluster) -> bool:
+def removals(cluster: Cluster, group_id: str = "g") -> bool:
     """Return whether the journal has a removal; it is written a little late."""
     try:
-        facts = read_history(cluster, journal_of(cluster, "g")).facts
+        facts = read_history(cluster, journal_of(cluster, group_id)).facts
     except NoJournal:
         return False
     return any(isinstance(fact, MemberRemoved) for fact in facts)
@@ -145,3 +162,24 @@ def test_events_of_the_journal_are_checked(running: Broker) -> None:
     assert (row["group"], row["check"]) == ("g", "max-poll-exceeded")
     assert row["subject"].startswith("coterie-cli ")
     assert check(None, "g", "--interval", "0", "--since", "0s", *address).exit_code == 0
+
+
+def test_histories_of_all_groups_are_those_of_each(running: Broker) -> None:
+    """They have the loads of their partitions of the group log, also those before their facts."""
+    names = [f"g{number}" for number in range(12)]
+    with Cluster(running.bootstrap_servers) as cluster:
+        for name in names[:8]:
+            leave(cluster, join(cluster, group_id=name, t=[0]), "bye", name)
+    running.restart()
+    with Cluster(running.bootstrap_servers) as cluster:
+        for name in names[4:]:
+            leave(cluster, join(cluster, group_id=name, t=[0]), "bye", name)
+        for name in names:
+            eventually(partial(removals, cluster, name), "the removal")
+        each = {name: read_history(cluster, journal_of(cluster, name), 0).facts for name in names}
+        found = read_histories(cluster, 0)
+        assert found == each
+        assert any(isinstance(fact, PartitionLoaded) for fact in found["g5"])
+        times = sorted(fact.at_ms for facts in found.values() for fact in facts)
+        since = read_histories(cluster, times[len(times) // 2])
+        assert 0 < sum(map(len, since.values())) < sum(map(len, found.values()))

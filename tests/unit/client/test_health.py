@@ -108,7 +108,7 @@ def observed(
         facts=facts,
         now_ms=NOW_MS,
         since_ms=NOW_MS - HOUR_MS,
-        judged=journal_findings("g", facts, NOW_MS) if facts else (),
+        judged=journal_findings({"g": facts}, NOW_MS)["g"] if facts else (),
     )
 
 

@@ -25,9 +25,9 @@ def handle(
     broker: Services, request: DeleteRecordsRequest, connection: Exchange
 ) -> DeleteRecordsResponse | None:
     """Delete, and answer with the new log start offset of each partition."""
-    named = [
-        (each.name, [one.partition_index for one in each.partitions]) for each in request.topics
-    ]
+    named = (
+        (each.name, (one.partition_index for one in each.partitions)) for each in request.topics
+    )
     if must_wait(broker, broker.topics.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request))

@@ -27,7 +27,7 @@ from coterie.server.network.delayed_response import (
     PostponedRequest,
 )
 from coterie.server.network.routes import Routes
-from coterie.server.network.sliced_response import run_in_slices
+from coterie.server.network.sliced_response import encoded, run_in_slices
 from coterie.server.network.turns import Turns
 from coterie.server.services import Services
 
@@ -170,7 +170,7 @@ class Channel(Exchange):
         """Encode a large response in later turns, and then send its frame."""
         in_steps = response.route.in_steps
         assert in_steps is not None, "a large response can be encoded in steps"
-        steps = in_steps(message, response.correlation_id)
+        steps = encoded(self._broker, message, in_steps, response.correlation_id)
         run_in_slices(self._broker, self, steps, response.send_frame)
 
     def flush(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
+from coterie.protocol.schema import array_names
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import StepFramer
 from coterie.server.services import Services
@@ -14,6 +15,8 @@ Response = TypeVar("Response")
 
 # How many small objects one step makes: some hundred microseconds.
 MADE_AT_ONCE = 64
+# How many elements of a response one step frees; each may have some thirty parts.
+_FREED_AT_ONCE = 64
 
 
 def run_now(steps: Generator[None, None, Response]) -> Response:
@@ -106,20 +109,52 @@ def send_in_slices(
     if in_steps is None:
         run_in_slices(broker, connection, steps, delayed.send)
         return
-    frame = _encoded(connection, steps, in_steps, delayed.correlation_id)
+    frame = _made_and_encoded(broker, delayed, steps, in_steps)
     run_in_slices(broker, connection, frame, delayed.send_frame)
 
 
-def _encoded(
-    connection: Exchange,
+def _made_and_encoded(
+    broker: Services,
+    delayed: DelayedResponse,
     steps: Generator[None, None, Any],
     in_steps: StepFramer,
-    correlation_id: int,
 ) -> Generator[None, None, bytes | bytearray]:
     message = yield from steps
-    if connection.closed:
+    if delayed.connection.closed:
         return b""
-    return (yield from in_steps(message, correlation_id))
+    return (yield from encoded(broker, message, in_steps, delayed.correlation_id))
+
+
+def encoded(
+    broker: Services, message: Any, in_steps: StepFramer, correlation_id: int
+) -> Generator[None, None, bytes | bytearray]:
+    """Return the frame of a large response, which is freed in slices after that.
+
+    Freeing hundreds of thousands of objects at once takes as long as making some of them.
+    """
+    frame = yield from in_steps(message, correlation_id)
+    # References of our own: the arrays may be in use elsewhere, and an array that was encoded
+    # before has no elements.
+    parts = [
+        each
+        for name in array_names(type(message))
+        if type(array := getattr(message, name)) is list
+        for each in array
+    ]
+    if len(parts) > _FREED_AT_ONCE:
+        broker.slices.submit(_freed(parts), _raise)
+    return frame
+
+
+def _freed(parts: list[Any]) -> Generator[None, None, None]:
+    while parts:
+        del parts[-_FREED_AT_ONCE:]
+        yield
+
+
+def _raise(failure: Exception | None) -> None:
+    if failure is not None:
+        raise failure
 
 
 def run_in_slices(

@@ -370,3 +370,22 @@ class TestCreation:
         disk.finish()
         loop_of(broker).advance(LINGER_MS)
         assert all(each.opened_log is None for each in topic_of(broker).partitions)
+
+
+def test_many_facts_are_written_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "_WRITTEN_AT_ONCE", 3)
+    broker = make_broker()
+    add_facts(broker, ("g", expired(0)))
+    journal, index = broker.groups.journal, partition_for("g", 4)
+    journal.add([Event("g", expired(number)) for number in range(1, 9)])
+    journal.write()
+    assert len(facts_of(broker, index)) == 1 + 3
+    assert not journal.idle
+    loop_of(broker).advance(0)
+    assert [fact.generation_id for _, fact in facts_of(broker, index)] == list(range(9))
+    assert journal.idle
+    journal.add([Event("g", expired(number)) for number in range(9, 17)])
+    journal.stop()
+    assert [fact.generation_id for _, fact in facts_of(broker, index)] == list(range(17))
+    loop_of(broker).advance(LINGER_MS)
+    assert len(facts_of(broker, index)) == 17

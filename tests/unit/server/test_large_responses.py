@@ -1,11 +1,17 @@
 """Large requests and responses in slices, and what is kept of encoded topics."""
 
+import gc
 import time
 from typing import Any
 
 import pytest
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+    DescribeConfigsResponseResult,
+)
 from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest
@@ -305,3 +311,37 @@ class TestManyPartitions:
         client.loop.advance(1_000)
         assert client.answers() == []
         assert not any(each.watchers for each in client.broker.topics.by_name["t"].partitions)
+
+
+def test_large_response_is_freed_in_slices(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The response is sent first; arrays that the broker keeps are left as they are."""
+    monkeypatch.setattr("coterie.server.slices.SLICE_S", 0)
+    monkeypatch.setattr("coterie.server.network.sliced_response.SLICE_S", 0)
+    for number in range(3, 300):
+        client.broker.topics.create(f"t{number}", 1, {})
+    names = [MetadataRequestTopic(name=f"t{number}") for number in range(300)]
+    for _ in range(2):
+        client.send(MetadataRequest(topics=names), 9)
+        while not (answers := client.answers()):
+            client.loop.turn_once()
+        ((_, answer),) = answers
+        assert len(described(answer)) == 300
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequestResource(
+                resource_type=2, resource_name=f"t{number}", configuration_keys=None
+            )
+            for number in range(300)
+        ]
+    )
+    client.send(request, 4)
+    alive: list[int] = []
+    while not client.broker.slices.idle or not alive:
+        client.loop.turn_once()
+        if client.transport.written:
+            kinds = (type(each) for each in gc.get_objects())
+            alive.append(sum(kind is DescribeConfigsResponseResult for kind in kinds))
+    assert alive == sorted(alive, reverse=True)
+    assert alive[0] > 200, "some are freed after the response was sent"
+    assert len(set(alive)) > 2, "some are freed before others"
+    assert alive[-1] == 0

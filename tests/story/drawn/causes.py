@@ -191,6 +191,8 @@ def storm(group: DrawnGroup, at_s: float) -> bool:
         lambda: up_s * chance.uniform(0.8, 1.2), lambda: down_s * chance.uniform(0.8, 1.2),
     )  # fmt: skip
     group.tell("rebalance_storm", identity, at_s, end_s, f"{times} times up and down")
+    # A broker that is killed meanwhile leaves too few rebalances for a storm.
+    group.tell("flapping_member", identity, at_s, end_s, "cut short", required=False)
     return True
 
 

@@ -33,6 +33,11 @@ SILENT_GROUPS = 4
 # Members that were expelled come back within a heartbeat and a join phase; those that try an
 # address that is not there wait up to some seconds between two attempts.
 RETURN_MS = MINUTE_MS
+# A coordinator that loads its groups begins the sessions of all members then. If clients cannot
+# reach it for that long, all of them expire together, in many groups. Members that were killed
+# expire within an interval of their heartbeats, which is some seconds.
+TOGETHER_MS = 1_000
+EXPIRED_TOGETHER = 4
 # The times of commits are known to the second, so a shorter silence says nothing.
 _SECOND_MS = 1_000
 _LEAST_TOLD_MS = 2 * _SECOND_MS
@@ -119,6 +124,20 @@ class _Moment(NamedTuple):
         return self.silence.to_ms
 
 
+class _Emptied(NamedTuple):
+    """A group that was empty before its clients came back.
+
+    Attributes:
+        group_id: the group.
+        ends_ms: when its sessions expired.
+        back_ms: when the first client joined again.
+    """
+
+    group_id: str
+    ends_ms: tuple[int, ...]
+    back_ms: int
+
+
 def outages(
     records_ms: Iterable[int], sessions: Mapping[str, Sequence[Session]], loaded_ms: Sequence[int]
 ) -> Iterator[Outage]:
@@ -188,6 +207,7 @@ def _outage(moment: _Moment, sessions: Mapping[str, Sequence[Session]]) -> Outag
     missing: list[str] = []
     replaced: list[tuple[str, int]] = []
     partly: list[tuple[str, int]] = []
+    emptied: list[_Emptied] = []
     for group_id, of_group in sessions.items():
         old = [
             each
@@ -208,9 +228,14 @@ def _outage(moment: _Moment, sessions: Mapping[str, Sequence[Session]]) -> Outag
         if gone and begins and min(begins) <= max(ends):
             replaced.append((group_id, max(*ends, min(begins))))
             continue
+        if gone and {each.identity for each in lost} & {each.identity for each in new}:
+            emptied.append(_Emptied(group_id, tuple(ends), min(begins)))
+            continue
         again = [each.to_ms or 0 for each in lost if _joined_anew(each, new)]
         if again:
             partly.append((group_id, max(again)))
+    if _expired_together(emptied):
+        replaced += [(each.group_id, each.back_ms) for each in emptied]
     if not known or not _is_outage(moment, len(known), len(replaced), len(partly), missing):
         return None
     silence = moment.silence
@@ -236,6 +261,14 @@ def _is_outage(
     # machine that fails can silence its groups; it can't silence others, and rarely so many.
     touched = replaced + partly
     return touched >= SILENT_GROUPS or (touched >= REPLACED_GROUPS and known > touched)
+
+
+def _expired_together(emptied: "Sequence[_Emptied]") -> bool:
+    """Return whether the members of several groups expired at one moment, and came back."""
+    ends = [end_ms for each in emptied for end_ms in each.ends_ms]
+    if len(emptied) < REPLACED_GROUPS or len(ends) < EXPIRED_TOGETHER:
+        return False
+    return max(ends) - min(ends) <= TOGETHER_MS
 
 
 def _is_lost(session: Session, moment: _Moment) -> bool:

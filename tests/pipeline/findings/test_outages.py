@@ -145,3 +145,40 @@ def test_deployment_that_reaches_into_an_outage_is_no_storm() -> None:
     ]  # fmt: skip
     findings = found(rows, [], commits((KILLED_S, 1016)))
     assert {each.rule for each in findings} == {"broker_restart"}
+
+
+def restarted_slowly(group: str, gone_s: float, back_s: float) -> list[Row]:
+    """Return a group whose two members expire, and join again when it is empty."""
+    kind = {"exit_kind": "leave or expiry"}
+    return [
+        row
+        for n in range(2)
+        for row in (
+            session(group, f"old{n}", 0, gone_s + n / 50, f"{group}-{n}", **kind),
+            session(group, f"new{n}", back_s + n / 3, None, f"{group}-{n}"),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("groups", "apart_s", "rules"),
+    [
+        (5, 0.01, ["broker_restart"]),
+        (2, 0.01, ["broker_restart"]),
+        # One group may be started again just then.
+        (1, 0.01, []),
+        # Processes that were killed had sent their last heartbeats at different times.
+        (5, 0.9, []),
+    ],
+)
+def test_broker_whose_start_takes_longer_than_a_session(
+    groups: int, apart_s: float, rules: list[str]
+) -> None:
+    """Recorded on Kafka 4.3.1: 28 s without it, then 11 members expired within 51 ms."""
+    gone = [restarted_slowly(f"g{n}", 1028 + apart_s * n, 1036 + n / 5) for n in range(groups)]
+    findings = found(cluster(*gone), [], commits((KILLED_S, 1036)))
+    across = of_rule(findings, "broker_restart")
+    assert [each.rule for each in across] == rules
+    for finding in across:
+        assert finding.groups == tuple(f"g{n}" for n in range(groups))
+        assert f"then all members of {groups} of {groups} groups were replaced" in finding.evidence

@@ -62,17 +62,28 @@ class Session:
         self.gone_ms = now_ms()
 
     def callbacks(self) -> list[Callback]:
-        """Return what the member reported, in order."""
-        reported = [
-            (event["member_id"], event["generation"], event["partitions"], _wall_ms(event["at"]))
-            for event in self.member.of("membership")
-            if event["generation"] > 0 and event["member_id"]
-        ]
+        """Return what the member reported, in order.
+
+        kafka-python names partitions as its own until it is assigned others, also those that it has
+        given up for a rebalance which is under way; they do not count.
+        """
+        reported = []
+        given_up: set[Partition] = set()
+        for event in self.member.of("membership", "assigned", "revoked", "lost"):
+            partitions = {(topic, number) for topic, number in event["partitions"]}
+            if event["event"] == "assigned":
+                given_up -= partitions
+            elif event["event"] != "membership":
+                given_up |= partitions
+            elif event["generation"] > 0 and event["member_id"]:
+                owned = frozenset(partitions - given_up)
+                at_ms = _wall_ms(event["at"])
+                reported.append((event["member_id"], event["generation"], owned, at_ms))
         revoked = [_wall_ms(event["at"]) for event in self.member.of("revoked", "lost", "closed")]
         changes = sorted(revoked + [at_ms for *_, at_ms in reported])
         ends = [next((end for end in changes if end > at_ms), None) for *_, at_ms in reported]
         return [
-            Callback(member_id, generation, frozenset((t, n) for t, n in owned), at_ms, until_ms)
+            Callback(member_id, generation, owned, at_ms, until_ms)
             for (member_id, generation, owned, at_ms), until_ms in zip(reported, ends, strict=True)
         ]
 

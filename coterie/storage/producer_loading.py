@@ -161,6 +161,16 @@ class ProducerLoading:
         else:
             segment.transactions.repair(self._aborted, segment.next_offset)
 
+    def end_with(self, segments: list[Segment]) -> None:
+        """Take note that only these segments are left: the last one was cut, or its end is missing.
+
+        Raises:
+            OSError: as `read`, if the snapshot is ahead of what is left.
+        """
+        self._segments = segments
+        if self._from_offset > segments[-1].next_offset:
+            self._read_from_base(segments[-1])
+
     def _read_from_base(self, segment: Segment) -> None:
         """Read a segment that was scanned, from a snapshot that is not within it."""
         self._read_snapshot(segment.base_offset)

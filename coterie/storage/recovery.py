@@ -104,6 +104,7 @@ def load_segments(
         producers.end_segment()
         if cut is not None:
             cut = _remove_all(segments[number + 1 :], cut)
+            producers.end_with(segments[: number + 1])
             return _checked_end(segments[: number + 1], known, cut)
     if segments:
         cut = segments[-1].recover(

@@ -145,6 +145,19 @@ def test_leader_that_is_no_member_is_replaced_by_the_first() -> None:
     assert load((key, value)).group().leader == "a"
 
 
+def test_of_a_member_that_is_logged_twice_the_last_one_counts() -> None:
+    """Kafka loads such a record, which only other software can have written."""
+    key, value = generation("g", 5, "a", "b", "a")
+    assert isinstance(value, GroupMetadataValue)
+    value.members[2].assignment = b"second"
+    group = load((key, value)).group()
+    assert {each.member_id: each.assignment for each in group.members.values()} == {
+        "a": b"second",
+        "b": b"b",
+    }
+    assert (group.leader, group.supported_protocols) == ("a", {"range": 2})
+
+
 def test_records_of_unknown_types_are_skipped_and_counted() -> None:
     harness = UnitHarness()
     harness.logs[0].durable = [(b"\0\x09\0\x01g\0\x01m", b"\0\0"), (b"\0\x63", None)]

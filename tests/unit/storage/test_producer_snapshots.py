@@ -351,6 +351,20 @@ class TestLostSnapshots:
         log = restarted(log, memory, killed=True)
         assert sorted(entry.last_offset for entry in log.producers) == [2, 3, 4, 7]
 
+    def test_snapshot_is_ahead_of_an_older_segment_that_is_cut(self, memory: Place) -> None:
+        """Older segments are scanned because the epochs cannot be read, and one of them is torn."""
+        self.filled(memory)
+        memory.write("leader-epoch-checkpoint", b"unreadable")
+        memory.write(f"{2:020d}.log", memory.read(f"{2:020d}.log")[:-10])
+        log = opened(memory, trust=TailTrust.PROCESS_DIED)
+        assert log.log_end_offset == 3
+        assert {entry.producer_id: entry.last_offset for entry in log.producers} == {
+            0: 0,
+            1: 1,
+            2: 2,
+        }
+        assert snapshots_in(memory)[-1] == 3
+
     def test_damage_in_an_older_segment_that_must_be_read(self, memory: Place) -> None:
         self.filled(memory)
         for offset in snapshots_in(memory):

@@ -95,7 +95,9 @@ def restore(group_id: str, value: GroupMetadataValue | None) -> Group:
     timestamp_ms = value.current_state_timestamp
     group = Group(group_id, None if timestamp_ms == _UNKNOWN_MS else timestamp_ms)
     group.generation_id = value.generation
-    for logged in value.members:
+    # As in Kafka, the last one counts if other software has written a member twice.
+    members = {logged.member_id: logged for logged in value.members}
+    for logged in members.values():
         timeout_ms = logged.rebalance_timeout
         member = Member(
             logged.member_id,
@@ -112,7 +114,7 @@ def restore(group_id: str, value: GroupMetadataValue | None) -> Group:
         group.add(member, value.protocol_type)
     group.protocol_type = value.protocol_type or None
     group.protocol_name = value.protocol
-    group.set_subscriptions([logged.subscription for logged in value.members])
+    group.set_subscriptions([logged.subscription for logged in members.values()])
     if group.members:
         group.state = GroupState.STABLE
         if value.leader in group.members:

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
+.PHONY: help setup serve demo lint format test test-compiled coverage fuzz sim crash soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -40,14 +40,11 @@ format: setup  ## rewrite the code in the one style
 test: setup  ## every test in random order, the live ones with real clients included
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-test-debug: setup  ## the live tests, with the event loop's debug mode on, in which `make coverage` runs the others
-	@PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/live
-
 test-compiled: setup  ## compile and run the tests of codecs, coordinator and server; ARGS=--slice runs some
 	@$(BIN)/python -m compilation test --jobs $(JOBS) --optimise 1 $(ARGS)
 
-coverage: setup  ## lines and branches that the tests of single parts reach, in debug mode of the event loop, as a table
-	@PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \
+coverage: setup  ## lines and branches that the tests of single parts reach, as a table
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \
 	  tests/unit tests/transcripts tests/property tests/fuzz
 
 fuzz: setup  ## minutes of mutated frames against the decoder and a live server; new examples for properties

@@ -49,6 +49,9 @@ _CLOSED_AT_ONCE = Documented(
 DOCUMENTED: dict[str, Documented] = {
     "Produce of one large batch": _LARGE_BATCH,
     "Produce of many records": _LARGE_BATCH,
+    "Produce to 50 partitions": _LARGE_BATCH._replace(
+        reason="the records of a request of 50 MiB are copied out of it in one step"
+    ),
     "Produce of a compressed batch": _DECOMPRESSED,
     "Produce of compressed records": _DECOMPRESSED,
     "Fetch of 50 partitions": _LARGE_RESPONSE,

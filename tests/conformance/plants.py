@@ -180,9 +180,9 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "brokers may not verify internal topics",
-        "coterie.server.handlers.add_partitions_to_txn:_Answer._refusal",
-        "if is_producer and name in INTERNAL_TOPICS:",
-        "if name in INTERNAL_TOPICS:",
+        "coterie.server.handlers.add_partitions_to_txn:_Answer._ask",
+        "self._refusal_of_producers if self._is_of_producer else self._refusal",
+        "self._refusal_of_producers",
         ("add_partitions_batched/internal_topics",),
     ),
 )

@@ -318,8 +318,11 @@ class FetchSessionCache:
         """Count the partitions of a session after a request has changed them.
 
         Returns:
-            False if the session was closed, because the sessions have too many partitions now.
+            False if the session was closed, because the sessions have too many partitions now, or
+            by another request while a large one was handled in slices.
         """
+        if session.has_ended:
+            return False
         del self._sessions[session.session_id]
         self._sessions[session.session_id] = session
         session.last_used_ms = now_ms

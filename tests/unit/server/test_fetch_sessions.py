@@ -216,6 +216,26 @@ def test_large_session(count: int) -> None:
     assert refused.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
+@pytest.mark.usefixtures("tiny_slices")
+def test_session_that_is_closed_while_a_large_request_changes_it() -> None:
+    """By its own client on another connection here; a new session may also take its place."""
+    count = 300
+    client = Client(make_broker())
+    client.broker.topics.create("t", count, {})
+    client.send(fetch_request(*((index, 0) for index in range(count)), session_epoch=0), 12)
+    ((_, opened),) = settled(client)
+    session_id = opened.session_id
+    every = ((index, 1) for index in range(count))
+    client.send(fetch_request(*every, session_id=session_id, session_epoch=1), 12)
+    client.broker.fetch_sessions.close(session_id)
+    ((_, answer),) = settled(client)
+    assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert client.broker.fetch_sessions.partition_count == 0
+    client.send(fetch_request(*((index, 0) for index in range(count)), session_epoch=0), 12)
+    ((_, again),) = settled(client)
+    assert again.session_id != session_id
+
+
 def settled(client: Client) -> list[tuple[int, Any]]:
     """Return the answers after all slices of the loop and the wait."""
     for _ in range(1000):

@@ -25,6 +25,7 @@ from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
+
 # Globals are read faster than members of an enumeration.
 _EMPTY = GroupState.EMPTY
 _COMPLETING_REBALANCE = GroupState.COMPLETING_REBALANCE
@@ -118,11 +119,9 @@ class Group(GroupLike):
             assert self.leader is None, f"{self} has a leader and no members"
         elif state is _COMPLETING_REBALANCE:
             assert self.leader in self.members, f"{self} has no leader"
-            assert self.protocol_name is not None, f"{self} has a generation and no protocol"
         elif state is _STABLE:
             assert self.assigned_generation == self.generation_id, f"{self} has no assignment"
         assert state is not _PREPARING or not self.pending_syncs, f"{self} waits for syncs"
-        assert state is not _DEAD or not self.awaiting_joins, f"{self} has delayed joins"
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = now_ms
@@ -285,6 +284,7 @@ class Group(GroupLike):
 
     def set_subscriptions(self, subscriptions: list[bytes]) -> None:
         """Keep the metadata of the members of a generation that begins."""
+        assert len(subscriptions) == len(self.members), f"{self} has a subscription a member"
         consumers = self.protocol_type == CONSUMER_PROTOCOL_TYPE
         self.subscriptions = subscriptions if consumers else None
         self._subscribed_topics = None

@@ -82,6 +82,7 @@ class ClassicType(GroupType):
             sync_to = member.take_delayed_sync()
             if sync_to is not None:
                 effects.reply(sync_to, sync_error(error))
+        assert not group.awaiting_joins, f"{group} is given up with delayed joins"
         _cancel_member_timers(group, effects)
         _cancel_phase_timers(group, effects)
         group.transition(GroupState.DEAD, now_ms)

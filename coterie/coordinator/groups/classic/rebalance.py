@@ -250,7 +250,9 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
     if not group.members:
         _become_empty(step)
         return
-    group.protocol_name = group.select_protocol()
+    group.protocol_name = name = group.select_protocol()
+    supporting = group.supported_protocols.get(name)
+    assert supporting == len(group.members), f"each member of {group} supports {name}"
     group.pending_syncs.clear()
     group.transition(GroupState.COMPLETING_REBALANCE, now_ms)
     step.arm(TimerKind.SYNC, "", now_ms + group.rebalance_timeout_ms())

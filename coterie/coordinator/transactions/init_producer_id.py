@@ -75,7 +75,6 @@ def _create(
     producer_id = shard.new_producer_id()
     if producer_id == NO_ID:
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version)
-    assert producer_id >= 0, "a producer id is not negative"
     assert transactional_id not in shard.transactions, f"{transactional_id} exists"
     transaction = Transaction(transactional_id, producer_id, now_ms)
     transaction.raise_epoch(last_epoch=NO_EPOCH)

@@ -69,7 +69,6 @@ def end_transaction(
     if verdict.has_ended:
         return TransactionEffects(end_response(transaction))
     assert not transaction.is_ending, f"{transaction} is decided"
-    assert transaction.producer_id == request.producer_id, f"{transaction} has another producer"
     level = BUMPING_LEVEL if raises_epoch else 0
     if not can_be_logged(level, server_level):
         return TransactionEffects(end_error(ErrorCode.UNSUPPORTED_VERSION, version))

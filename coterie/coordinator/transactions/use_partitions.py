@@ -48,8 +48,6 @@ def use_partitions(
         return TransactionEffects(ErrorCode.UNSUPPORTED_VERSION)
     if not _fits_record(transaction, use.partitions):
         return TransactionEffects(LARGE_OPERATION_ERROR)
-    assert transaction.producer_id == use.producer_id, f"{transaction} has another producer"
-    assert transaction.epoch == use.producer_epoch, f"{transaction} has another epoch"
     transaction.add(use.partitions, use.client_transaction_version, now_ms)
     effects = TransactionEffects(ErrorCode.NONE)
     effects.operation = logging(transaction)

@@ -99,6 +99,7 @@ def delete_group(
     else:
         error, message = group.delete_error()
     if group is not None and not error:
+        assert group.is_empty, f"{group} is deleted and has members"
         operation = effects.operation = Operation(group_id, [])
         records = operation.records
         for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
@@ -114,6 +115,7 @@ def delete_group(
             requester_host=context.client.client_host,
         )
         records += group.tombstones()
+        assert records, f"{group} is deleted without a tombstone"
         operation.removes = group
         operation.note(deleted)
     effects.response = DeleteGroupsResponseResult(

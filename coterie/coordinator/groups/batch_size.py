@@ -78,6 +78,9 @@ def split_into_batches(operation: Operation) -> Iterator[Operation]:
         operation: the sweep; changed in place. It is yielded last, with the last records and with
             everything that is not a record. Without records nothing is yielded.
     """
+    assert operation.form is None, "the records of a producer are one batch"
+    assert operation.creates is None, "a group is created with all of its records"
+    assert operation.response is None, "a request is answered after all of its records"
     if not operation.records:
         return
     *first, operation.records = _batches(operation.records)
@@ -105,4 +108,5 @@ def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
             left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
         part.append(record)
         left_bytes -= size_bytes
+    assert part, "a batch has records"
     yield part

@@ -53,12 +53,15 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Op
                 remaining += 1
         if expired:
             expired_topics.append(ExpiredTopic(topic=topic, partitions=expired))
+    assert len(records) <= EXPIRED_TOGETHER, "an operation of a sweep is limited"
     if expired_topics:
         operation.note(
             OffsetsExpired(at_ms=now_ms, offset_count=len(records), topics=expired_topics)
         )
     if not remaining and group.is_empty:
+        assert group_id not in pending.by_group, f"{group} expires in a transaction"
         records += group.tombstones()
+        assert records, f"{group} is removed without a tombstone"
         operation.removes = group
         operation.note(GroupExpired(at_ms=now_ms, generation_id=group.logged_generation()))
     return operation if records else None

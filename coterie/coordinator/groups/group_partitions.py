@@ -116,6 +116,7 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
         if len(known) >= _REMEMBERED_SHARDS:
             known.clear()
         shard = known[group_id] = self.shards[partition_for(group_id, self._partitions)]
+        assert len(known) <= _REMEMBERED_SHARDS, "the number of ids that are kept is limited"
         return shard
 
     # -- the log -----------------------------------------------------------------------------------
@@ -169,6 +170,7 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
 
     def applied(self, effects: E) -> E:
         """Apply the timers of effects, and return the effects."""
+        assert effects.operation is None, "an operation is settled before its effects leave"
         for timer in effects.timers:
             self.purgatory.apply(timer)
         return effects

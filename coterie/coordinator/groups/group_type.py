@@ -126,6 +126,7 @@ class GroupTypes:
         self.types = types
         self.of_commits = types[0]
         self._by_name = {each.name: each for each in types}
+        assert len(self._by_name) == len(types), "each type has a name of its own"
         self.states = list(dict.fromkeys(name for each in types for name in each.states))
         self.by_timer = {kind: each for each in types for kind in each.timers}
         self._error_responses = dict(ERROR_RESPONSES)

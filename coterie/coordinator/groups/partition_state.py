@@ -14,6 +14,7 @@ from coterie.coordinator.groups.replay import LoggedState
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard import Shard
+from coterie.coordinator.kernel.shard_state import ACTIVE
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import java_hash
 
@@ -102,11 +103,14 @@ class PartitionState(Shard[Effects[Any]]):
     def add_group(self, group: GroupLike) -> None:
         """Add a group that was created."""
         group_id = group.group_id
+        assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
+        assert group.exists, f"{group} was given up"
         assert group_id not in self.groups, f"{group_id} exists"
         self.groups[group_id] = group
         # Its partition was looked up by this hash just now, so it is in a cache.
         group.id_hash = java_hash(group_id)
         self.all_groups.groups += 1
+        assert self.all_groups.groups >= len(self.groups), "the count has each group"
         self.listing_order.grow(len(self.groups))
 
     def producer_epoch(self, producer_id: int) -> int:
@@ -116,7 +120,10 @@ class PartitionState(Shard[Effects[Any]]):
 
     def forget_groups(self, logged: LoggedState) -> None:
         """Forget all groups and what the records add up to."""
+        assert logged is not self.logged, "another state takes the place of the present one"
+        assert not logged.offsets, "a partition that is forgotten has no offsets"
         self.all_groups.groups -= len(self.groups)
+        assert self.all_groups.groups >= 0, "a number of groups is not negative"
         self.groups = {}
         self.logged = logged
         self.marker_epochs = {}

@@ -121,13 +121,16 @@ class PendingOffsets:
             transaction.producer_epoch = producer_epoch
         self._position += 1
         place = (key.group, key.topic, key.partition)
+        is_replaced = place in transaction.offsets
         transaction.offsets[place] = PendingOffset(value, self._position, overtaken=overtaken)
         partitions = self.by_group.setdefault(key.group, {})
         producers = partitions.get((key.topic, key.partition))
         if producers is None:
             producers = partitions[key.topic, key.partition] = set()
+            assert not is_replaced, f"an offset of {place} is in one table only"
             groups = self.by_topic.setdefault(key.topic, {})
             groups[key.group] = groups.get(key.group, 0) + 1
+        assert is_replaced == (producer_id in producers), f"two tables differ in {place}"
         producers.add(producer_id)
 
     def epoch(self, producer_id: int) -> int:
@@ -164,6 +167,7 @@ class PendingOffsets:
         for producer_id in list(self.by_group.get(group_id, {}).get((topic, index), ())):
             del self.transactions[producer_id].offsets[place]
             self._forget(place, producer_id)
+        assert not self.is_pending(*place), f"{place} is dropped and pending"
 
     def end(self, producer_id: int) -> dict[Place, PendingOffset]:
         """End a transaction and return its offsets; none if there is no such transaction."""
@@ -172,6 +176,7 @@ class PendingOffsets:
             return {}
         for place in transaction.offsets:
             self._forget(place, producer_id)
+        assert self.transactions or not self.by_group, "a pending offset has a transaction"
         return transaction.offsets
 
     def _forget(self, place: Place, producer_id: int) -> None:
@@ -185,6 +190,7 @@ class PendingOffsets:
                 del self.by_group[group_id]
             groups = self.by_topic[topic]
             groups[group_id] -= 1
+            assert groups[group_id] >= 0, f"{topic} counts the partitions of {group_id} wrong"
             if not groups[group_id]:
                 del groups[group_id]
                 if not groups:

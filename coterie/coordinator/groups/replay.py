@@ -76,6 +76,8 @@ class LoggedState:
         """
         self.of_types = of_types
         self._by_key = {key: each for each in of_types.values() for key in each.keys}
+        keys = sum(len(each.keys) for each in of_types.values())
+        assert len(self._by_key) == keys, "a kind of record belongs to one type"
         self.offsets: dict[str, dict[str, Partitions]] = {}
         self.groups_by_topic: dict[str, dict[str, None]] = {}
         self.other_groups: dict[str, int] = {}
@@ -87,18 +89,24 @@ class LoggedState:
 
     def add_topic(self, group_id: str, topic: str) -> Partitions:
         """Return the new, empty mapping for a group's offsets of a topic."""
+        topics = self.offsets.setdefault(group_id, {})
+        groups = self.groups_by_topic.setdefault(topic, {})
+        assert topic not in topics, f"{group_id} has offsets of {topic}"
+        assert group_id not in groups, f"{topic} lists {group_id}, which has no offsets of it"
         partitions: Partitions = {}
-        self.offsets.setdefault(group_id, {})[topic] = partitions
-        self.groups_by_topic.setdefault(topic, {})[group_id] = None
+        topics[topic] = partitions
+        groups[group_id] = None
         return partitions
 
     def remove_topic(self, group_id: str, topic: str) -> None:
         """Remove the mapping for a group's offsets of a topic, which is empty."""
         topics = self.offsets[group_id]
+        groups = self.groups_by_topic[topic]
+        assert not topics[topic], f"{group_id} has offsets of {topic}"
+        assert group_id in groups, f"{topic} does not list {group_id}, which has offsets of it"
         del topics[topic]
         if not topics:
             del self.offsets[group_id]
-        groups = self.groups_by_topic[topic]
         del groups[group_id]
         if not groups:
             del self.groups_by_topic[topic]

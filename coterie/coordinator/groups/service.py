@@ -214,6 +214,7 @@ class GroupCoordinator(GroupPartitions):
             to: receives NONE when the marker is durable, or the error if it is lost.
             now_ms: the time.
         """
+        assert partition >= 0, "a negative number would name another partition"
         shard = self.shards[partition]
         error = availability_error(shard.state)
         return Effects(error) if error else shard.end_transaction(end, to, now_ms)
@@ -366,6 +367,7 @@ class GroupCoordinator(GroupPartitions):
             now_ms: the time.
             version: the version of the request.
         """
+        assert len(response.parts) == len(groups), "each group has a part of the response"
         effects: Effects[Any] = Effects()
         for index, group in enumerate(groups):
             part = ResponsePart(response, index)

@@ -104,8 +104,14 @@ class GroupShard(PartitionState):
         removed, created = operation.removes, operation.creates
         if removed is not None:
             assert created is not None or removed.is_empty, f"{removed} is not Empty"
+            assert removed.group_id == operation.key, f"{removed} is not of the operation"
+            if created is None:
+                group_id = removed.group_id
+                assert group_id not in logged.offsets, f"{removed} is removed with offsets"
+                assert group_id not in logged.pending.by_group, f"{removed} is in a transaction"
             self._remove_group(removed, effects)
         if created is not None:
+            assert created.group_id == operation.key, f"{created} is not of the operation"
             self.add_group(created)
 
     def _remove_group(self, group: GroupLike, effects: Effects[Any]) -> None:
@@ -113,6 +119,7 @@ class GroupShard(PartitionState):
         removed = self.groups.pop(group.group_id)
         assert removed is group, f"{removed} took the place of {group}"
         self.all_groups.groups -= 1
+        assert self.all_groups.groups >= len(self.groups), "the count has each group"
         self.types.of(group).removed(group, effects)
 
     def end_transaction(self, end: TransactionEnd, to: Hashable, now_ms: int) -> Effects[Any]:
@@ -120,7 +127,9 @@ class GroupShard(PartitionState):
 
         The response is an error code; it is NONE when the marker is durable.
         """
+        assert self.state is ShardState.ACTIVE, f"partition {self.partition} is {self.state}"
         replay_marker(self.logged, end.producer_id, commit=end.marker.commit)
+        assert self.logged.pending.epoch(end.producer_id) == -1, f"{end} leaves a transaction open"
         self.marker_epochs[end.producer_id] = end.producer_epoch
         operation = Operation(NO_GROUP)
         operation.form, operation.marker = end.form, marker_pair(end.marker)
@@ -186,6 +195,7 @@ class GroupShard(PartitionState):
         Each group is an operation of its own, or several. One call does the work of about a
         millisecond; if groups are left, the next one is armed for the same time.
         """
+        assert self.state is ShardState.ACTIVE, f"partition {self.partition} is {self.state}"
         if not self._to_sweep:
             self._to_sweep = list(self.groups)[::-1]
         left = _SWEEP_WORK
@@ -287,7 +297,9 @@ class GroupShard(PartitionState):
         for group_id in (*logged.offsets, *logged.pending.by_group):
             if group_id not in groups:
                 groups[group_id] = self.types.of_commits.create(group_id, None)
+        assert len(groups) >= len(logged.offsets), "each group with offsets exists"
         self.all_groups.groups += len(groups)
+        assert self.all_groups.groups >= len(groups), "the count has each group"
         self.listing_order.grow(len(groups))
 
     def forget(
@@ -302,6 +314,7 @@ class GroupShard(PartitionState):
         for group_id, group in self.groups.items():
             code = error if group_id in failed else ErrorCode.NOT_COORDINATOR
             self.types.of(group).close(group, code, now_ms, effects)
+            assert not group.exists, f"{group} is closed and exists"
         effects.cancel(SWEEP_TIMER, str(self.partition))
         effects.note(
             "",

@@ -63,6 +63,7 @@ class GroupStep(Generic[G]):
         operation = self.effects.operation
         if operation is None:
             operation = self.effects.operation = Operation(self.group.group_id, [])
+        assert operation.key == self.group.group_id, f"{self.group} writes for {operation.key}"
         operation.records.append(record)
         return operation
 

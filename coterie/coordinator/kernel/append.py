@@ -57,6 +57,8 @@ class Append:
         form: BatchForm | None = None,
         marker: Pair | None = None,
     ) -> None:
+        assert records or marker is not None, "an append has records or a marker"
+        assert marker is None or form is not None, "a marker has the header of a control batch"
         self.partition = partition
         self.records = records
         self.form = form

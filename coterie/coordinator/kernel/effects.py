@@ -84,6 +84,8 @@ class Effects(Generic[R]):
 
     def reply(self, to: Hashable, message: Any) -> None:
         """Answer a delayed request."""
+        assert to is not None, "a delayed response has an address"
+        assert message is not None, "a reply has a message"
         replies = self.replies
         if isinstance(replies, list):
             replies.append(Reply(to, message))
@@ -125,6 +127,8 @@ class Effects(Generic[R]):
 
     def absorb_all_but_replies(self, other: "Effects[Any]") -> None:
         """Add the appends, timers and events of another operation."""
+        assert other is not self, "effects are not added to themselves"
+        assert other.operation is None, "an operation is settled before its effects are added"
         self.appends = _joined(self.appends, other.appends)
         self.timers = _joined(self.timers, other.timers)
         self.events = _joined(self.events, other.events)

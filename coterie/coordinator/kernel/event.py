@@ -16,6 +16,7 @@ class Event:
     __slots__ = ("fact", "group_id")
 
     def __init__(self, group_id: str, fact: Fact) -> None:
+        assert type(fact) in FACT_NAMES, f"the journal has no record of {fact}"
         self.group_id = group_id
         self.fact = fact
 

@@ -10,6 +10,8 @@ from coterie.protocol.errors import ErrorCode
 
 ShardT = TypeVar("ShardT", bound=Shard[Any])
 
+_NEGATIVE = "a negative number would name another partition"
+
 
 class Partitions(Generic[ShardT, EffectsT]):
     """The partitions of a topic that this broker coordinates.
@@ -36,6 +38,7 @@ class Partitions(Generic[ShardT, EffectsT]):
 
     def begin_load(self, partition: int, epoch: int) -> bool:
         """See `Machine`."""
+        assert partition >= 0, _NEGATIVE
         return self.shards[partition].begin_load(epoch)
 
     def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
@@ -48,12 +51,14 @@ class Partitions(Generic[ShardT, EffectsT]):
 
     def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> EffectsT:
         """See `Machine`."""
+        assert partition >= 0, _NEGATIVE
         effects = self.new_effects()
         self.shards[partition].finish_load(now_ms, effects, skipped_records)
         return self.applied(effects)
 
     def unload(self, partition: int, epoch: int | None, now_ms: int) -> EffectsT:
         """See `Machine`."""
+        assert partition >= 0, _NEGATIVE
         effects = self.new_effects()
         shard = self.shards[partition]
         if epoch is not None:
@@ -65,6 +70,7 @@ class Partitions(Generic[ShardT, EffectsT]):
 
     def fail(self, partition: int, now_ms: int) -> EffectsT:
         """See `Machine`."""
+        assert partition >= 0, _NEGATIVE
         effects = self.new_effects()
         self.shards[partition].unload(now_ms, effects, ShardState.FAILED)
         return self.applied(effects)
@@ -77,6 +83,7 @@ class Partitions(Generic[ShardT, EffectsT]):
 
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> EffectsT:
         """See `Machine`."""
+        assert partition >= 0, _NEGATIVE
         effects = self.new_effects()
         self.shards[partition].append_failed(error, now_ms, effects)
         return self.applied(effects)

@@ -63,6 +63,7 @@ class Purgatory:
         expired = self._expired
         for deadline_ms, key in self._wheel.advance(now_ms):
             assert deadline_ms <= now_ms, f"{key} is due at {deadline_ms}, not at {now_ms}"
+            assert key not in expired, f"{key} was delayed while it was due"
             expired[key] = deadline_ms
         while expired:
             key = next(iter(expired))

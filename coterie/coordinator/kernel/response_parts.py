@@ -41,6 +41,9 @@ class ResponsePart:
     def deliver(self, part: Any, effects: Effects[Any]) -> None:
         """Put the group's part in its place; with the last one, send the whole response."""
         response = self.response
+        assert part is not None, "a part is a message"
+        assert 0 <= self.index < len(response.parts), "a part has a place in its response"
+        assert response.parts[self.index] is None, "a place takes one part"
         response.parts[self.index] = part
         response.missing -= 1
         assert response.missing >= 0, "a part is delivered once"

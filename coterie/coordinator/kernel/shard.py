@@ -33,6 +33,10 @@ from coterie.protocol.errors import ErrorCode
 # The effects of one verb.
 E = TypeVar("E", bound=Effects[Any])
 
+# The states of a partition that is loaded or being loaded, and of one that was given up.
+_LOADED = (ACTIVE, ShardState.LOADING)
+_GIVEN_UP = (ShardState.CLOSED, ShardState.FAILED)
+
 
 class Shard(Generic[EffectsT]):
     """One partition of a coordinator.
@@ -138,6 +142,7 @@ class Shard(Generic[EffectsT]):
         assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
         operation = effects.operation
         if operation is not None:
+            assert operation.key is not None, "an operation that writes has a key"
             effects.operation = None
             if not self.fits(operation):
                 assert effects.quiet, f"{effects!r} of an operation that is refused"
@@ -161,6 +166,7 @@ class Shard(Generic[EffectsT]):
 
     def appended(self, operations: int, now_ms: int, effects: EffectsT) -> None:
         """Acknowledge the oldest appends: send their responses, and those of reads behind them."""
+        assert operations >= 0, "a number of appends is not negative"
         unacknowledged = self.unacknowledged
         while unacknowledged:
             operation = unacknowledged[0]
@@ -184,6 +190,7 @@ class Shard(Generic[EffectsT]):
         lost one, are answered with the translated error; other delayed requests with
         NOT_COORDINATOR.
         """
+        assert error, "an append that fails has an error"
         self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)
         self._begin_load()
 
@@ -200,6 +207,8 @@ class Shard(Generic[EffectsT]):
         return True
 
     def _begin_load(self) -> None:
+        assert self.epoch >= 0, f"partition {self.partition} is loaded without an epoch"
+        assert self.state not in _LOADED, f"partition {self.partition} is {self.state} already"
         assert self.is_blank, f"partition {self.partition} is loaded twice"
         assert not self.unacknowledged, f"partition {self.partition} has operations"
         self.state = ShardState.LOADING
@@ -214,6 +223,8 @@ class Shard(Generic[EffectsT]):
             skipped_records: the number of records that the reader of the log has left out.
         """
         assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
+        assert not self.unacknowledged, f"partition {self.partition} has written before its load"
+        assert skipped_records >= 0, "a number of records is not negative"
         self.skipped_records += skipped_records
         self.state = ACTIVE
         self.loaded(now_ms, effects)
@@ -226,6 +237,7 @@ class Shard(Generic[EffectsT]):
             effects: receives replies, cancelled timers and events.
             state: CLOSED or FAILED.
         """
+        assert state in _GIVEN_UP, f"partition {self.partition} is given up and {state}"
         self._discard(ErrorCode.NOT_COORDINATOR, now_ms, effects, state)
 
     def _discard(self, error: ErrorCode, now_ms: int, effects: EffectsT, state: ShardState) -> None:
@@ -237,12 +249,14 @@ class Shard(Generic[EffectsT]):
             effects: receives replies, cancelled timers and events.
             state: the state afterwards.
         """
+        assert error, "a request that is given up is answered with an error"
         for operation in self.unacknowledged:
             if operation.response is not None:
                 response = self.error_response(operation.request, error, operation.version)
                 _send(operation, response, effects)
         failed = {operation.key for operation in self.unacknowledged}
         self.forget(error, failed, now_ms, effects, state)
+        assert self.is_blank, f"partition {self.partition} is given up and keeps something"
         self.unacknowledged.clear()
         self.state = state
 

@@ -100,7 +100,9 @@ class TimingWheel(Generic[K]):
         """Return the earliest time at which `advance` may have something to do, or None."""
         queue = self._queue
         while queue and not queue[0][2].entries:
-            heappop(queue)[2].expiry_ms = -1
+            expiry_ms, _, slot = heappop(queue)
+            assert slot.expiry_ms == expiry_ms, "a slot without entries is queued once"
+            slot.expiry_ms = -1
         return queue[0][0] if queue else None
 
     def advance(self, now_ms: int) -> list[tuple[int, K]]:
@@ -117,6 +119,7 @@ class TimingWheel(Generic[K]):
             self._move_to(expiry_ms)
             entries, slot.entries = slot.entries, {}
             for key, entry in entries.items():
+                assert self._slot_of[key] is slot, f"{key} is in two slots"
                 deadline_ms, _ = entry
                 if deadline_ms <= now_ms:
                     del self._slot_of[key]
@@ -145,6 +148,7 @@ class TimingWheel(Generic[K]):
         else:
             level = self._add_levels(slot_ms)
         assert level.current_ms <= slot_ms, "levels do not run ahead of the finest one"
+        assert slot_ms < level.current_ms + level.interval_ms, "a level holds the deadlines in it"
         number = slot_ms // level.tick_ms
         slot = level.slots[number % SLOTS]
         expiry_ms = number * level.tick_ms

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from coterie.coordinator.kernel.append import BatchForm
 from coterie.coordinator.kernel.effects import Effects, R
 from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.transactions.states import DEAD
 from coterie.coordinator.transactions.transaction import TopicPartition, Transaction
 from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.record_batch_layout import NO_SEQUENCE
@@ -37,6 +38,7 @@ def logging(transaction: Transaction) -> Operation:
 
     Once it is durable that a transaction is to end, its markers are written.
     """
+    assert transaction.state is not DEAD, f"{transaction} is forgotten"
     operation = Operation(transaction.transactional_id, [transaction.record()])
     operation.form = _OWN_BATCH
     if transaction.is_ending:
@@ -46,6 +48,8 @@ def logging(transaction: Transaction) -> Operation:
 
 def removal(transaction: Transaction) -> Operation:
     """Return the operation that forgets a transactional id."""
+    assert transaction.state is DEAD, f"{transaction} is in use"
+    assert transaction.waiting_end is None, f"an EndTxn waits for {transaction}"
     operation = Operation(transaction.transactional_id, [transaction.tombstone()])
     operation.form = _OWN_BATCH
     operation.removes = transaction

@@ -68,6 +68,7 @@ def end_transaction(
         return TransactionEffects(end_error(verdict.error, version))
     if verdict.has_ended:
         return TransactionEffects(end_response(transaction))
+    assert not transaction.is_ending, f"{transaction} is decided"
     level = BUMPING_LEVEL if raises_epoch else 0
     if not can_be_logged(level, server_level):
         return TransactionEffects(end_error(ErrorCode.UNSUPPORTED_VERSION, version))
@@ -75,6 +76,7 @@ def end_transaction(
     if next_id is None:
         return TransactionEffects(end_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version))
     transaction.prepare(commit=request.committed, level=level, next_id=next_id, now_ms=now_ms)
+    assert context.to is not None, "a delayed response has an address"
     transaction.waiting_end = WaitingEnd(context.to, version)
     effects: Effects = TransactionEffects()
     effects.operation = logging(transaction)

@@ -47,6 +47,7 @@ class Search:
 
     def step(self, is_due: Callable[[Transaction], bool]) -> list[Transaction]:
         """Look at some ids, and return those to be changed now, all of one partition: `shard`."""
+        assert self.busy, "a search that has ended has no steps"
         if not self._due:
             if self._next >= len(self._ids):
                 self._shard = self._shards.pop()
@@ -114,6 +115,7 @@ def _settle(
     now_ms: int,
     effects: TransactionEffects[Any],
 ) -> None:
+    assert effects.operation is None, "an operation is settled before the next one"
     if operation is not None:
         effects.operation = operation
         shard.settle(effects, now_ms)

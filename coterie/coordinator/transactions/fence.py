@@ -37,6 +37,7 @@ def fence_and_abort(
         transaction.raise_epoch(last_epoch=NO_EPOCH)
         level = 0
     transaction.prepare(commit=False, level=level, next_id=next_id, now_ms=now_ms)
+    assert not transaction.commits, f"{transaction} is aborted by the coordinator"
     return logging(transaction)
 
 

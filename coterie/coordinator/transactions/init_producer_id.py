@@ -75,8 +75,10 @@ def _create(
     producer_id = shard.new_producer_id()
     if producer_id == NO_ID:
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version)
+    assert transactional_id not in shard.transactions, f"{transactional_id} exists"
     transaction = Transaction(transactional_id, producer_id, now_ms)
     transaction.raise_epoch(last_epoch=NO_EPOCH)
+    assert transaction.epoch == 0, f"{transaction} does not begin with the first epoch"
     effects = _taken_over(transaction, request)
     assert effects.operation is not None, "an id is written when it is taken over"
     effects.operation.creates = transaction
@@ -124,6 +126,8 @@ def _next_epoch(
 
 
 def _taken_over(transaction: Transaction, request: InitProducerIdRequest) -> Effects:
+    assert transaction.state is EMPTY, f"{transaction} is taken over in use"
+    assert transaction.waiting_end is None, f"an EndTxn waits for {transaction}"
     transaction.timeout_ms = request.transaction_timeout_ms
     transaction.started_ms = NO_TIME
     transaction.partitions = {}

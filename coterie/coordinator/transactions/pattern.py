@@ -144,6 +144,8 @@ class Pattern:
         return _Part(first, last)
 
     def _repeat(self, tree: _Tree) -> _Part:
+        assert tree.kind == "repeat", "a tree is of one of the five kinds"
+        assert tree.most is None or tree.least <= tree.most, "a repetition has ordered bounds"
         (repeated,) = tree.parts
         parts = [self._build(repeated) for _ in range(tree.least)]
         if tree.most is None:
@@ -190,6 +192,7 @@ class _Parser:
     def parsed(self) -> _Tree:
         """Return the whole pattern as a tree."""
         tree = self._alternatives()
+        assert self._depth == 0, "each group that was opened is closed"
         if self._at < len(self._text):
             raise InvalidPattern("unexpected )")
         return tree
@@ -249,6 +252,7 @@ class _Parser:
         least, comma, most = self._text[self._at + 1 : max(end, self._at + 1)].partition(",")
         if not _is_number(least) or not (most == "" or _is_number(most)):
             return None
+        assert end > self._at, "a repetition ends behind its beginning"
         self._at = end + 1
         low = int(least)
         high = None if comma and not most else int(most or least)
@@ -311,6 +315,7 @@ class _Parser:
                 raise InvalidPattern("bad range in a class")
             ranges.append((first[0][0], last[0][0]))
         self._take()
+        assert ranges, "a class has a member"
         return _all_but(ranges) if negated else ranges
 
     def _is_last_dash(self) -> bool:

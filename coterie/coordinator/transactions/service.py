@@ -73,6 +73,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
     def set_partitions(self, count: int) -> None:
         """Coordinate so many partitions from now on, none of which is loaded; 0 without a topic."""
+        assert count >= 0, "a number of partitions is not negative"
         assert not any(shard.transactions for shard in self.shards), "the topic is another one"
         # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below that.
         max_ids = max(1, 2 * self.config.max_ids // max(1, count))
@@ -152,6 +153,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
         Nothing happens if the transaction is not waiting for them any more.
         """
+        assert partition >= 0, "a negative number would name another partition"
         effects: AnyEffects = TransactionEffects()
         if partition >= len(self.shards):
             # The topic was deleted.
@@ -194,6 +196,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
     def applied(self, effects: AnyEffects) -> AnyEffects:
         """See `Partitions`. There is nothing to take note of: ids are searched at intervals."""
+        assert effects.operation is None, "an operation is settled before its effects leave"
         return effects
 
     def appended(self, partition: int, operations: int, now_ms: int) -> AnyEffects:

@@ -61,11 +61,19 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         effects: TransactionEffects[Any],  # noqa: ARG002 - the markers follow when it is durable
     ) -> None:
         """See `Shard`. The verb has changed the id; here it comes and goes."""
-        assert operation.key is not None, "each operation has a record"
-        if operation.removes is not None:
-            del self.transactions[operation.key]
-        elif operation.creates is not None:
-            self.transactions[operation.key] = operation.creates
+        key, removed, created = operation.key, operation.removes, operation.creates
+        assert key is not None, "each operation has a record"
+        assert len(operation.records) == 1, "each operation has one record"
+        assert operation.form is not None, "each record is a batch of its own"
+        if removed is not None:
+            assert self.transactions.get(key) is removed, f"{removed} is not known"
+            del self.transactions[key]
+        elif created is not None:
+            assert key not in self.transactions, f"{key} exists"
+            assert created.transactional_id == key, f"{created} is not of the operation"
+            self.transactions[key] = created
+        else:
+            assert key in self.transactions, f"{key} is changed and does not exist"
 
     def error_response(self, request: Any, error: ErrorCode, version: int) -> Any:
         """See `Shard`."""
@@ -78,6 +86,8 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         transaction = completion
         assert isinstance(transaction, Transaction), completion
         assert transaction.is_ending, f"{transaction} is not decided"
+        known = self.transactions.get(transaction.transactional_id)
+        assert known is transaction, f"{known} took the place of {transaction}"
         if not transaction.partitions:
             self.markers_written(transaction, now_ms, effects)
             return
@@ -97,6 +107,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         self, transaction: Transaction, now_ms: int, effects: TransactionEffects[Any]
     ) -> None:
         """End a transaction whose markers are durable, and answer its EndTxn."""
+        assert effects.operation is None, "an operation is settled before the next one"
         transaction.complete(now_ms)
         effects.operation = logging(transaction)
         self.settle(effects, now_ms)

@@ -156,6 +156,7 @@ class Transaction:
     def raise_epoch(self, *, last_epoch: int) -> None:
         """Take the next epoch; the owner of `last_epoch` may ask for it again."""
         assert self.epoch <= LAST_EPOCH, f"{self} has no epoch left"
+        assert last_epoch in (NO_EPOCH, self.epoch), f"{last_epoch} is not the epoch of {self}"
         self.epoch += 1
         self.last_epoch = last_epoch
 
@@ -168,6 +169,8 @@ class Transaction:
 
     def add(self, partitions: Iterable[TopicPartition], level: int, now_ms: int) -> None:
         """Add partitions, and begin the transaction if it has not begun."""
+        assert not self.is_ending, f"{self} is decided"
+        assert self.waiting_end is None, f"an EndTxn waits for {self}"
         if self.state is not ONGOING:
             self.started_ms = now_ms
             self.partitions = {}
@@ -184,6 +187,9 @@ class Transaction:
             next_id: the producer id to go on with, if the present one is exhausted; otherwise -1.
             now_ms: the time.
         """
+        assert not self.is_ending, f"{self} is decided"
+        assert self.waiting_end is None, f"an EndTxn waits for {self}"
+        assert next_id == NO_ID or level >= BUMPING_LEVEL, f"level {level} keeps the producer id"
         if self.is_closed:
             self.started_ms = now_ms
             self.partitions = {}

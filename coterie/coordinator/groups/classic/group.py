@@ -29,6 +29,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 # Globals are read faster than members of an enumeration.
 _EMPTY = GroupState.EMPTY
 _COMPLETING_REBALANCE = GroupState.COMPLETING_REBALANCE
+_PREPARING = GroupState.PREPARING_REBALANCE
 _STABLE = GroupState.STABLE
 _DEAD = GroupState.DEAD
 
@@ -115,10 +116,12 @@ class Group(GroupLike):
         )
         if state is _EMPTY:
             assert not self.members, f"{self} has members"
+            assert self.leader is None, f"{self} has a leader and no members"
         elif state is _COMPLETING_REBALANCE:
             assert self.leader in self.members, f"{self} has no leader"
         elif state is _STABLE:
             assert self.assigned_generation == self.generation_id, f"{self} has no assignment"
+        assert state is not _PREPARING or not self.pending_syncs, f"{self} waits for syncs"
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = now_ms
@@ -131,6 +134,7 @@ class Group(GroupLike):
         assert member_id not in self.members, f"{member_id} is in {self}"
         if not self.members:
             self.protocol_type = protocol_type
+        assert self.protocol_type == protocol_type, f"{protocol_type} is not the type of {self}"
         self.members[member_id] = member
         if instance is not None:
             self.static_members[instance] = member_id
@@ -157,6 +161,7 @@ class Group(GroupLike):
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
         assert 0 <= self.awaiting_joins <= len(self.members), f"{self} counts its joins wrong"
+        assert (self.leader is None) == (not self.members), f"{self} has no leader"
         return member
 
     def replace_static(self, group_instance_id: str, old_id: str, new_id: str) -> Member:
@@ -165,6 +170,7 @@ class Group(GroupLike):
         The caller has answered its delayed requests and cancelled its timer.
         """
         assert self.static_members[group_instance_id] == old_id, f"{old_id} in {self}"
+        assert new_id not in self.members, f"{new_id} is in {self}"
         member = self.members[old_id]
         assert member.delayed_join is None, "the replaced process is answered first"
         assert member.delayed_sync is None, "the replaced process is answered first"
@@ -200,6 +206,7 @@ class Group(GroupLike):
 
     def delay_join(self, member: Member, to: Any, now_ms: int) -> None:
         """Delay a JoinGroup; an earlier one is never answered [joining/repeated-join]."""
+        assert self.members.get(member.member_id) is member, f"{member.member_id} is not in {self}"
         if member.delayed_join is None:
             self.awaiting_joins += 1
             assert self.awaiting_joins <= len(self.members), f"{self} counts its joins wrong"
@@ -277,6 +284,7 @@ class Group(GroupLike):
 
     def set_subscriptions(self, subscriptions: list[bytes]) -> None:
         """Keep the metadata of the members of a generation that begins."""
+        assert len(subscriptions) == len(self.members), f"{self} has a subscription a member"
         consumers = self.protocol_type == CONSUMER_PROTOCOL_TYPE
         self.subscriptions = subscriptions if consumers else None
         self._subscribed_topics = None

@@ -24,6 +24,7 @@ def new_group_record(group: Group) -> Record:
 
     It has no type, leader and members, whatever the first joiner has changed since.
     """
+    assert not group.generation_id, f"{group} is not new"
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -48,6 +49,7 @@ def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> R
         assignments: the new assignments by member id; by default those that the members have.
     """
     name = group.protocol_name
+    assert group.exists, f"{group} was given up"
     assert name is not None or not group.members, f"{group} has members and no protocol"
     assert assignments is None or assignments.keys() == group.members.keys(), f"{group}"
     members = []
@@ -67,6 +69,7 @@ def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> R
             )
             for member in group.members.values()
         ]
+    assert len(members) == len(group.members), f"the record has each member of {group}"
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation_id,
@@ -123,4 +126,6 @@ def restore(group_id: str, value: GroupMetadataValue | None) -> Group:
         group.leader = None
     assert not group.awaiting_joins, f"{group} was loaded with delayed joins"
     assert (group.leader is None) == (not group.members), f"{group} has no leader"
+    assert group.leader is None or group.leader in group.members, f"{group} has no leader"
+    assert len(group.members) == len(members), f"{group} has each member of its record"
     return group

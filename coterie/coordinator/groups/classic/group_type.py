@@ -55,6 +55,8 @@ class ClassicType(GroupType):
 
         A group that is too large starts a rebalance [coordinator/oversize-at-load].
         """
+        assert group.is_empty == (not group.members), f"{group} is loaded in another state"
+        assert not group.awaiting_joins, f"{group} is loaded with delayed joins"
         step = Step(partition, group, now_ms, effects)
         for member in group.members.values():
             start_session(step, member, member.session_timeout_ms)
@@ -65,12 +67,14 @@ class ClassicType(GroupType):
 
     def removed(self, group: Any, effects: Effects[Any]) -> None:
         """Cancel all timers of a group; an Empty one has only those of pending members."""
+        assert not group.awaiting_joins, f"{group} is removed with delayed joins"
         _cancel_member_timers(group, effects)
         if group.state is not GroupState.EMPTY:
             _cancel_phase_timers(group, effects)
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """Answer the delayed requests of a group that ceases to exist and cancel its timers."""
+        assert error, "a request that is given up is answered with an error"
         for member in group.members.values():
             join_to = group.take_delayed_join(member)
             if join_to is not None:
@@ -78,6 +82,7 @@ class ClassicType(GroupType):
             sync_to = member.take_delayed_sync()
             if sync_to is not None:
                 effects.reply(sync_to, sync_error(error))
+        assert not group.awaiting_joins, f"{group} is given up with delayed joins"
         _cancel_member_timers(group, effects)
         _cancel_phase_timers(group, effects)
         group.transition(GroupState.DEAD, now_ms)
@@ -92,6 +97,7 @@ class ClassicType(GroupType):
         effects: Effects[Any],
     ) -> None:
         """See `GroupType`."""
+        assert group.exists, f"a timer of {group} fires, which was given up"
         step = Step(partition, group, now_ms, effects)
         if kind == TimerKind.SESSION:
             member = group.members.get(member_id)
@@ -114,6 +120,7 @@ class ClassicType(GroupType):
         effects: Effects[Any],
     ) -> None:
         """See `GroupType`."""
+        assert completion.group is group, f"{completion} is of another group than {group}"
         step = Step(partition, group, now_ms, effects)
         if type(completion) is AssignmentWrite:
             assignment_stored(step, completion)

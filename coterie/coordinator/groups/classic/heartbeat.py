@@ -90,6 +90,7 @@ def expire_session(step: Step, member: Member) -> None:
 
     [sessions/session-timeout]
     """
+    assert step.group.members.get(member.member_id) is member, "only a member has a session"
     assert member.armed_ms <= step.now_ms, f"the timer of {member.member_id} fired early"
     member.armed_ms = 0
     if member.deadline_ms > step.now_ms:
@@ -104,6 +105,7 @@ def expire_session(step: Step, member: Member) -> None:
         prepare_rebalance(step, Cause.SESSION_EXPIRY, Instigator(member))
     else:
         _complete_if_all_joined(step)
+    assert step.group.state is not GroupState.STABLE, f"{step.group} lost a member"
 
 
 def _complete_if_all_joined(step: Step) -> None:

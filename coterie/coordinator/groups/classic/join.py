@@ -36,6 +36,8 @@ from coterie.protocol.messages.journal_records import MemberJoined
 # [joining/pending-member-limit].
 MAX_PENDING_JOINS = 10_000
 
+_REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+
 # From this version on a first join only receives a member id [joining/member-id-required].
 _MEMBER_ID_REQUIRED_SINCE = 4
 
@@ -79,6 +81,8 @@ def join(
     if created and effects.operation is None:
         # Also if the request was refused [joining/created-group-is-logged].
         step.write(new_group_record(group))
+    is_delayed = group.awaiting_joins or effects.replies
+    assert effects.response is not None or is_delayed, f"a join of {group} is not answered"
     return effects
 
 
@@ -104,6 +108,7 @@ def _refuse_for_size(step: Step, member_id: str) -> None:
     """Refuse a joiner and remove it from the group [joining/size-gate-removes-member]."""
     group = step.group
     if member_id in group.pending_joins:
+        assert member_id not in group.members, f"{member_id} is pending and a member of {group}"
         group.pending_joins.discard(member_id)
         step.cancel(TimerKind.PENDING, member_id)
     member = group.members.get(member_id)
@@ -146,6 +151,8 @@ def _join_new(step: Step, request: JoinGroupRequest) -> None:
     if len(group.pending_joins) >= MAX_PENDING_JOINS:
         effects.response = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         return
+    assert member_id not in group.members, f"{member_id} is given twice in {group}"
+    assert member_id not in group.pending_joins, f"{member_id} is given twice in {group}"
     group.pending_joins.add(member_id)
     step.arm(TimerKind.PENDING, member_id, step.now_ms + request.session_timeout_ms)
     effects.response = join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
@@ -182,6 +189,8 @@ def _rejoin(step: Step, request: JoinGroupRequest, member: Member) -> None:
     changed = protocols != member.protocols
     is_leader = group.leader == member.member_id
     assert state is not GroupState.EMPTY, f"{group} has members"
+    assert state is not GroupState.DEAD, f"{group} was given up"
+    assert step.context.to is not None, "a delayed join has an address"
     if state is GroupState.COMPLETING_REBALANCE and not changed:
         # Its first response may have been lost [joining/lost-response].
         roster = join_roster(group) if is_leader else []
@@ -203,6 +212,8 @@ def _rejoin(step: Step, request: JoinGroupRequest, member: Member) -> None:
 def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
     """Add a new member and delay its join [joining/new-member]."""
     group, now_ms, context = step.group, step.now_ms, step.context
+    assert group.state is not GroupState.DEAD, f"{group} was given up"
+    assert context.to is not None, "a delayed join has an address"
     member = Member(
         member_id,
         request.group_instance_id,
@@ -237,3 +248,4 @@ def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
     step.note(joined)
     start_session(step, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     prepare_or_complete(step, Cause.JOIN, Instigator(member, request.reason))
+    assert group.state in _REBALANCING, f"a member was added to {group} without a rebalance"

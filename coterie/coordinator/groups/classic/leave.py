@@ -63,6 +63,7 @@ def leave(
             prepare_rebalance(step, cause, instigator)
         else:
             maybe_complete_join(step)
+    assert instigator is None or group.state is not GroupState.STABLE, f"{group} lost a member"
     return step.effects
 
 
@@ -77,6 +78,7 @@ def _leave_one(step: Step, each: LeaveGroupRequestMember) -> tuple[ErrorCode, Me
             return ErrorCode.UNKNOWN_MEMBER_ID, None
         member_id = holder
     elif member_id in group.pending_joins:
+        assert member_id not in group.members, f"{member_id} is pending and a member of {group}"
         group.pending_joins.discard(member_id)
         step.cancel(TimerKind.PENDING, member_id)
         return ErrorCode.NONE, None

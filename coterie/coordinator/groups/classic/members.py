@@ -4,6 +4,7 @@ from enum import Enum
 
 from coterie.coordinator.groups.classic.member import Member, Protocols
 from coterie.coordinator.groups.classic.responses import join_error, sync_error
+from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.kernel.request import RequestContext
@@ -78,11 +79,13 @@ def start_session(step: Step, member: Member, timeout_ms: int) -> None:
     The timing wheel is not touched if it has an entry that fires before then: the entry is armed
     again when it fires [sessions/lazy-session-timers].
     """
+    assert step.group.members.get(member.member_id) is member, "only a member has a session"
     deadline_ms = step.now_ms + timeout_ms
     member.deadline_ms = deadline_ms
     if not member.armed_ms or deadline_ms < member.armed_ms:
         member.armed_ms = deadline_ms
         step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
+    assert member.armed_ms <= deadline_ms, "a timer fires before the session ends, or with it"
 
 
 def remove_member(
@@ -105,6 +108,9 @@ def remove_member(
         requester: the client that asked for the removal, if it is not the member itself.
     """
     group = step.group
+    assert group.members.get(member.member_id) is member, f"{member.member_id} is not in {group}"
+    assert group.state is not GroupState.EMPTY, f"{group} has members"
+    assert group.state is not GroupState.DEAD, f"a member of {group} is removed"
     join_to = group.take_delayed_join(member)
     if join_to is not None:
         step.reply(join_to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, ""))
@@ -113,6 +119,7 @@ def remove_member(
         step.reply(sync_to, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
     was_leader = group.leader == member.member_id
     group.remove(member.member_id)
+    assert group.leader != member.member_id, f"{group} is led by a member that was removed"
     if member.armed_ms:
         member.armed_ms = 0
         step.cancel(TimerKind.SESSION, member.member_id)

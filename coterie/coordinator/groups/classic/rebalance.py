@@ -95,6 +95,7 @@ def prepare_rebalance(
         reason: for the journal, if no member caused it.
     """
     group, now_ms = step.group, step.now_ms
+    assert group.initial_delay_ms is None, f"{group} is in its initial delay"
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_syncs(step, ErrorCode.REBALANCE_IN_PROGRESS)
     if group.state is not GroupState.EMPTY:
@@ -118,6 +119,7 @@ def prepare_rebalance(
         _add_instigator(began, instigator)
     step.note(began)
     if previous_state is GroupState.EMPTY:
+        assert group.members, f"{group} begins a rebalance without members"
         group.initial_delay_ms = delay_ms
         group.initial_remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
         step.arm(TimerKind.JOIN, "", now_ms + delay_ms)
@@ -163,6 +165,9 @@ def fail_syncs(step: Step, error: ErrorCode) -> None:
 
     The sessions of the answered members start anew [sessions/session-start].
     """
+    assert error, "a sync that fails has an error"
+    state = step.group.state
+    assert state is GroupState.COMPLETING_REBALANCE, f"{step.group} has no delayed syncs"
     for member in step.group.members.values():
         member.assignment = b""
         to = member.take_delayed_sync()
@@ -210,12 +215,15 @@ def join_timer_fired(step: Step) -> None:
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     delay_ms = group.initial_delay_ms
+    is_initial = group.previous_state is GroupState.EMPTY
+    assert delay_ms is None or is_initial, f"the delay of {group} begins out of Empty"
     if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):
         end = JoinEnd.REBALANCE_TIMEOUT if delay_ms is None else JoinEnd.INITIAL_DELAY
         complete_join(step, end)
         return
     group.new_member_added = False
     remaining_ms = group.initial_remaining_ms
+    assert remaining_ms > 0, f"{group} has no time left for another delay"
     longest_ms = step.partition.config.group_initial_rebalance_delay_ms
     group.initial_delay_ms = min(longest_ms, remaining_ms)
     group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)
@@ -228,6 +236,8 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
     Dynamic members that have not rejoined are removed, static ones stay [joining/join-timeout].
     """
     group, now_ms = step.group, step.now_ms
+    assert group.state is GroupState.PREPARING_REBALANCE, f"{group} is not in a join phase"
+    assert not group.pending_syncs, f"{group} waits for syncs in its join phase"
     step.cancel(TimerKind.JOIN)
     group.initial_delay_ms = None
     for member in list(group.members.values()):
@@ -240,7 +250,9 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
     if not group.members:
         _become_empty(step)
         return
-    group.protocol_name = group.select_protocol()
+    group.protocol_name = name = group.select_protocol()
+    supporting = group.supported_protocols.get(name)
+    assert supporting == len(group.members), f"each member of {group} supports {name}"
     group.pending_syncs.clear()
     group.transition(GroupState.COMPLETING_REBALANCE, now_ms)
     step.arm(TimerKind.SYNC, "", now_ms + group.rebalance_timeout_ms())
@@ -255,6 +267,7 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
         member.is_new = False
         start_session(step, member, member.session_timeout_ms)
     assert not group.awaiting_joins, f"{group} has delayed joins after its join phase"
+    assert len(group.pending_syncs) == len(group.members), f"each member of {group} has to sync"
     completed = JoinCompleted(
         at_ms=now_ms,
         generation_id=group.generation_id,
@@ -275,6 +288,8 @@ def _extend_join(step: Step) -> None:
     The rule is [joining/join-extension].
     """
     group, now_ms = step.group, step.now_ms
+    assert group.members, f"{group} waits for nobody"
+    assert not group.awaiting_joins, f"a member of {group} has rejoined"
     wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
     extended = JoinPhaseExtended(
         at_ms=now_ms,
@@ -289,6 +304,8 @@ def _extend_join(step: Step) -> None:
 def _become_empty(step: Step) -> None:
     """End the join phase without members [joining/empty-generation]."""
     group, now_ms = step.group, step.now_ms
+    assert not group.members, f"{group} has members"
+    assert not group.awaiting_joins, f"{group} has delayed joins and no members"
     group.protocol_name = None
     group.set_subscriptions([])
     group.transition(GroupState.EMPTY, now_ms)

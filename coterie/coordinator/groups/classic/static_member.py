@@ -63,7 +63,11 @@ def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str)
         step.effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         return
     write = _take_place(step, instance, member_id)
+    assert write.old_member_id not in group.members, f"two members of {group} are {instance}"
+    assert group.static_members[instance] == member_id, f"{member_id} is not {instance}"
     member = group.members[member_id]
+    assert member.delayed_join is None, f"the replaced process is answered first in {group}"
+    assert context.to is not None, "a delayed join has an address"
     group.update(
         member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
     )
@@ -90,6 +94,7 @@ def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str)
         client_software_version=context.client.software_version or None,
     )
     step.note(replaced)
+    assert record is None or step.effects.response is None, "a join that is logged is delayed"
     if record is not None:
         step.write(record).completion = write
         return
@@ -160,6 +165,7 @@ def replacement_stored(step: Step, write: ReplacementWrite) -> None:
     response.skip_assignment = skips
     if not write.can_skip_assignment:
         response.leader = write.previous_leader
+    assert write.group is group, f"{write} is of another group than {group}"
     to = group.take_delayed_join(member)
     assert to is not None, f"{write.member_id} was answered before its record was durable"
     step.reply(to, response)

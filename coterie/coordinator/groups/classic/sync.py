@@ -63,6 +63,8 @@ def sync(
         step.effects.response = assignment_response(group, member)
         return step.effects
     assert group.state is GroupState.COMPLETING_REBALANCE, f"{group} cannot sync"
+    assert not group.awaiting_joins, f"{group} has delayed joins after its join phase"
+    assert context.to is not None, "a delayed sync has an address"
     member.delayed_sync = context.to
     # A leader that syncs again waits for the record of its first assignment: a second record could
     # differ from what the members receive [syncing/repeated-leader-sync].
@@ -110,6 +112,8 @@ def _log_assignment(step: Step, request: SyncGroupRequest) -> None:
     [syncing/large-assignment].
     """
     group = step.group
+    assert group.leader == request.member_id, f"{request.member_id} does not lead {group}"
+    assert group.assigned_generation != group.generation_id, f"{group} is assigned twice"
     sent = {each.member_id: each.assignment for each in request.assignments}
     assignments = {member_id: sent.get(member_id, b"") for member_id in group.members}
     record = group_record(group, assignments)
@@ -135,6 +139,7 @@ def assignment_stored(step: Step, write: AssignmentWrite) -> None:
         or group.generation_id != write.generation_id
     ):
         return
+    assert len(write.assignments) == len(group.members), f"each member of {group} is assigned"
     joined_ms = group.state_timestamp_ms or now_ms
     group.transition(GroupState.STABLE, now_ms)
     for member in group.members.values():
@@ -197,4 +202,5 @@ def sync_timer_fired(step: Step) -> None:
         return
     for member in late:
         remove_member(step, member, Removal.SYNC_TIMEOUT)
+    assert not group.pending_syncs, f"{group} waits for syncs after their time"
     prepare_rebalance(step, Cause.SYNC_TIMEOUT, Instigator(late[0]))

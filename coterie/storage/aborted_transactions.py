@@ -56,6 +56,7 @@ class TransactionIndex:
 
     def begin(self) -> None:
         """Take note that the segment is new and has no entries."""
+        assert not self._entries, "a new segment has no aborted transactions"
         self._entries = bytearray()
         self._is_synced = True
 
@@ -79,6 +80,7 @@ class TransactionIndex:
         file = self._files.get(self.path) if entries else self._files.create(self.path)
         file.write(len(entries), entry)
         entries += entry
+        assert len(entries) % ENTRY_BYTES == 0, "the file has whole entries"
         self._is_synced = False
 
     def replace(self, transactions: Iterable[AbortedTransaction]) -> None:

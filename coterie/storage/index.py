@@ -253,6 +253,9 @@ class SegmentIndexes:
     def finish(self) -> None:
         """Complete the indexes of a finished segment: add the greatest timestamp, write both."""
         self._add_time_entry()
+        greatest_ms, _ = self.max_timestamp
+        last_ms, _ = self.times.last or (-1, 0)
+        assert last_ms >= greatest_ms, "a finished time index has the greatest timestamp"
         self.offsets.flush()
         self.times.flush()
 

@@ -146,6 +146,7 @@ class OffsetCheckpoints:
         self._replace([_line(entry) for entry in sorted(self._offsets.items())], durable=durable)
 
     def _replace(self, lines: list[str], *, durable: bool) -> None:
+        assert len(lines) == len(self._offsets), "the file has a line for each partition"
         text = text_of_lines(self._path, lines)
         replace_file(self._filesystem, self._path, text, durable=durable)
         self._is_outdated, self._is_unsynced = False, not durable

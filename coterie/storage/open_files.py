@@ -92,8 +92,9 @@ class OpenFiles:
 
     def unpin(self, file: File) -> None:
         """Remove one pin from a file."""
+        assert file in self._pins, "a file is unpinned as often as it was pinned"
         left = self._pins[file] - 1
-        assert left >= 0, "a file is unpinned as often as it was pinned"
+        assert left >= 0, "a file without pins is not in the table of pins"
         if left:
             self._pins[file] = left
             return
@@ -120,6 +121,7 @@ class OpenFiles:
             file.close()
         self.dropped.clear()
         self._pins.clear()
+        assert not self.count, "no file is open any more"
 
     def give_back(self) -> bool:
         """Close some files, because other files cannot be opened; return whether there were any."""

@@ -148,6 +148,7 @@ def _checked_end(
         raise CorruptLog(last.path, last.size, reason)
     if last.next_offset >= start:
         return segments, cut
+    assert known.trust is TailTrust.POWER_LOST_UNSYNCED, "only what was never synced may be lost"
     reason = f"the log began at offset {start}, and ends before"
     bytes_cut = 0 if cut is None else cut.bytes_cut
     return [], _remove_all(segments, TailCut(segments[0].path, 0, bytes_cut, reason))

@@ -99,6 +99,8 @@ class BatchFilter:
         Raises:
             BadBatch, MalformedFrame: a batch is bad.
         """
+        assert not self._is_mapped, "a segment is filtered as a whole before the next one"
+        assert not self._length, "what stays of the segment before was taken"
         size = segment.size
         stretch = self._dirty.stretches.get(segment.base_offset)
         start, end = (size, size) if stretch is None else (stretch.start, stretch.end)

@@ -85,6 +85,7 @@ class SegmentDigests:
         While a cleaned segment takes the place of several, the first has two entries. The others
         are removed after that, so if they do not exist any more only the newer entry is right.
         """
+        assert base_offset < next_offset, "segments are in the order of their offsets"
         entries = self.of(base_offset)
         if len(entries) > 1 and any(base_offset < each < next_offset for each in self._entries):
             return entries[-1:]
@@ -114,6 +115,7 @@ class SegmentDigests:
         if not self.of(base_offset):
             return lambda: None
         self._add(base_offset, entry)
+        assert self.of(base_offset)[-1] == entry, "the newest entry of a segment is the last"
         filesystem, path, text = self._filesystem, self._path, self._text()
 
         def write() -> None:

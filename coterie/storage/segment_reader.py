@@ -84,6 +84,7 @@ class SegmentReader:
 
     def remember(self, offset: int, position: int) -> None:
         """Note that the batch that begins with `offset` is, or will be, at `position`."""
+        assert position <= self.size, "no batch begins behind the end of the segment"
         places = self._places
         if len(places) >= MAX_REMEMBERED_PLACES and offset not in places:
             del places[next(iter(places))]
@@ -120,6 +121,7 @@ class SegmentReader:
         end, next_offset = self.size, self.next_offset
         if position + max_bytes < end:
             end, next_offset = self._cut(position, position + max_bytes)
+        assert end > position, "a read returns at least one batch"
         self.check(position, end, expected_offset)
         data = self.bytes_at(position, end - position)
         self.remember(next_offset, end)

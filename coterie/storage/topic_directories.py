@@ -104,6 +104,7 @@ class TopicDirectories:
         Returns:
             None if its directory does not say which topic it belongs to.
         """
+        assert self.holds((topic, partition)), "only a partition that exists has an id"
         if (topic, partition) in self._without_id:
             return None
         return PartitionId(self.topics[topic].topic_id, partition)
@@ -233,6 +234,7 @@ class TopicDirectories:
             if self._filesystem.exists(path):
                 # Its files would become those of the new partition.
                 raise FileExistsError(errno.EEXIST, "something else has this name", path)
+        assert topic not in self._unmade, "what an earlier creation has left was removed"
         made = 0
         try:
             for path in paths:
@@ -290,6 +292,8 @@ class TopicDirectories:
                 be used until the rest has been renamed.
         """
         topic_id, partitions = self.topics[topic]
+        assert partitions, "a topic has a partition"
+        assert topic not in self._unrenamed, "a deletion ends before its name is used again"
         self._write_metadata(topic, topic_id, partitions)
         first, *others = sorted(partitions)
         self._rename(topic, first, topic_id)

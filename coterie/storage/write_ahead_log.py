@@ -87,6 +87,7 @@ class WriteAheadFile:
         """
         assert not self.closed, "no frame follows one that is perhaps not there"
         assert self.end % BLOCK_BYTES == 0, "a frame begins with a block"
+        assert self._file is not None or not self._frames, "no frame is written to a removed file"
         frame = encode_frame(self.file_id, self._frames, entries)
         is_new = self._file is None
         if self._file is None:
@@ -245,6 +246,7 @@ class WriteAheadLog:
             except (OSError, BadBatch):
                 # Syncing the log itself reports the error.
                 continue
+            assert log not in covered, "a frame holds what a log got once"
             covered[log] = end_of(log.segments[-1])
             left -= size
             places -= not is_known
@@ -254,6 +256,8 @@ class WriteAheadLog:
         for entry_log in covered:
             active.logs[entry_log] = None
             entry_log.write_ahead.begin(active.file_id)
+        assert len(active.logs) <= limits.logs, "a file has records of no more logs than it may"
+        assert len(entries) >= len(covered), "each log of a frame has an entry"
         return PendingFrame(active, covered, entries, limits.extend_bytes)
 
     def end(self, frame: PendingFrame, error: OSError | None) -> None:
@@ -303,6 +307,7 @@ class WriteAheadLog:
                 self.stopped = True
                 raise
             assert pending is not None, "something is not synced"
+            assert log in settling.logs, "only logs with records in the file are synced for it"
             return SettlingStep(pending.run, log, pending)
         return SettlingStep(settling.remove)
 
@@ -313,6 +318,7 @@ class WriteAheadLog:
         """
         settling = self._settling
         assert settling is not None, "one step is done at a time"
+        assert step.log is None or step.pending is not None, "a step for a log has a sync"
         if step.log is not None and step.pending is not None:
             step.log.synced(step.pending, error)
             return

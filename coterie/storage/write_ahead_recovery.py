@@ -128,6 +128,7 @@ def _write_partition(filesystem: FileSystem, directory: str, entries: list[Entry
             done += written
         finally:
             file.close()
+    assert done <= len(entries), "an entry is written once"
     return done
 
 

@@ -251,6 +251,8 @@ class Cleaning:
 
     def _count(self, dirty: DirtyPart, batches: BatchFilter) -> None:
         result = self.result
+        assert batches.bytes_read >= result.bytes_read, "what was read never gets less"
+        assert batches.bytes_written >= result.bytes_written, "what was written never gets less"
         result.bytes_read, result.bytes_written = batches.bytes_read, batches.bytes_written
         # Records that were mapped are read twice, and counted once.
         result.records_read = dirty.records_read + batches.records_read

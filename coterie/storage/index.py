@@ -102,6 +102,7 @@ class _Index:
             file = self._files.get(self.path)
         except FileNotFoundError:
             file = self._files.create(self.path)
+        assert len(self._pending) % self.ENTRY.size == 0, "entries are whole"
         start = self._written * self.ENTRY.size
         end = start + len(self._pending)
         if self._pending:

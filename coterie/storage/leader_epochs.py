@@ -185,6 +185,8 @@ class LeaderEpochs:
 
     def _replace(self, *, durable: bool) -> None:
         assert _ascend(self.entries), "epochs and offsets ascend"
+        newest, _ = self.entries[-1] if self.entries else (UNDEFINED_EPOCH, 0)
+        assert self.latest == newest, "the latest epoch is the last entry"
         text = checkpoint_text(self._path, self.entries)
         replace_file(self._filesystem, self._path, text, durable=durable)
         self._is_unsynced = not durable

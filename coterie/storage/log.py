@@ -449,6 +449,7 @@ class Log(LogReader):
 
     def _remove_before(self, offset: int) -> None:
         """Remove the segments before an offset. What they say of producers is in a snapshot."""
+        assert offset <= self.log_end_offset, "the log begins before it ends"
         is_removing = len(self._segments.all) > 1 and self._segments.all[1].base_offset <= offset
         if is_removing:
             self._keep_snapshot(

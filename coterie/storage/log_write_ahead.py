@@ -74,6 +74,7 @@ class LogWriteAhead:
         Raises:
             SegmentInUse: one has, or will.
         """
+        assert segments, "a replacement has segments"
         end_offset = self.replaceable_end
         for segment in segments:
             if segment.next_offset > end_offset:

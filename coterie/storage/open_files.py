@@ -92,9 +92,8 @@ class OpenFiles:
 
     def unpin(self, file: File) -> None:
         """Remove one pin from a file."""
-        assert file in self._pins, "a file is unpinned as often as it was pinned"
         left = self._pins[file] - 1
-        assert left >= 0, "a file without pins is not in the table of pins"
+        assert left >= 0, "a file is unpinned as often as it was pinned"
         if left:
             self._pins[file] = left
             return

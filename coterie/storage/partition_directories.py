@@ -53,6 +53,7 @@ def deleted_name(topic: str, partition: int, topic_id: bytes) -> str:
     suffix = f"-{partition}.{topic_id.hex()}-delete"
     name = topic[: _MAX_NAME_BYTES - len(suffix)] + suffix
     assert len(name) <= _MAX_NAME_BYTES, "a file system accepts the name"
+    assert deleted_partition(name) is not None, "a start recognizes the name"
     return name
 
 

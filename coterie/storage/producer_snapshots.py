@@ -65,6 +65,7 @@ class ProducerSnapshots:
 
     def find(self, names: Iterable[str]) -> None:
         """Find the snapshots among the names of the directory."""
+        assert not self.offsets, "the snapshots of a log are found once"
         files = (parse_segment_file(name) for name in names)
         self.offsets = sorted(
             file.base_offset for file in files if file and file[1:] == ("snapshot", "")

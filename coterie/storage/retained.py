@@ -84,6 +84,7 @@ class BatchFilter:
         """
         data, facts, aborted = b"".join(self._pieces), self._facts, self._aborted
         assert len(data) == self._length, "every batch has its facts"
+        assert bool(facts) == bool(data), "facts belong to batches that stay"
         self._pieces, self._facts, self._length, self._aborted = [], [], 0, []
         self.bytes_written += len(data)
         return data, facts, aborted
@@ -243,6 +244,7 @@ class BatchFilter:
         """Keep the batches of a run between `start` and `stop`."""
         if start == stop:
             return
+        assert start < stop, "the batches of a run lie one behind the other"
         data, size, length = buffer[start:stop], run.batch_bytes, self._length
         self._pieces.append(data)
         for base_offset, delta, max_timestamp_ms in run.offsets_and_times(data):

@@ -152,6 +152,7 @@ class Segment(SegmentReader):
         if why is not None:
             raise CorruptLog(self.path, bad.position, f"{bad.reason} ({why})")
         assert bad.position < size, "there is something to cut"
+        assert self.size <= bad.position, "only what does not count is cut"
         file.truncate(bad.position)
         # If a loss of power undid the cut, old bytes could follow new ones and look valid.
         file.sync()

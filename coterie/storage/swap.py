@@ -74,6 +74,7 @@ class PendingDisk(NamedTuple):
             OSError: it failed. The error has to be given to `Cleaning.fail`.
         """
         assert self.directory or not self.removed, "removals are made durable"
+        assert self.file is None or not self.removed, "old files stay while the new one is synced"
         if self.first is not None:
             self.first()
         if self.file is not None:

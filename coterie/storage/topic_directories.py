@@ -268,6 +268,9 @@ class TopicDirectories:
         As long as that exists, a start would complete the creation.
         """
         left = self._unmade[topic]
+        known = self.topics.get(topic)
+        is_unused = known is None or known.partitions.isdisjoint(left)
+        assert is_unused, "a partition that exists is not removed"
         while left:
             if self._durable and len(left) == 1:
                 self._filesystem.sync_directory(self._path)
@@ -327,6 +330,7 @@ class TopicDirectories:
         self.leader_epochs.pop((topic, partition), None)
 
     def _finish_renaming(self, topic: str) -> None:
+        assert topic not in self.topics, "a topic that exists is not renamed"
         left = self._unrenamed[topic]
         while left:
             partition, topic_id = left[-1]
@@ -361,6 +365,7 @@ class TopicDirectories:
         unrenamed = {topic_id for left in self._unrenamed.values() for _, topic_id in left}
         for name, topic_id in self._removable.items():
             if topic_id not in unrenamed and topic_id not in kept:
+                assert partition_of(name) is None, "a partition that exists is not removed"
                 self._remove_tree(name)
                 del self._removable[name]
                 if topic_id not in self._removable.values():

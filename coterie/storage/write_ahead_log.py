@@ -87,7 +87,6 @@ class WriteAheadFile:
         """
         assert not self.closed, "no frame follows one that is perhaps not there"
         assert self.end % BLOCK_BYTES == 0, "a frame begins with a block"
-        assert self._file is not None or not self._frames, "no frame is written to a removed file"
         frame = encode_frame(self.file_id, self._frames, entries)
         is_new = self._file is None
         if self._file is None:
@@ -96,6 +95,7 @@ class WriteAheadFile:
         if end > self._allocated:
             self._allocated = end + -end % extend_bytes
             frame += bytes(self._allocated - end)
+        assert position + len(frame) <= self._allocated, "what is written lies within the file"
         self._file.write(position, frame)
         self._file.sync()
         if is_new:
@@ -140,6 +140,8 @@ class PendingFrame:
         extend_bytes: int,
     ) -> None:
         """See `WriteAheadLog.begin`."""
+        assert len(logs) > 1, "a frame saves syncs of several logs"
+        assert entries, "a frame has a reason"
         self.file = file
         self.logs = logs
         self._entries = entries

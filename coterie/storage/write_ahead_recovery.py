@@ -167,6 +167,8 @@ class _ReplayedSegment:
         at = _first_difference(self._file, entry)
         if at is not None and (self._stands_batch(at) or not self._holds_what_precedes(entry)):
             return False
+        assert entry.position <= self._size, "a replay leaves no gap in a segment"
+        assert end <= self._size or not self._is_older, "an older segment never grows"
         self._file.write(entry.position, entry.data)
         self._size = max(self._size, end)
         return True

@@ -206,6 +206,7 @@ class Cleaning:
         for segment in group:
             self._reading = segment
             for taken in batches.steps(log.files, segment, self._config.slice_bytes):
+                assert taken > 0, "each step reads whole batches"
                 data, facts, aborted = batches.take()
                 if facts:
                     cleaned.append(data, facts)

@@ -70,6 +70,7 @@ class _Index:
                 low = middle + 1
         self._written = low
         self.last = self._entry(low - 1) if low else None
+        assert len(self) == low, "an index that was loaded has the entries of its file"
         return True
 
     def use(self, files: OpenFiles) -> None:

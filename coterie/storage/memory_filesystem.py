@@ -94,6 +94,7 @@ class MemoryFileSystem:
         found = directory.entries.setdefault(name, MemoryFile())
         if isinstance(found, _Directory):
             raise _error(errno.EISDIR, path)
+        assert not found.removed, "a file that was removed has no name"
         found.truncate(0)
         return found
 

@@ -177,6 +177,7 @@ class ProducerLoading:
 
     def _read_from_base(self, segment: Segment) -> None:
         """Read a segment that was scanned, from a snapshot that is not within it."""
+        assert segment is self._segments[-1], "the segments before it were read already"
         self._read_snapshot(segment.base_offset)
         for each in self._segments:
             self.read(each)

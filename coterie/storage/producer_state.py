@@ -327,6 +327,7 @@ class ProducerState:
         Returns:
             How many were forgotten.
         """
+        assert at_most > 0, "a call forgets at least one producer"
         expired: list[int] = []
         for producer_id, place in self._places.items():
             if now_ms - self._seen_ms[place // ENTRY_BYTES] < expiration_ms:

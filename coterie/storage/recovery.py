@@ -103,6 +103,8 @@ def load_segments(
         )
         producers.end_segment()
         if cut is not None:
+            assert known.trust is not TailTrust.CLEAN, "nothing is cut after a clean stop"
+            assert segment.next_offset >= known.recovery_point, "what was synced is not cut"
             cut = _remove_all(segments[number + 1 :], cut)
             producers.end_with(segments[: number + 1])
             return _checked_end(segments[: number + 1], known, cut)

@@ -100,6 +100,7 @@ class SegmentDigests:
 
     def closed(self, base_offset: int, entry: SegmentDigest) -> None:
         """Note a segment that is not appended to any more."""
+        assert base_offset not in self._entries, "a segment is closed once"
         self._entries[base_offset] = (entry,)
         self._write()
 
@@ -131,6 +132,7 @@ class SegmentDigests:
     def replaced(self, base_offsets: Iterable[int], entry: SegmentDigest) -> None:
         """Note that a segment takes the place of these, whatever happens; the first is its own."""
         first, *others = base_offsets
+        assert all(each > first for each in others), "the name of the first segment stays"
         for each in others:
             self._entries.pop(each, None)
         self._entries[first] = (entry,)

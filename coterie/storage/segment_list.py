@@ -93,6 +93,7 @@ class SegmentList:
         number = self.all.index(old[0])
         assert list(old) == self.all[number : number + len(old)], "they are neighbours, in order"
         assert cleaned.base_offset == old[0].base_offset, "it has the name of the first"
+        assert cleaned.next_offset >= old[-1].next_offset, "it covers the offsets of all of them"
         self.all[number : number + len(old)] = [cleaned]
         self._bases[number : number + len(old)] = [cleaned.base_offset]
         assert len(self.all) == len(self._bases), "each segment has its offset in the list"

@@ -143,6 +143,7 @@ class SyncState:
                 self._files.unpin(file)
             raise
         end = end_of(unsynced[-1])
+        assert end.offset > self.synced_offset, "a sync covers something new"
         return PendingSync(end, end.offset == end_offset, tuple(pins), self._files.dropped)
 
     def end(self, pending: PendingSync, error: OSError | None, end_offset: int) -> None:

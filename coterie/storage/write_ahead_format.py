@@ -112,6 +112,8 @@ def decode_frames(file_id: bytes, data: bytes) -> list[Entry]:
     entries: list[Entry] = []
     position = number = 0
     while (end := _frame_end(file_id, data, position, number)) is not None:
+        assert end > position, "a frame has bytes"
+        assert end % BLOCK_BYTES == 0, "a frame ends with a block"
         magic, _, _, length, _ = _FRAME_HEADER.unpack_from(data, position)
         start = position + _FRAME_HEADER.size
         entries += _entries(data[start : start + length], has_digests=magic == _MAGIC)

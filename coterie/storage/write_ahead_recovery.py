@@ -83,6 +83,7 @@ def replay(
             done = 0 if path is None else _write_partition(filesystem, path, own)
             written += done
             skipped += len(own) - done
+        assert written + skipped == len(entries), "each entry is written or skipped"
     for _, path in found:
         filesystem.remove(path)
     # Whatever `--flush` is: a file that came back after a loss of power would be replayed over what
@@ -197,6 +198,7 @@ class _ReplayedSegment:
                 self._known_digest = link(self._known_digest, batches)
         except BadBatch:
             return False
+        assert position <= self._size, "an entry behind the end of the segment was skipped"
         self._known_position = position
         return entry.digest is None or self._known_digest == entry.digest
 
@@ -215,4 +217,5 @@ def _first_difference(file: File, entry: Entry) -> int | None:
         if found[position:end] != entry.data[position:end]:
             at = position
             break
+    assert at < len(entry.data), "a difference lies within the entry"
     return entry.position + at

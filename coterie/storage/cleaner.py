@@ -78,10 +78,9 @@ class Cleaning:
             now_ms: epoch milliseconds, the time from which delete horizons count.
             config: the settings.
         """
-        assert cleanable.first_dirty_offset <= cleanable.end_offset, (
-            "the part begins before it ends"
-        )
-        self.result = CleaningResult(cleanable.first_dirty_offset, len(log.segments))
+        first_offset = cleanable.first_dirty_offset
+        assert first_offset <= cleanable.end_offset, "the dirty part begins before it ends"
+        self.result = CleaningResult(first_offset, len(log.segments))
         self._log = log
         self._cleanable = cleanable
         self._now_ms = now_ms

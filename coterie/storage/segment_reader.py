@@ -84,7 +84,6 @@ class SegmentReader:
 
     def remember(self, offset: int, position: int) -> None:
         """Note that the batch that begins with `offset` is, or will be, at `position`."""
-        assert position <= self.size, "no batch begins behind the end of the segment"
         places = self._places
         if len(places) >= MAX_REMEMBERED_PLACES and offset not in places:
             del places[next(iter(places))]

@@ -98,12 +98,6 @@ def test_a_cleaned_segment_ends_before_the_next_one(memory: Place) -> None:
         log.replace(log.segments[:1], cleaned)
 
 
-def test_an_empty_segment_is_not_followed_by_another_one(memory: Place) -> None:
-    log = Log.open(memory.filesystem, memory.directory)
-    with pytest.raises(AssertionError, match="has batches before another one follows"):
-        log._roll()
-
-
 def test_a_segment_of_the_log_is_not_swapped_in(memory: Place) -> None:
     _, (log, _) = directory_with_logs(memory)
     first = log.segments[0]
@@ -258,19 +252,6 @@ def test_only_partitions_that_exist_have_an_id(memory: Place) -> None:
         directories.partition_id("t", 1)
 
 
-def test_a_partition_that_exists_is_not_removed(memory: Place) -> None:
-    directories = TopicDirectories(memory.filesystem, memory.directory, durable=False)
-    for _ in directories.create("t", [0], bytes(16)):
-        pass
-    directories._removable["t-0"] = bytes(16)
-    with pytest.raises(AssertionError, match="a partition that exists is not removed"):
-        directories.remove_deleted(())
-    directories._unmade["t"] = [0]
-    with pytest.raises(AssertionError, match="a partition that exists is not removed"):
-        directories._unmake("t")
-    assert memory.filesystem.exists(f"{memory.directory}/t-0")
-
-
 def test_there_is_something_behind_the_last_batch(memory: Place) -> None:
     file = memory.filesystem.create(f"{memory.directory}/file")
     with pytest.raises(AssertionError, match="bytes behind the last batch"):
@@ -282,6 +263,3 @@ def test_an_index_entry_that_does_not_ascend_is_refused(memory: Place) -> None:
     index.append(5, 100)
     with pytest.raises(AssertionError, match="entries ascend"):
         index.append(5, 100)
-    index._pending.append(0)
-    with pytest.raises(AssertionError, match="entries are whole"):
-        index.flush()

@@ -56,6 +56,7 @@ class TransactionIndex:
 
     def begin(self) -> None:
         """Take note that the segment is new and has no entries."""
+        assert not self._entries, "a new segment has no aborted transactions"
         self._entries = bytearray()
         self._is_synced = True
 
@@ -79,6 +80,7 @@ class TransactionIndex:
         file = self._files.get(self.path) if entries else self._files.create(self.path)
         file.write(len(entries), entry)
         entries += entry
+        assert len(entries) % ENTRY_BYTES == 0, "the file has whole entries"
         self._is_synced = False
 
     def replace(self, transactions: Iterable[AbortedTransaction]) -> None:
@@ -112,6 +114,7 @@ class TransactionIndex:
         Raises:
             OSError: the file could not be read or written.
         """
+        assert end_offset >= self._base_offset, "a segment does not end before it begins"
         found = {each.last_offset: each for each in transactions}
         entries, _ = decode_entries(self._read(), self._base_offset)
         for entry in entries:
@@ -142,6 +145,7 @@ class TransactionIndex:
         Raises:
             OSError: it could not be renamed.
         """
+        assert path != self.path, "a renamed file gets another name"
         has_entries = len(self) > 0
         self._files.drop(self.path)
         if has_entries:
@@ -171,6 +175,7 @@ class TransactionIndex:
             entries, reason = decode_entries(data, self._base_offset)
             if reason:
                 raise CorruptLog(self.path, len(entries) * ENTRY_BYTES, reason)
+            assert len(data) % ENTRY_BYTES == 0, "a file with a part of an entry was refused"
             self._entries = bytearray(data)
         return self._entries
 

@@ -62,6 +62,7 @@ def replace_file(
     Raises:
         OSError: the file could not be replaced.
     """
+    assert suffix, "a file is not written in its place"
     new = path + suffix
     if not durable and filesystem.exists(new):
         # An earlier attempt has failed. In a new file a loss of power leaves the new text, or

@@ -89,6 +89,7 @@ def cleanable(log: Log, first_dirty_offset: int, now_ms: int, config: CleanerCon
     if log.swap_unfinished or log.last_stable_offset <= first_dirty_offset:
         # Its files are repaired when the log is opened again, or a transaction is open.
         end_offset = first_dirty_offset
+    assert end_offset <= log.log_end_offset, "a cleaning ends before the log does"
     clean = [each for each in older if each.base_offset < first_dirty_offset]
     dirty = [each for each in older if first_dirty_offset < each.next_offset <= end_offset]
     clean_bytes = sum(each.size for each in clean)

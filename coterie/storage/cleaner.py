@@ -78,7 +78,9 @@ class Cleaning:
             now_ms: epoch milliseconds, the time from which delete horizons count.
             config: the settings.
         """
-        self.result = CleaningResult(cleanable.first_dirty_offset, len(log.segments))
+        first_offset = cleanable.first_dirty_offset
+        assert first_offset <= cleanable.end_offset, "the dirty part begins before it ends"
+        self.result = CleaningResult(first_offset, len(log.segments))
         self._log = log
         self._cleanable = cleanable
         self._now_ms = now_ms
@@ -178,7 +180,10 @@ class Cleaning:
         cleaned = [each for each in self._expected if each.base_offset < dirty.end_offset]
         for group in grouped(cleaned, config.segment_bytes):
             yield from self._clean_group(group, dirty, batches)
+        assert not self._is_swapping, "each swap has ended when the cleaning ends"
+        assert self._cleaned is None, "each cleaned segment is part of the log"
         log.prune_snapshots()
+        assert dirty.end_offset <= found.end_offset, "a cleaning ends where it may"
         self.result.first_dirty_offset = dirty.end_offset
 
     def _segments_exist(self) -> bool:
@@ -192,12 +197,15 @@ class Cleaning:
         """Write what stays of neighbouring segments into one, and swap it in."""
         log = self._log
         assert group, "a group has at least one segment"
+        assert self._cleaned is None, "one group is cleaned at a time"
+        assert self._file is None, "the file of the group before is not pinned any more"
         cleaned = self._cleaned = log.new_segment(group[0].base_offset, CLEANED_SUFFIX)
         cleaned.create()
         self._file = log.files.pin(cleaned.path)
         for segment in group:
             self._reading = segment
             for taken in batches.steps(log.files, segment, self._config.slice_bytes):
+                assert taken > 0, "each step reads whole batches"
                 data, facts, aborted = batches.take()
                 if facts:
                     cleaned.append(data, facts)
@@ -223,6 +231,7 @@ class Cleaning:
         log.begin_swap(group, cleaned)
         yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.replace(group, cleaned)
+        assert log.holds(cleaned), "the log reads the cleaned segment from now on"
         log.digests.replaced([segment.base_offset for segment in group], entry)
         assert not self._is_swapping, "one swap ends before the next begins"
         self._is_swapping = True
@@ -238,9 +247,12 @@ class Cleaning:
         self._is_swapping = False
         self._cleaned = None
         self.result.segments_after += 1 - len(group)
+        assert self.result.segments_after > 1, "a group leaves its segment and the active one"
 
     def _count(self, dirty: DirtyPart, batches: BatchFilter) -> None:
         result = self.result
+        assert batches.bytes_read >= result.bytes_read, "what was read never gets less"
+        assert batches.bytes_written >= result.bytes_written, "what was written never gets less"
         result.bytes_read, result.bytes_written = batches.bytes_read, batches.bytes_written
         # Records that were mapped are read twice, and counted once.
         result.records_read = dirty.records_read + batches.records_read
@@ -270,6 +282,8 @@ def grouped(segments: Sequence[Segment], max_bytes: int) -> list[list[Segment]]:
         else:
             groups.append([segment])
             size = segment.size
+    assert not segments or groups[0][0] is segments[0], "the groups begin with the first segment"
+    assert not segments or groups[-1][-1] is segments[-1], "the groups end with the last segment"
     return groups
 
 

@@ -115,6 +115,7 @@ class DirtyPart:
         for segment in self._segments:
             if self._is_done:
                 break
+            assert segment.base_offset not in self.stretches, "a segment is mapped once"
             position = segment.position_of(self.first_offset)
             stretch = self.stretches[segment.base_offset] = Stretch(origin, position)
             slices = Slices(self._log.files, segment, position, self._config.slice_bytes)
@@ -129,6 +130,7 @@ class DirtyPart:
                     self._end_at(self._expected_offset)
                 yield segment, taken
             stretch.end = slices.position
+            assert stretch.end >= stretch.start, "a stretch does not end before it begins"
             origin += segment.size
         for _ in self.map.seal():
             yield self._segments[0], 0
@@ -169,6 +171,7 @@ class DirtyPart:
             records += max(header.record_count, 0)
             expected_offset = header.next_offset
             at += header.length_bytes
+        assert at <= end, "a batch lies within its slice"
         self._expected_offset = expected_offset
         self.records_read += records
         return at

@@ -70,6 +70,7 @@ class _Index:
                 low = middle + 1
         self._written = low
         self.last = self._entry(low - 1) if low else None
+        assert len(self) == low, "an index that was loaded has the entries of its file"
         return True
 
     def use(self, files: OpenFiles) -> None:
@@ -102,6 +103,7 @@ class _Index:
             file = self._files.get(self.path)
         except FileNotFoundError:
             file = self._files.create(self.path)
+        assert len(self._pending) % self.ENTRY.size == 0, "entries are whole"
         start = self._written * self.ENTRY.size
         end = start + len(self._pending)
         if self._pending:
@@ -253,6 +255,9 @@ class SegmentIndexes:
     def finish(self) -> None:
         """Complete the indexes of a finished segment: add the greatest timestamp, write both."""
         self._add_time_entry()
+        greatest_ms, _ = self.max_timestamp
+        last_ms, _ = self.times.last or (-1, 0)
+        assert last_ms >= greatest_ms, "a finished time index has the greatest timestamp"
         self.offsets.flush()
         self.times.flush()
 

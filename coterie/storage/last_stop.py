@@ -89,6 +89,7 @@ class LastStop:
                 if key in self._trusts:
                     self._trusts[key] = self._later_trust(trust, is_unsynced=is_unsynced)
                     (self._unsynced.add if is_unsynced else self._unsynced.discard)(key)
+        assert len(self._trusts) == len(partitions), "a list of unopened logs adds no partition"
         # Our file first: a crash between the two must not look like a clean stop.
         self.write()
         if self.clean:

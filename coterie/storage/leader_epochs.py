@@ -110,6 +110,7 @@ class LeaderEpochs:
         Raises:
             OSError: the file could not be written, and nothing is noted.
         """
+        assert not self.learning, "a log is opened before it gets records"
         before = self.entries, self.latest
         # The first epoch of a log is not synced, which would hold the event loop once for each new
         # log: a loss of power leaves the file, or none that can be read. Then it is made anew.
@@ -160,7 +161,9 @@ class LeaderEpochs:
     def _add(self, epoch: int, start_offset: int) -> None:
         assert epoch > self.latest, "leader epochs only grow"
         # An epoch that began at the same offset has no batches.
-        self.entries = [entry for entry in self.entries if _start(entry) < start_offset]
+        kept = [entry for entry in self.entries if _start(entry) < start_offset]
+        assert len(kept) >= len(self.entries) - 1, "at most one epoch has no batches"
+        self.entries = kept
         self.entries.append((epoch, start_offset))
         self.latest = epoch
 
@@ -170,6 +173,8 @@ class LeaderEpochs:
             # The epoch in which the log begins, from where the log begins.
             epoch, start = self.entries[len(self.entries) - len(kept) - 1]
             kept.insert(0, (epoch, max(start, log_start_offset)))
+        assert bool(kept) == bool(self.entries), "the epoch in which the log begins stays"
+        assert not kept or _start(kept[0]) >= log_start_offset, "no epoch begins before the log"
         self.entries = kept
 
     def _update_latest(self) -> None:
@@ -180,6 +185,8 @@ class LeaderEpochs:
 
     def _replace(self, *, durable: bool) -> None:
         assert _ascend(self.entries), "epochs and offsets ascend"
+        newest, _ = self.entries[-1] if self.entries else (UNDEFINED_EPOCH, 0)
+        assert self.latest == newest, "the latest epoch is the last entry"
         text = checkpoint_text(self._path, self.entries)
         replace_file(self._filesystem, self._path, text, durable=durable)
         self._is_unsynced = not durable

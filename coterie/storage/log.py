@@ -168,6 +168,7 @@ class Log(LogReader):
             is_pinned = True
             if self.config.flush and segment.path not in self._sync.pinned:
                 is_pinned = self._sync.pin(segment.path)
+            assert segment.base_offset <= base_offset, "an append lies behind the segment's name"
             segment.append(data, placed)
         except OSError as error:
             raise self.fail(error) from error
@@ -229,6 +230,8 @@ class Log(LogReader):
             raise self.fail(error) from error
         first_base = self._segments.all[0].base_offset
         assert first_base <= before_offset <= self.log_end_offset, "the log contains its start"
+        active = self._segments.all[-1]
+        assert active.next_offset >= self.log_end_offset, "a deletion keeps the end of the log"
         return before_offset
 
     def remove_expired(
@@ -245,7 +248,8 @@ class Log(LogReader):
         self._sync.check()
         removed = expired_segments(self._segments.all, now_ms, retention_ms, retention_bytes)
         if removed:
-            self.delete_records(removed[-1].next_offset)
+            start = self.delete_records(removed[-1].next_offset)
+            assert start >= removed[-1].next_offset, "the log begins behind what has expired"
         return removed
 
     def holds(self, segment: Segment) -> bool:
@@ -277,6 +281,8 @@ class Log(LogReader):
             SegmentInUse: one of them must not be replaced; nothing has changed.
             OSError: some files may have their new names.
         """
+        assert not self.holds(cleaned), "a cleaned segment is not yet part of the log"
+        assert cleaned.base_offset == old[0].base_offset, "it has the name of the first"
         if self.config.flush:
             self.write_ahead.check_replaceable(old)
         cleaned.rename(SWAP_SUFFIX)
@@ -375,6 +381,7 @@ class Log(LogReader):
             loading.forget()
             # No offset may be given twice.
             self._begin_segment(max(known.log_start_offset, known.recovery_point))
+        assert self._segments.all, "an open log has an active segment"
         first, last = self._segments.all[0], self._segments.all[-1]
         self.log_start_offset = max(known.log_start_offset, first.base_offset)
         self.log_end_offset = last.next_offset
@@ -388,6 +395,7 @@ class Log(LogReader):
             # Recovery may have found records that were never acknowledged. From now on they can be
             # read, so they must not be lost.
             self.sync()
+            assert self.synced_offset >= self.log_end_offset, "what can be read is durable"
         # Only now, since a snapshot must not be ahead of what is synced.
         is_unsynced = known.trust is TailTrust.POWER_LOST_UNSYNCED
         loading.finish(
@@ -398,6 +406,8 @@ class Log(LogReader):
         )
         self._producers.take(loading)
         self._remove_before(self.log_start_offset)
+        first = self._segments.all[0]
+        assert first.base_offset <= self.log_start_offset, "the log contains its start"
 
     def _sync_written(self) -> None:
         # The file may be closed at any time, and with it the memory of a lost write.
@@ -423,6 +433,8 @@ class Log(LogReader):
 
     def _roll(self) -> None:
         active = self._segments.all[-1]
+        assert active.size, "a segment has batches before another one follows"
+        assert not self._has_unsynced_name, "the name of a segment is synced before its batches"
         if self.config.flush:
             # [log/sync-before-roll] This does not move `synced_offset`: the kernel reports an error
             # to one sync only, perhaps to one that another thread has begun on the same file.
@@ -437,6 +449,7 @@ class Log(LogReader):
 
     def _remove_before(self, offset: int) -> None:
         """Remove the segments before an offset. What they say of producers is in a snapshot."""
+        assert offset <= self.log_end_offset, "the log begins before it ends"
         is_removing = len(self._segments.all) > 1 and self._segments.all[1].base_offset <= offset
         if is_removing:
             self._keep_snapshot(

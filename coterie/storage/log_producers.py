@@ -44,6 +44,7 @@ class LogProducers:
 
     def take(self, loading: ProducerLoading) -> None:
         """Take over the producers that were read when the log was opened."""
+        assert not len(self._state), "the producers of a log are loaded once"
         self._state, self._damage = loading.state, loading.damage
 
     def note(
@@ -84,6 +85,7 @@ class LogProducers:
         Raises:
             OSError: it could not be synced.
         """
+        assert first <= last, "the range of a snapshot begins before it ends"
         if self._damage is not None:
             # No snapshot can be written, and the next start finds the damage again.
             return True
@@ -100,7 +102,10 @@ class LogProducers:
         Raises:
             OSError: it could not be written.
         """
+        assert self._damage is None, "a snapshot is written of producers that are known"
         self.snapshots.write_now(end_offset, self._state)
+        newest = self.snapshots.offsets[-1]
+        assert newest >= end_offset, "a snapshot stands at the end of the log or behind it"
 
     def prune_snapshots(self, segments: Iterable[Segment], *, durable: bool) -> None:
         """Remove snapshots that belong to none of the log's segments; see `prune`."""

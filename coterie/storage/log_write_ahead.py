@@ -49,6 +49,7 @@ class LogWriteAhead:
 
     def __init__(self, segments: SegmentList) -> None:
         """Everything is durable, as after the opening of a log that is synced."""
+        assert segments.all, "an open log has an active segment"
         self.partition_id: PartitionId | None = None
         self.covered = end_of(segments.all[-1])
         self._segments = segments
@@ -73,6 +74,7 @@ class LogWriteAhead:
         Raises:
             SegmentInUse: one has, or will.
         """
+        assert segments, "a replacement has segments"
         end_offset = self.replaceable_end
         for segment in segments:
             if segment.next_offset > end_offset:
@@ -97,7 +99,9 @@ class LogWriteAhead:
 
     def begin(self, file_id: bytes) -> None:
         """Note that what is missing is about to be copied into a write-ahead file."""
-        first, _, _ = self._missing()[0]
+        missing = self._missing()
+        assert missing, "a frame copies what is not durable"
+        first, _, _ = missing[0]
         self._live.setdefault(file_id, first.base_offset)
 
     def settled(self, file_id: bytes) -> None:

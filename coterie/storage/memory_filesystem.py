@@ -34,6 +34,7 @@ class MemoryFile:
         """See `File`."""
         del self._bytes[size:]
         self._bytes.extend(bytes(size - len(self._bytes)))
+        assert len(self._bytes) == size, "the file has the size that was asked for"
 
     def size(self) -> int:
         """See `File`."""
@@ -93,6 +94,7 @@ class MemoryFileSystem:
         found = directory.entries.setdefault(name, MemoryFile())
         if isinstance(found, _Directory):
             raise _error(errno.EISDIR, path)
+        assert not found.removed, "a file that was removed has no name"
         found.truncate(0)
         return found
 
@@ -128,6 +130,8 @@ class MemoryFileSystem:
         moved = old.entries.get(old_name)
         if moved is None:
             raise _error(errno.ENOENT, source)
+        if isinstance(moved, MemoryFile):
+            assert not moved.removed, "a file that was removed has no name"
         replaced = new.entries.get(new_name)
         if isinstance(replaced, _Directory) and replaced.entries:
             raise _error(errno.ENOTEMPTY, target)
@@ -144,6 +148,7 @@ class MemoryFileSystem:
             raise _error(errno.ENOENT, path)
         if isinstance(file, _Directory):
             raise _error(errno.EISDIR, path)
+        assert not file.removed, "a file that was removed has no name"
         file.removed = True
         del directory.entries[name]
 

@@ -67,6 +67,7 @@ class OffsetCheckpoints:
         Raises:
             CorruptLog: the file is needed and is not a checkpoint.
         """
+        assert not self._offsets, "a checkpoint is read once"
         try:
             entries, self.is_ours = read_checkpoint(self._filesystem, self._path, 3)
         except CorruptLog:
@@ -85,6 +86,7 @@ class OffsetCheckpoints:
         with self._lock:
             if self._set(offsets) or self._is_outdated:
                 self._write(durable=self._durable)
+            assert not self._is_outdated, "the file has every change"
 
     def set(self, offsets: dict[Key, int]) -> None:
         """Set some offsets; `write_in_steps` or the next change writes the file."""
@@ -126,6 +128,7 @@ class OffsetCheckpoints:
             self._offsets = kept
             if has_changed or self._is_outdated:
                 self._write(durable=self._durable)
+            assert not self._is_outdated, "the file has every change"
 
     def seal(self) -> None:
         """Write the file with our checksum, if it has none. Raises OSError."""
@@ -138,6 +141,7 @@ class OffsetCheckpoints:
         with self._lock:
             if self._is_unsynced:
                 self._write(durable=True)
+            assert not self._is_unsynced, "a durable write leaves nothing to sync"
 
     def _write(self, *, durable: bool) -> None:
         # If this fails, the next change writes the file again.
@@ -146,6 +150,7 @@ class OffsetCheckpoints:
         self._replace([_line(entry) for entry in sorted(self._offsets.items())], durable=durable)
 
     def _replace(self, lines: list[str], *, durable: bool) -> None:
+        assert len(lines) == len(self._offsets), "the file has a line for each partition"
         text = text_of_lines(self._path, lines)
         replace_file(self._filesystem, self._path, text, durable=durable)
         self._is_outdated, self._is_unsynced = False, not durable

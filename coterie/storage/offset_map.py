@@ -75,6 +75,7 @@ class OffsetMap:
     def used_bytes(self) -> int:
         """The memory in use, by the formula above."""
         new = len(self.last) - self._measured
+        assert new >= 0, "no key leaves the map"
         if new:
             self._keys_bytes += sum(map(getsizeof, islice(reversed(self.last), new)))
             self._keys_bytes += new * (_ROUNDING_BYTES + _ENTRY_BYTES)

@@ -120,6 +120,7 @@ class OpenFiles:
             file.close()
         self.dropped.clear()
         self._pins.clear()
+        assert not self.count, "no file is open any more"
 
     def give_back(self) -> bool:
         """Close some files, because other files cannot be opened; return whether there were any."""

@@ -78,3 +78,4 @@ class LogOpening:
         except BaseException:
             files.close()
             raise
+        assert not self.log.waits_for_sync, "a log that was opened can use other files"

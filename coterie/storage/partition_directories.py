@@ -49,8 +49,12 @@ def deleted_name(topic: str, partition: int, topic_id: bytes) -> str:
     It is Kafka's name for it, with the topic shortened if the name would be too long. Kafka makes
     the name unique with a random id; we use the id of the topic, which is as unique.
     """
+    assert len(topic_id) == _ID_BYTES, "a topic id has 16 bytes"
     suffix = f"-{partition}.{topic_id.hex()}-delete"
-    return topic[: _MAX_NAME_BYTES - len(suffix)] + suffix
+    name = topic[: _MAX_NAME_BYTES - len(suffix)] + suffix
+    assert len(name) <= _MAX_NAME_BYTES, "a file system accepts the name"
+    assert deleted_partition(name) is not None, "a start recognizes the name"
+    return name
 
 
 def deleted_partition(name: str) -> tuple[str, bytes] | None:

@@ -118,6 +118,7 @@ class ProducerLoading:
         Raises:
             OSError: a snapshot could not be read, or a damaged one not be removed.
         """
+        assert not self._segments, "the producers of a log are loaded once"
         self._snapshots.find(names)
         existing = set(names)
         for segment in segments:
@@ -125,12 +126,14 @@ class ProducerLoading:
                 segment.transactions.begin()
         if not segments:
             return
+        assert unscanned < len(segments), "the last segment is always scanned"
         self._segments = segments
         self._read_snapshot(_ANY_OFFSET if self._is_trusted else segments[unscanned].base_offset)
 
     def _read_snapshot(self, at_most: int) -> None:
         found = self._snapshots.read(at_most, self._seen_after_ms, self._now_ms)
         self._from_offset, self.state = (0, ProducerState()) if found is None else found
+        assert self._from_offset <= at_most, "a snapshot is not behind what may be read"
         # Without a snapshot it is unknown which transactions were open where the log begins.
         self._is_complete = found is not None or self._segments[0].base_offset == 0
 
@@ -167,12 +170,14 @@ class ProducerLoading:
         Raises:
             OSError: as `read`, if the snapshot is ahead of what is left.
         """
+        assert segments, "a segment that was cut stays"
         self._segments = segments
         if self._from_offset > segments[-1].next_offset:
             self._read_from_base(segments[-1])
 
     def _read_from_base(self, segment: Segment) -> None:
         """Read a segment that was scanned, from a snapshot that is not within it."""
+        assert segment is self._segments[-1], "the segments before it were read already"
         self._read_snapshot(segment.base_offset)
         for each in self._segments:
             self.read(each)
@@ -221,6 +226,7 @@ class ProducerLoading:
         Raises:
             OSError: a snapshot could not be removed or synced.
         """
+        assert base_offsets, "an open log has an active segment"
         self._snapshots.remove_after(end_offset if trusted else self._from_offset)
         if self.damage is None:
             self.state.sort()

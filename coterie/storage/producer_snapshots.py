@@ -26,6 +26,7 @@ _ENTRIES_AT = _PREFIX.size + _COUNT.size
 
 def encode_snapshot(state: ProducerState) -> bytes:
     """Return the contents of a snapshot."""
+    assert len(state.entries) == len(state) * ENTRY_BYTES, "a snapshot has each producer once"
     body = _COUNT.pack(len(state)) + state.entries
     return _PREFIX.pack(_VERSION, checksum.crc32c(body)) + body
 
@@ -64,6 +65,7 @@ class ProducerSnapshots:
 
     def find(self, names: Iterable[str]) -> None:
         """Find the snapshots among the names of the directory."""
+        assert not self.offsets, "the snapshots of a log are found once"
         files = (parse_segment_file(name) for name in names)
         self.offsets = sorted(
             file.base_offset for file in files if file and file[1:] == ("snapshot", "")
@@ -153,6 +155,7 @@ class ProducerSnapshots:
         ahead = self.offsets[bisect_right(self.offsets, offset) :]
         for each in ahead:
             self._remove(each)
+        assert not self.offsets or self.offsets[-1] <= offset, "no snapshot is ahead of the log"
         if ahead:
             self._filesystem.sync_directory(self._directory)
 
@@ -170,11 +173,13 @@ class ProducerSnapshots:
                 `keep_durable` has found are removed, and those within the last segment.
         """
         last_base = max(base_offsets, default=0)
+        newest = self.offsets[-2:]
         for offset in self.surplus(base_offsets):
             if not durable or offset < self._durable or offset > last_base:
                 # What cannot be removed now is removed after the next start.
                 with contextlib.suppress(OSError):
                     self._remove(offset)
+        assert self.offsets[-2:] == newest, "the newest snapshots stay"
 
     def _from_newest(self, first: int, last: int) -> list[int]:
         """Return the offsets of the snapshots between two offsets, descending."""
@@ -196,6 +201,7 @@ class ProducerSnapshots:
         self.offsets.remove(offset)
         if offset == self._durable:
             self._durable = -1
+        assert self._durable < 0 or self.offsets, "the durable snapshot is one of those that exist"
         self._filesystem.remove(self._path(offset))
 
     def _path(self, offset: int) -> str:

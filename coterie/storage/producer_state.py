@@ -299,6 +299,7 @@ class ProducerState:
         self._seen_ms[place // ENTRY_BYTES] = seen_ms
         self._places[producer_id] = place
         if first_offset < 0:
+            assert producer_id not in self._ongoing, "only an open transaction is listed"
             return None
         offset = header.base_offset
         assert self._ongoing[producer_id] == first_offset, "an open transaction is listed"
@@ -326,6 +327,7 @@ class ProducerState:
         Returns:
             How many were forgotten.
         """
+        assert at_most > 0, "a call forgets at least one producer"
         expired: list[int] = []
         for producer_id, place in self._places.items():
             if now_ms - self._seen_ms[place // ENTRY_BYTES] < expiration_ms:
@@ -353,11 +355,13 @@ class ProducerState:
         self._older.append(b"")
         self._seen_ms.append(0)
         assert len(self._older) == len(self._seen_ms) == place // ENTRY_BYTES + 1, "tables agree"
+        assert place % ENTRY_BYTES == 0, "entries lie side by side"
         return place
 
     def _forget(self, producer_id: int) -> None:
         """Remove an entry; the last one takes its place."""
         assert producer_id not in self._ongoing, "an open transaction is never forgotten"
+        assert self._entries, "a producer that is listed has an entry"
         place = self._places.pop(producer_id)
         last_place = len(self._entries) - ENTRY_BYTES
         older, seen_ms = self._older.pop(), self._seen_ms.pop()
@@ -370,6 +374,8 @@ class ProducerState:
             self._places[moved] = place
         del self._entries[last_place:]
         assert len(self._places) == len(self._older) == len(self._seen_ms), "tables agree"
+        assert len(self._entries) == len(self._older) * ENTRY_BYTES, "entries lie side by side"
+        assert producer_id not in self._places, "a forgotten producer has no entry"
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -391,6 +397,8 @@ class ProducerState:
             False if they cannot be those of a snapshot at `offset`. The state is useless then.
         """
         assert not self._places, "a snapshot comes first"
+        assert not self._ongoing, "no transaction is open before a snapshot is read"
+        assert len(entries) % ENTRY_BYTES == 0, "a snapshot that was decoded has whole entries"
         self._entries[:] = entries
         seen_ms = self._seen_ms
         ongoing: list[tuple[int, int]] = []
@@ -409,6 +417,7 @@ class ProducerState:
         self._places = places
         for first_offset, producer_id in sorted(ongoing):
             self._ongoing[producer_id] = first_offset
+        assert len(self._ongoing) <= len(places), "an open transaction belongs to a producer"
         return len(places) == len(seen_ms)
 
     def sort(self) -> None:
@@ -417,3 +426,4 @@ class ProducerState:
         self._places = dict(
             sorted(self._places.items(), key=lambda item: seen_ms[item[1] // ENTRY_BYTES])
         )
+        assert len(self._places) == len(seen_ms), "a new order keeps every producer"

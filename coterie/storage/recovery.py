@@ -103,6 +103,8 @@ def load_segments(
         )
         producers.end_segment()
         if cut is not None:
+            assert known.trust is not TailTrust.CLEAN, "nothing is cut after a clean stop"
+            assert segment.next_offset >= known.recovery_point, "what was synced is not cut"
             cut = _remove_all(segments[number + 1 :], cut)
             producers.end_with(segments[: number + 1])
             return _checked_end(segments[: number + 1], known, cut)
@@ -148,6 +150,7 @@ def _checked_end(
         raise CorruptLog(last.path, last.size, reason)
     if last.next_offset >= start:
         return segments, cut
+    assert known.trust is TailTrust.POWER_LOST_UNSYNCED, "only what was never synced may be lost"
     reason = f"the log began at offset {start}, and ends before"
     bytes_cut = 0 if cut is None else cut.bytes_cut
     return [], _remove_all(segments, TailCut(segments[0].path, 0, bytes_cut, reason))

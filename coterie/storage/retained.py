@@ -84,6 +84,7 @@ class BatchFilter:
         """
         data, facts, aborted = b"".join(self._pieces), self._facts, self._aborted
         assert len(data) == self._length, "every batch has its facts"
+        assert bool(facts) == bool(data), "facts belong to batches that stay"
         self._pieces, self._facts, self._length, self._aborted = [], [], 0, []
         self.bytes_written += len(data)
         return data, facts, aborted
@@ -99,6 +100,8 @@ class BatchFilter:
         Raises:
             BadBatch, MalformedFrame: a batch is bad.
         """
+        assert not self._is_mapped, "a segment is filtered as a whole before the next one"
+        assert not self._length, "what stays of the segment before was taken"
         size = segment.size
         stretch = self._dirty.stretches.get(segment.base_offset)
         start, end = (size, size) if stretch is None else (stretch.start, stretch.end)
@@ -241,6 +244,7 @@ class BatchFilter:
         """Keep the batches of a run between `start` and `stop`."""
         if start == stop:
             return
+        assert start < stop, "the batches of a run lie one behind the other"
         data, size, length = buffer[start:stop], run.batch_bytes, self._length
         self._pieces.append(data)
         for base_offset, delta, max_timestamp_ms in run.offsets_and_times(data):

@@ -57,4 +57,8 @@ def expired_segments(
             if excess_bytes < 0:
                 break
             remove(segment, "size")
+    assert len(removed) <= len(segments), "a segment is removed once"
+    if removed:
+        first = segments[0].base_offset
+        assert removed[0].base_offset == first, "segments are removed from the front"
     return removed

@@ -40,6 +40,7 @@ def seal_entries(path: str, text: str) -> str:
         text: its contents.
     """
     assert text.endswith("\n"), "the last line is complete"
+    assert text[-2:-1] not in (" ", "\t"), "an entry does not end with a blank"
     return f"{text[:-1]}{_bits(path, text)}\n"
 
 
@@ -69,6 +70,7 @@ def seal_properties(path: str, text: str) -> str:
         path: the file; its name is included in the checksum.
         text: its contents.
     """
+    assert not _FIRST_LINE.match(text), "a file has one checksum"
     return f"#coterie crc32c={_digest(path, text):08x}\n{text}"
 
 
@@ -99,6 +101,7 @@ def seal_lines(path: str, text: str) -> str:
         path: the file; its name is included in the checksum.
         text: its contents.
     """
+    assert not text.endswith("\n"), "the line of the checksum follows without an empty one"
     return f"{text}\ncrc32c: {_digest(path, text):08x}\n"
 
 

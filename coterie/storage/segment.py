@@ -19,7 +19,7 @@ from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET, Ind
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment_digests import FILE_NAME, link
-from coterie.storage.segment_files import segment_stem
+from coterie.storage.segment_files import SWAP_SUFFIX, segment_stem
 from coterie.storage.segment_reader import SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
 from coterie.storage.torn_tail import TailTrust, refusal
@@ -93,6 +93,7 @@ class Segment(SegmentReader):
     def create(self) -> None:
         """Make the file of a new active segment."""
         assert not self.size, "a new segment is empty"
+        assert self.next_offset == self.base_offset, "a new segment ends where it begins"
         self._files.create(self.path)
         self.transactions.begin()
 
@@ -106,6 +107,7 @@ class Segment(SegmentReader):
             CorruptLog: the file is empty, or ends elsewhere than the next segment begins.
         """
         assert next_offset > self.base_offset, "segments are in the order of their offsets"
+        assert not self.size, "a segment is opened once"
         self.size = self.file_bytes()
         self.next_offset = next_offset
         self._indexed = self.trusted = False
@@ -150,6 +152,7 @@ class Segment(SegmentReader):
         if why is not None:
             raise CorruptLog(self.path, bad.position, f"{bad.reason} ({why})")
         assert bad.position < size, "there is something to cut"
+        assert self.size <= bad.position, "only what does not count is cut"
         file.truncate(bad.position)
         # If a loss of power undid the cut, old bytes could follow new ones and look valid.
         file.sync()
@@ -170,6 +173,7 @@ class Segment(SegmentReader):
         Raises:
             CorruptLog: as `recover`, or an end is missing that was synced.
         """
+        assert next_offset > self.base_offset, "segments are in the order of their offsets"
         cut = self.recover(recovery_point, trust, producers)
         if cut is not None:
             return cut
@@ -177,6 +181,7 @@ class Segment(SegmentReader):
         missing = self._missing_end(found)
         if missing is None:
             self.indexes.finish()
+            assert self.trusted, "the indexes of a scanned segment are its own"
             return None
         if trust is not TailTrust.POWER_LOST_UNSYNCED or found < recovery_point:
             raise CorruptLog(self.path, missing.position, missing.reason)
@@ -194,6 +199,8 @@ class Segment(SegmentReader):
         last_offset = self.indexes.add(batches, position)
         assert last_offset >= self.next_offset, "an append moves the end of the log"
         end = position + len(data)
+        last_position, last_bytes, _, _, _ = batches[-1]
+        assert last_position + last_bytes == len(data), "the facts include every byte"
         if self._digested:
             self.digest, self._digest_end = link(self.digest, batches), end
         start, stop = self._checked
@@ -323,6 +330,7 @@ class Segment(SegmentReader):
             OSError: some files may have their new names. The segment can still be read.
         """
         assert suffix != self._suffix, "a segment gets another name"
+        assert suffix in ("", SWAP_SUFFIX), "a finished segment never counts as unfinished again"
         self.release()
         filesystem = self._files.filesystem
         if self.transactions.rename(f"{self._stem}.txnindex{suffix}"):
@@ -403,6 +411,8 @@ class Segment(SegmentReader):
 
         self.next_offset = self.indexes.add(until_bad(), 0) + 1
         self.size = size if found is None else found.position
+        assert self.next_offset >= self.base_offset, "a segment does not end before it begins"
+        assert self.size <= size, "a scan ends within the bytes that were asked for"
         self._checked = (0, self.size)
         self._digest_end = self.size if self._digested else 0
         if self.size:
@@ -417,6 +427,7 @@ class Segment(SegmentReader):
             self._rebuild_indexes()
 
     def _rebuild_indexes(self) -> None:
+        assert self._damage is None, "a damaged segment is scanned once"
         # The size of an older segment and the one that follows say where it ends.
         size, next_offset = self.size, self.next_offset
         bad = self._add_all(size)
@@ -425,6 +436,7 @@ class Segment(SegmentReader):
         if bad is not None:
             self._damage = CorruptLog(self.path, bad.position, bad.reason)
             raise self._damage
+        assert self._indexed, "the indexes were made from the log"
         self.indexes.finish()
 
     def _end_by_index(self) -> int:

@@ -85,6 +85,7 @@ class SegmentDigests:
         While a cleaned segment takes the place of several, the first has two entries. The others
         are removed after that, so if they do not exist any more only the newer entry is right.
         """
+        assert base_offset < next_offset, "segments are in the order of their offsets"
         entries = self.of(base_offset)
         if len(entries) > 1 and any(base_offset < each < next_offset for each in self._entries):
             return entries[-1:]
@@ -99,6 +100,7 @@ class SegmentDigests:
 
     def closed(self, base_offset: int, entry: SegmentDigest) -> None:
         """Note a segment that is not appended to any more."""
+        assert base_offset not in self._entries, "a segment is closed once"
         self._entries[base_offset] = (entry,)
         self._write()
 
@@ -114,6 +116,7 @@ class SegmentDigests:
         if not self.of(base_offset):
             return lambda: None
         self._add(base_offset, entry)
+        assert self.of(base_offset)[-1] == entry, "the newest entry of a segment is the last"
         filesystem, path, text = self._filesystem, self._path, self._text()
 
         def write() -> None:
@@ -129,6 +132,7 @@ class SegmentDigests:
     def replaced(self, base_offsets: Iterable[int], entry: SegmentDigest) -> None:
         """Note that a segment takes the place of these, whatever happens; the first is its own."""
         first, *others = base_offsets
+        assert all(each > first for each in others), "the name of the first segment stays"
         for each in others:
             self._entries.pop(each, None)
         self._entries[first] = (entry,)

@@ -51,8 +51,10 @@ class SegmentList:
     def add(self, segment: Segment) -> None:
         """Add a new active segment."""
         assert not self._bases or segment.base_offset > self._bases[-1], "offsets ascend"
+        assert not segment.size, "a segment is empty when it becomes the active one"
         self.all.append(segment)
         self._bases.append(segment.base_offset)
+        assert len(self.all) == len(self._bases), "each segment has its offset in the list"
 
     def remove_before(self, offset: int, sync_names: Callable[[], None] = lambda: None) -> None:
         """Remove the segments that end at or before `offset`, and their files.
@@ -67,15 +69,18 @@ class SegmentList:
         Raises:
             OSError: a file could not be removed.
         """
-        removed = 0
+        assert self.all, "a log has an active segment"
+        removed, active = 0, self.all[-1]
         while len(self.all) > 1 and self._bases[1] <= offset:
             if removed:
                 sync_names()
             segment = self.all.pop(0)
+            assert segment is not active, "the active segment is never removed"
             del self._bases[0]
             segment.remove()
             removed += 1
-        assert self.all, "a log has an active segment"
+        assert self.all[-1] is active, "the active segment stays"
+        assert len(self.all) == len(self._bases), "each segment has its offset in the list"
         assert self.all[0].base_offset == self._bases[0], "each segment has its offset in the list"
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
@@ -88,6 +93,7 @@ class SegmentList:
         number = self.all.index(old[0])
         assert list(old) == self.all[number : number + len(old)], "they are neighbours, in order"
         assert cleaned.base_offset == old[0].base_offset, "it has the name of the first"
+        assert cleaned.next_offset >= old[-1].next_offset, "it covers the offsets of all of them"
         self.all[number : number + len(old)] = [cleaned]
         self._bases[number : number + len(old)] = [cleaned.base_offset]
         assert len(self.all) == len(self._bases), "each segment has its offset in the list"
@@ -123,6 +129,7 @@ class SegmentList:
         Raises:
             CorruptLog: the files are damaged where they were read.
         """
+        assert offset < stable_offset, "a read of committed records begins before its end"
         data, next_offset = self.read(offset, max_bytes)
         if next_offset > stable_offset:
             data, next_offset = until(data, stable_offset)

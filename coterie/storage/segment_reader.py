@@ -120,6 +120,7 @@ class SegmentReader:
         end, next_offset = self.size, self.next_offset
         if position + max_bytes < end:
             end, next_offset = self._cut(position, position + max_bytes)
+        assert end > position, "a read returns at least one batch"
         self.check(position, end, expected_offset)
         data = self.bytes_at(position, end - position)
         self.remember(next_offset, end)

@@ -47,6 +47,7 @@ class Slices:
         # At least a header, to know how long the batch is.
         self._slice_bytes = max(slice_bytes, HEADER_BYTES)
         self._end = segment.size if end is None else end
+        assert self._end <= segment.size, "a slice lies within its segment"
 
     @property
     def left(self) -> int:

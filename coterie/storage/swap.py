@@ -74,6 +74,7 @@ class PendingDisk(NamedTuple):
             OSError: it failed. The error has to be given to `Cleaning.fail`.
         """
         assert self.directory or not self.removed, "removals are made durable"
+        assert self.file is None or not self.removed, "old files stay while the new one is synced"
         if self.first is not None:
             self.first()
         if self.file is not None:
@@ -89,6 +90,7 @@ class PendingDisk(NamedTuple):
 
 def removal(filesystem: FileSystem, directory: str, old: Sequence[Segment]) -> PendingDisk:
     """Return the work of step 2, for segments that are no longer part of the log."""
+    assert old, "a swap removes at least one segment"
     bases = [segment.base_offset for segment in old]
     assert bases == sorted(bases), "segments are removed in ascending order"
     for segment in old:
@@ -209,4 +211,5 @@ def _read_cleaned(filesystem: FileSystem, path: str, base_offset: int) -> tuple[
         raise CorruptLog(path, bad.position, bad.reason) from None
     finally:
         file.close()
+    assert next_offset >= base_offset, "a segment does not end before it begins"
     return next_offset, SegmentDigest(size, digest)

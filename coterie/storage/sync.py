@@ -110,6 +110,7 @@ class SyncState:
             OSError: the file could not be opened.
         """
         assert path not in self.pinned, "a file is pinned once"
+        assert self.failure is None, "nothing is written to a log that has failed"
         if self._files.pins_left <= 0:
             return False
         self.pinned[path] = self._files.pin(path)
@@ -127,9 +128,11 @@ class SyncState:
         Raises:
             OSError: a file could not be opened.
         """
+        assert self.failure is None, "a log that has failed is not synced again"
         if self.synced_offset >= end_offset:
             return None
         unsynced = [each for each in segments if each.next_offset > self.synced_offset]
+        assert unsynced, "the segments reach the end of the log"
         pins: list[File] = []
         if len(unsynced) > _SEGMENTS_AT_ONCE:
             del unsynced[_SEGMENTS_AT_ONCE:]
@@ -140,6 +143,7 @@ class SyncState:
                 self._files.unpin(file)
             raise
         end = end_of(unsynced[-1])
+        assert end.offset > self.synced_offset, "a sync covers something new"
         return PendingSync(end, end.offset == end_offset, tuple(pins), self._files.dropped)
 
     def end(self, pending: PendingSync, error: OSError | None, end_offset: int) -> None:

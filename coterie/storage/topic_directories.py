@@ -104,6 +104,7 @@ class TopicDirectories:
         Returns:
             None if its directory does not say which topic it belongs to.
         """
+        assert self.holds((topic, partition)), "only a partition that exists has an id"
         if (topic, partition) in self._without_id:
             return None
         return PartitionId(self.topics[topic].topic_id, partition)
@@ -233,6 +234,7 @@ class TopicDirectories:
             if self._filesystem.exists(path):
                 # Its files would become those of the new partition.
                 raise FileExistsError(errno.EEXIST, "something else has this name", path)
+        assert topic not in self._unmade, "what an earlier creation has left was removed"
         made = 0
         try:
             for path in paths:
@@ -266,6 +268,9 @@ class TopicDirectories:
         As long as that exists, a start would complete the creation.
         """
         left = self._unmade[topic]
+        known = self.topics.get(topic)
+        is_unused = known is None or known.partitions.isdisjoint(left)
+        assert is_unused, "a partition that exists is not removed"
         while left:
             if self._durable and len(left) == 1:
                 self._filesystem.sync_directory(self._path)
@@ -290,6 +295,8 @@ class TopicDirectories:
                 be used until the rest has been renamed.
         """
         topic_id, partitions = self.topics[topic]
+        assert partitions, "a topic has a partition"
+        assert topic not in self._unrenamed, "a deletion ends before its name is used again"
         self._write_metadata(topic, topic_id, partitions)
         first, *others = sorted(partitions)
         self._rename(topic, first, topic_id)
@@ -323,6 +330,7 @@ class TopicDirectories:
         self.leader_epochs.pop((topic, partition), None)
 
     def _finish_renaming(self, topic: str) -> None:
+        assert topic not in self.topics, "a topic that exists is not renamed"
         left = self._unrenamed[topic]
         while left:
             partition, topic_id = left[-1]
@@ -357,6 +365,7 @@ class TopicDirectories:
         unrenamed = {topic_id for left in self._unrenamed.values() for _, topic_id in left}
         for name, topic_id in self._removable.items():
             if topic_id not in unrenamed and topic_id not in kept:
+                assert partition_of(name) is None, "a partition that exists is not removed"
                 self._remove_tree(name)
                 del self._removable[name]
                 if topic_id not in self._removable.values():

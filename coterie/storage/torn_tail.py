@@ -56,6 +56,7 @@ def refusal(
         expected_offset: the base offset of the batch that was being written.
         gaps: whether batches behind it may have greater offsets [log/continuous-offsets].
     """
+    assert position < size, "there are bytes behind the last batch"
     left = size - position
     if left > MAX_BATCH_BYTES:
         return f"{left} bytes are more than a batch can have"

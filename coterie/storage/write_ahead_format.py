@@ -13,6 +13,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from coterie.protocol import checksum
+from coterie.protocol.fields import ZERO_UUID
 
 FILE_PREFIX = "coterie-wal."
 ID_BYTES = 8
@@ -87,6 +88,7 @@ def encode_frame(file_id: bytes, number: int, entries: Sequence[Entry]) -> bytes
     pieces: list[bytes] = []
     for (topic_id, partition), base_offset, position, data, digest in entries:
         assert digest is not None, "what is written names its segment"
+        assert len(topic_id) == len(ZERO_UUID), "a topic id has 16 bytes"
         fields = topic_id, partition, base_offset, position, len(data), digest
         pieces += (_ENTRY_HEADER.pack(*fields), data)
     length = sum(map(len, pieces))
@@ -95,7 +97,9 @@ def encode_frame(file_id: bytes, number: int, entries: Sequence[Entry]) -> bytes
     padding = bytes(-(len(header) + length) % BLOCK_BYTES)
     checked = b"".join((header[_CRC_END:], *pieces, padding))
     crc = checksum.crc32c(checked)
-    return b"".join((_MAGIC, file_id, crc.to_bytes(4, "big"), checked))
+    frame = b"".join((_MAGIC, file_id, crc.to_bytes(4, "big"), checked))
+    assert len(frame) % BLOCK_BYTES == 0, "a frame ends with a block"
+    return frame
 
 
 def decode_frames(file_id: bytes, data: bytes) -> list[Entry]:
@@ -108,6 +112,8 @@ def decode_frames(file_id: bytes, data: bytes) -> list[Entry]:
     entries: list[Entry] = []
     position = number = 0
     while (end := _frame_end(file_id, data, position, number)) is not None:
+        assert end > position, "a frame has bytes"
+        assert end % BLOCK_BYTES == 0, "a frame ends with a block"
         magic, _, _, length, _ = _FRAME_HEADER.unpack_from(data, position)
         start = position + _FRAME_HEADER.size
         entries += _entries(data[start : start + length], has_digests=magic == _MAGIC)

@@ -95,6 +95,7 @@ class WriteAheadFile:
         if end > self._allocated:
             self._allocated = end + -end % extend_bytes
             frame += bytes(self._allocated - end)
+        assert position + len(frame) <= self._allocated, "what is written lies within the file"
         self._file.write(position, frame)
         self._file.sync()
         if is_new:
@@ -139,6 +140,8 @@ class PendingFrame:
         extend_bytes: int,
     ) -> None:
         """See `WriteAheadLog.begin`."""
+        assert len(logs) > 1, "a frame saves syncs of several logs"
+        assert entries, "a frame has a reason"
         self.file = file
         self.logs = logs
         self._entries = entries
@@ -245,6 +248,7 @@ class WriteAheadLog:
             except (OSError, BadBatch):
                 # Syncing the log itself reports the error.
                 continue
+            assert log not in covered, "a frame holds what a log got once"
             covered[log] = end_of(log.segments[-1])
             left -= size
             places -= not is_known
@@ -254,6 +258,8 @@ class WriteAheadLog:
         for entry_log in covered:
             active.logs[entry_log] = None
             entry_log.write_ahead.begin(active.file_id)
+        assert len(active.logs) <= limits.logs, "a file has records of no more logs than it may"
+        assert len(entries) >= len(covered), "each log of a frame has an entry"
         return PendingFrame(active, covered, entries, limits.extend_bytes)
 
     def end(self, frame: PendingFrame, error: OSError | None) -> None:
@@ -303,6 +309,7 @@ class WriteAheadLog:
                 self.stopped = True
                 raise
             assert pending is not None, "something is not synced"
+            assert log in settling.logs, "only logs with records in the file are synced for it"
             return SettlingStep(pending.run, log, pending)
         return SettlingStep(settling.remove)
 
@@ -313,6 +320,7 @@ class WriteAheadLog:
         """
         settling = self._settling
         assert settling is not None, "one step is done at a time"
+        assert step.log is None or step.pending is not None, "a step for a log has a sync"
         if step.log is not None and step.pending is not None:
             step.log.synced(step.pending, error)
             return

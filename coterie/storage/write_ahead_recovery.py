@@ -83,6 +83,7 @@ def replay(
             done = 0 if path is None else _write_partition(filesystem, path, own)
             written += done
             skipped += len(own) - done
+        assert written + skipped == len(entries), "each entry is written or skipped"
     for _, path in found:
         filesystem.remove(path)
     # Whatever `--flush` is: a file that came back after a loss of power would be replayed over what
@@ -128,6 +129,7 @@ def _write_partition(filesystem: FileSystem, directory: str, entries: list[Entry
             done += written
         finally:
             file.close()
+    assert done <= len(entries), "an entry is written once"
     return done
 
 
@@ -166,6 +168,8 @@ class _ReplayedSegment:
         at = _first_difference(self._file, entry)
         if at is not None and (self._stands_batch(at) or not self._holds_what_precedes(entry)):
             return False
+        assert entry.position <= self._size, "a replay leaves no gap in a segment"
+        assert end <= self._size or not self._is_older, "an older segment never grows"
         self._file.write(entry.position, entry.data)
         self._size = max(self._size, end)
         return True
@@ -194,6 +198,7 @@ class _ReplayedSegment:
                 self._known_digest = link(self._known_digest, batches)
         except BadBatch:
             return False
+        assert position <= self._size, "an entry behind the end of the segment was skipped"
         self._known_position = position
         return entry.digest is None or self._known_digest == entry.digest
 
@@ -212,4 +217,5 @@ def _first_difference(file: File, entry: Entry) -> int | None:
         if found[position:end] != entry.data[position:end]:
             at = position
             break
+    assert at < len(entry.data), "a difference lies within the entry"
     return entry.position + at

@@ -142,7 +142,9 @@ class LogOpener:
     def resume(self, partitions: Iterable[Partition]) -> None:
         """End `hold`: the topic could not be deleted."""
         for partition in partitions:
-            assert partition.state is not PartitionState.DELETED, "a deleted partition is not used again"
+            assert partition.state is not PartitionState.DELETED, (
+                "a deleted partition is not used again"
+            )
             if partition.state is PartitionState.HELD:
                 partition.state = PartitionState.CLOSED
 

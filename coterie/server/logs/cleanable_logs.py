@@ -132,6 +132,8 @@ class CleanableLogs:
         """Log that a cleaning failed, and set the time of the next one."""
         broker = self._broker
         before = self.uncleanable.get(partition)
+        is_retried = before is None or before.retry_ms is not None
+        assert is_retried, "after damage a log is not cleaned before the next start"
         attempts = 1 if before is None else before.attempts + 1
         first_ms = SHORTAGE_RETRY_MS if is_shortage(error) else FIRST_RETRY_MS
         pause_ms = min(first_ms << min(attempts - 1, 10), LAST_RETRY_MS)

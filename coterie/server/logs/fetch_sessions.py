@@ -129,6 +129,7 @@ class SessionPartition:
         assert partition is not None, "a partition without news exists"
         # Another request may have ended the session meanwhile, or have let it forget the partition.
         if not session.has_ended and session.active.get(self.key) is self:
+            assert self not in partition.watchers, "an active partition does not watch its log"
             partition.watchers[self] = None
             del session.active[self.key]
 
@@ -142,9 +143,11 @@ class SessionPartition:
     def changed(self) -> None:
         """Become active; the fetches of the session that wait go on waiting for the partition."""
         partition = self.wanted.partition
+        session = self._session
         assert partition is not None, "an idle partition exists"
+        assert session.partitions.get(self.key) is self, "an idle partition is in its session"
         self.wake()
-        for fetch in self._session.waiting():
+        for fetch in session.waiting():
             fetch.watch(partition.watchers)
 
     def records_appended(self, size_bytes: int, stable_bytes: int) -> None:
@@ -209,6 +212,7 @@ class FetchSession:
     def add(self, partition: SessionPartition) -> None:
         """Add a partition, which is read after all others."""
         self.partitions[partition.key] = self.active[partition.key] = partition
+        assert len(self.active) <= len(self.partitions), "active partitions are in the session"
         self.read_last(partition)
 
     def forget(self, key: SessionKey) -> None:
@@ -237,6 +241,7 @@ class FetchSession:
         if len(self.active) < len(self.partitions):
             for partition in self.partitions.values():
                 partition.wake()
+        assert len(self.active) == len(self.partitions), "no partition watches after the end"
 
 
 def may_be_session(session_id: int) -> bool:
@@ -250,6 +255,7 @@ def may_be_session(session_id: int) -> bool:
 
 def next_epoch(epoch: int) -> int:
     """Return the epoch that follows; after the greatest one that is 1."""
+    assert epoch >= INITIAL_EPOCH, "only a session that is open has a next epoch"
     return 1 if epoch >= _GREATEST_EPOCH else epoch + 1
 
 
@@ -289,6 +295,8 @@ class FetchSessionCache:
         now_ms: int,
     ) -> int:
         """Open a session and return its id, or `NO_SESSION` if there is no room for it."""
+        assert session.session_id == NO_SESSION, "a session is opened once"
+        assert not session.has_ended, "a session that has ended is not opened"
         session.size = len(session.partitions)
         if not self._make_room(session.size, now_ms):
             return NO_SESSION
@@ -299,6 +307,8 @@ class FetchSessionCache:
         session.session_id = session_id
         self._sessions[session_id] = session
         self.partition_count += session.size
+        assert len(self._sessions) <= self._slots, "each session has a place"
+        assert self.partition_count <= MAX_SESSION_PARTITIONS, "there was room for its partitions"
         return session_id
 
     def find(
@@ -331,10 +341,12 @@ class FetchSessionCache:
         if size != session.size or is_replaceable != session.is_replaceable:
             self._forget_size(session)
             self.partition_count += size - session.size
+            assert self.partition_count >= size, "all partitions of a session are counted"
             session.size = size
             session.is_replaceable = is_replaceable
             if is_replaceable:
                 insort(self._replaceable, (size, session.session_id))
+            assert len(self._replaceable) <= len(self._sessions), "a session is listed once"
         if self.partition_count > MAX_SESSION_PARTITIONS:
             self.close(session.session_id)
             return False
@@ -348,6 +360,8 @@ class FetchSessionCache:
             self._forget_size(session)
             self.partition_count -= session.size
             assert self.partition_count >= 0, "a partition is counted once"
+            assert self._sessions or not self.partition_count, "only sessions have partitions"
+            assert len(self._replaceable) <= len(self._sessions), "a closed session is not listed"
 
     def _forget_size(self, session: FetchSession) -> None:
         if session.is_replaceable:
@@ -366,6 +380,7 @@ class FetchSessionCache:
             session_id = self._evictable(size, now_ms)
             if session_id is None:
                 return False
+            assert session_id in self._sessions, "a session that yields is open"
             self.close(session_id)
             self.evictions += 1
         return True

@@ -214,6 +214,9 @@ class DelayedFetch:
             answer: reads again and sends the response.
             isolation: the isolation level.
         """
+        assert watched, "a fetch waits for the appends to at least one partition"
+        assert missing_bytes > 0, "a fetch that has enough bytes does not wait"
+        assert max_wait_ms > 0, "a fetch waits for some time"
         self._loop = loop
         self._watched = watched
         self._missing_bytes = missing_bytes
@@ -234,6 +237,7 @@ class DelayedFetch:
 
     def watch(self, watchers: Watchers) -> None:
         """Wait for the appends of another partition, too."""
+        assert not self._done, "a fetch that has ended waits for no partition"
         watchers[self] = None
         self._watched.append(watchers)
 

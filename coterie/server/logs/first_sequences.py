@@ -20,11 +20,14 @@ class FirstSequences:
 
     def note(self, producer_id: int, epoch: int, sequence: int) -> None:
         """Note what a producer tries to begin with; the lowest one of the highest epoch counts."""
+        assert producer_id >= 0, "only producers with an id begin transactions"
         known = self._lowest.get(producer_id)
         if known is None and len(self._lowest) >= _MAX_PRODUCERS:
             del self._lowest[next(iter(self._lowest))]
         if known is None or known[0] < epoch or (known[0] == epoch and known[1] > sequence):
             self._lowest[producer_id] = (epoch, sequence)
+        assert self._lowest[producer_id][0] >= epoch, "the highest epoch counts"
+        assert len(self._lowest) <= _MAX_PRODUCERS, "the number of producers is limited"
 
     def is_passed_over(self, producer_id: int, sequence: int) -> bool:
         """Return whether a batch of a producer would be appended before its first one."""

@@ -121,6 +121,8 @@ class Flusher:
             mode: when to sync.
             failed: called with a log whose sync failed, after its callbacks.
         """
+        assert not mode.commit or mode.interval_ms is None, "logs are synced in one mode"
+        assert mode.interval_ms is None or mode.interval_ms > 0, "there is time between two syncs"
         self.mode = mode
         self.commit = mode.commit
         self._loop = environment.loop
@@ -167,6 +169,7 @@ class Flusher:
             self._schedule()
 
     def _schedule(self) -> None:
+        assert not self._scheduled, "one sync is scheduled at a time"
         self._scheduled = True
         if self.mode.interval_ms is None:
             # At the end of the turn of the event loop, so that one sync covers all its appends.
@@ -186,7 +189,9 @@ class Flusher:
         if not self.commit:
             due = self._due or len(dirty)
             del dirty[min(due, _LOGS_AT_ONCE) :]
-            self._due = min(due, len(self._dirty)) - len(dirty)
+            left = min(due, len(self._dirty)) - len(dirty)
+            assert left >= 0, "no more logs are synced than are due"
+            self._due = left
         self._syncing = {log: self._dirty.pop(log) for log in dirty}
         frame = self._begin_frame()
         turn = _Turn(frame, [], {})
@@ -352,6 +357,7 @@ class Flusher:
     # --- settling the write-ahead log -------------------------------------------------------------
 
     def _settle_by_age(self) -> None:
+        assert self._settle_timer is not None, "a timer that was cancelled does not end"
         self._settle_timer = None
         if not self._rotate():
             # The file before is not settled yet. When it is, this one is next.
@@ -386,6 +392,7 @@ class Flusher:
 
     def _step_done(self, step: SettlingStep, results: list[_Done]) -> None:
         """Take the result of a step of settling, and do the next."""
+        assert (step.log is None) == (step.pending is None), "a sync belongs to a log"
         (done,) = results
         self._count(done.seconds)
         if self._is_stopped or self._failure is not None or self.write_ahead is None:

@@ -179,6 +179,8 @@ class LogCleaner:
         """Continue the cleaning for the duration of a slice."""
         work = self._work
         assert work is not None, "a slice belongs to a cleaning"
+        assert not work.in_thread, "the event loop waits for the thread before the next slice"
+        assert not work.ended, "a cleaning that has ended has no more slices"
         if self._logs.is_loading(work.partition):
             self._later(self._slice, LOADING_PAUSE_S)
             return
@@ -203,6 +205,7 @@ class LogCleaner:
 
     def _run_in_thread(self, work: _Work, run: Callable[[], None]) -> None:
         """Run what waits for the disk in a thread; `_disk_done` continues on the event loop."""
+        assert work is self._work, "a thread works for the cleaning in progress only"
         assert not work.in_thread, "one step waits for the disk at a time"
         work.in_thread = True
         self._workers.submit(once(run), partial(self._disk_done, work, run))
@@ -212,6 +215,7 @@ class LogCleaner:
         if work is not self._work:
             # The cleaning was abandoned.
             return
+        assert work.in_thread, "a thread reports each step once"
         work.in_thread = False
         if error is None:
             if work.ended:
@@ -233,10 +237,13 @@ class LogCleaner:
     def _finish(self, work: _Work) -> None:
         """Write the checkpoint after the last step."""
         partition, result = work.partition, work.cleaning.result
+        cleaned_to, found = result.first_dirty_offset, work.found
+        assert cleaned_to >= found.first_dirty_offset, "what was cleaned stays clean"
+        assert cleaned_to <= found.end_offset, "a cleaning ends where the cleanable part ends"
         self.bytes_read += result.bytes_read
         self.bytes_written += result.bytes_written
         self.records_kept += result.records_kept
-        if result.abandoned or result.first_dirty_offset <= work.found.first_dirty_offset:
+        if result.abandoned or cleaned_to <= found.first_dirty_offset:
             # Retention or DeleteRecords has removed a segment, or there was nothing to do.
             self._work = None
             self._search_after_backoff()

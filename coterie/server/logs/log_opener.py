@@ -88,6 +88,7 @@ class LogOpener:
         for partition in opening:
             if partition.state is PartitionState.CLOSED:
                 assert partition not in self._waiting, "a partition is opened once"
+                assert partition not in self._in_use, "no thread uses a closed partition"
                 partition.state = PartitionState.OPENING
                 self._waiting[partition] = []
                 self._queue.append(partition)
@@ -122,6 +123,7 @@ class LogOpener:
     def open_now(self, partition: Partition) -> None:
         """Open a partition here and now, if it is closed: only while the broker starts or stops."""
         if partition.state is PartitionState.CLOSED:
+            assert partition not in self._waiting, "a partition is opened once at a time"
             opening = self._opening(partition)
             try:
                 opening.run()
@@ -133,17 +135,22 @@ class LogOpener:
     def hold(self, partitions: Iterable[Partition]) -> None:
         """Open no closed ones of some partitions, because their topic is being deleted."""
         for partition in partitions:
+            assert partition.state is not PartitionState.HELD, "a topic is deleted once at a time"
             if partition.state is PartitionState.CLOSED:
                 partition.state = PartitionState.HELD
 
     def resume(self, partitions: Iterable[Partition]) -> None:
         """End `hold`: the topic could not be deleted."""
         for partition in partitions:
+            assert partition.state is not PartitionState.DELETED, (
+                "a deleted partition is not used again"
+            )
             if partition.state is PartitionState.HELD:
                 partition.state = PartitionState.CLOSED
 
     def release(self, partition: Partition) -> None:
         """Do not open a partition any more, because its topic is deleted."""
+        assert partition.state is not PartitionState.DELETED, "a partition is deleted once"
         settled = self._waiting.pop(partition, ())
         partition.fail(FileNotFoundError(errno.ENOENT, "the topic was deleted"))
         partition.state = PartitionState.DELETED
@@ -171,6 +178,7 @@ class LogOpener:
             self._disk.submit(once(opening.run), partial(self._settle, partition, opening))
 
     def _settle(self, partition: Partition, opening: LogOpening, error: Exception | None) -> None:
+        assert partition in self._in_use, "the work of a thread ends once"
         self._in_use.remove(partition)
         assert len(self._in_use) < _HANDED_OVER, "few logs are opened at a time"
         self._begin_some()
@@ -215,6 +223,7 @@ class LogOpener:
         partition.opened(log)
 
     def _failed(self, partition: Partition, error: Exception) -> None:
+        assert partition.opened_log is None, "an opening that fails leaves no log"
         cause = root_cause(error)
         if isinstance(cause, OSError) and cause.errno in _PASSING:
             partition.state = PartitionState.CLOSED

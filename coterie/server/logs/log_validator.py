@@ -92,7 +92,10 @@ def _as_stored(
         batch = stamp_timestamp(batch, header, max_timestamp_ms, log_append_time=False)
     else:
         return ValidBatch(batch, header)
-    return ValidBatch(batch, read_header(batch))
+    stored = read_header(batch)
+    assert stored.length_bytes == len(batch), "what is stored is exactly one batch"
+    assert stored.record_count == header.record_count, "a batch keeps all its records"
+    return ValidBatch(batch, stored)
 
 
 def _check_records(batch: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> int:

@@ -92,6 +92,7 @@ class Maintenance:
             self._later("removal", self._continue_removal, 0)
 
     def _continue_removal(self) -> None:
+        assert "removal" in self._timers, "one removal is scheduled at a time"
         del self._timers["removal"]
         self._broker.changes.submit(self._remove_one(), self._one_removed)
 

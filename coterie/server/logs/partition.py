@@ -113,6 +113,8 @@ class Partition:
     def opened(self, log: Log) -> None:
         """Use a log that was opened."""
         assert self.opened_log is None, "a partition has one log"
+        is_awaited = self.state in (PartitionState.CLOSED, PartitionState.OPENING)
+        assert is_awaited, "no log is opened of a partition that failed, is held or is deleted"
         self.opened_log = log
         self.state = PartitionState.OPEN
         self.topic.unopened -= 1
@@ -130,6 +132,7 @@ class Partition:
 
     def fail(self, error: Exception) -> None:
         """Stop the partition for good: it cannot be opened, or the data directory is lost."""
+        assert self.state is not PartitionState.DELETED, "a deleted partition stays deleted"
         self.state = PartitionState.FAILED
         self.failure = error
         self.topic.changed()
@@ -145,6 +148,7 @@ class Partition:
 
     def close(self) -> None:
         """Answer the delayed fetches, because the topic was deleted."""
+        assert self.state is PartitionState.DELETED, "only a deleted partition is closed"
         for watcher in list(self.watchers):
             watcher.finish()
         assert not self.watchers, "a fetch that is answered is not delayed any more"

@@ -54,10 +54,12 @@ class PreparedTopics:
     def take(self, name: str, overrides: Mapping[str, str]) -> Topic | None:
         """Return the prepared topic of a name, which is created now; None if there is none."""
         topic = self._topics.pop(name, None)
+        assert topic is None or not topic.partitions, "a prepared topic is created once"
         return topic if topic is not None and topic.config.overrides == overrides else None
 
     def forget(self) -> None:
         """Forget the topics that were prepared and not created."""
         for topic in self._topics.values():
+            assert not topic.partitions, "settings of topics that exist are not forgotten"
             self._settings.forget_topic(topic.topic_id)
         self._topics = {}

@@ -131,6 +131,7 @@ def _batch_of_messages(records: bytes | None) -> ValidBatch:
                 raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE)
             if header.log_append_time:
                 raise RefusedBatch(ErrorCode.INVALID_TIMESTAMP)
+            assert stop > end, "each message takes some bytes"
             end = stop
         if not end:
             # As in Kafka: an offset of -1, and no error.
@@ -142,4 +143,6 @@ def _batch_of_messages(records: bytes | None) -> ValidBatch:
         raise RefusedBatch(ErrorCode.INVALID_RECORD) from None
     except MalformedFrame:
         raise RefusedBatch(ErrorCode.UNKNOWN_SERVER_ERROR) from None
-    return ValidBatch(batch, read_header(batch))
+    header = read_header(batch)
+    assert header.length_bytes == len(batch), "a message set becomes exactly one batch"
+    return ValidBatch(batch, header)

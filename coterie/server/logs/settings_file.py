@@ -101,6 +101,7 @@ class SettingsFile:
             OSError: the file could not be written.
         """
         next_id = self.stored.next_producer_id
+        assert self._next_producer_id == next_id, "no producer id is given before the start ends"
         first_id = max(next_id, FOREIGN_PRODUCER_IDS) if is_foreign else next_id
         stored = self.stored._replace(topics=existing, by_name={}, next_producer_id=first_id)
         if (
@@ -130,6 +131,7 @@ class SettingsFile:
                 broker=stored.broker if broker is None else dict(broker),
                 cluster=stored.cluster if cluster is None else dict(cluster),
             )
+            assert self.stored is stored, "a change holds the lock until it is stored"
             if altered != stored:
                 self._save(altered)
 
@@ -161,6 +163,7 @@ class SettingsFile:
         # Before the first id of the block is used: a crash skips ids, and repeats none.
         with self._lock:
             reserved = self.stored.next_producer_id + _PRODUCER_ID_BLOCK
+            assert self._next_producer_id < reserved, "a new block holds ids that were not given"
             self._save(self.stored._replace(next_producer_id=reserved))
 
     def new_producer_id(self) -> int:
@@ -177,6 +180,7 @@ class SettingsFile:
 
     def _save(self, settings: StoredSettings) -> None:
         assert settings.next_producer_id >= self.stored.next_producer_id, "no id is given twice"
+        assert settings.next_producer_id >= self._next_producer_id, "given ids stay reserved"
         assert settings.features_epoch >= self.stored.features_epoch, "epochs only grow"
         write_settings(self._filesystem, self._path, settings, durable=self._durable)
         self.stored = settings

@@ -141,6 +141,7 @@ def write_settings(
         OSError: it cannot be written.
     """
     assert not settings.by_name, "settings are stored by topic id"
+    assert settings.resources.keys() <= _RESOURCE_KEYS.keys(), "the file has a key for each type"
     stored: dict[str, Any] = {
         "version": _FORMAT_VERSION,
         "next_producer_id": settings.next_producer_id,

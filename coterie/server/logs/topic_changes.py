@@ -56,6 +56,7 @@ class TopicChanges:
 
     def _continue(self, error: Exception | None = None) -> None:
         """Go on with the change in progress, and with the next ones if it is done."""
+        assert self._queue, "a change that goes on is the first of the queue"
         deadline_s = self._slice_clock_s() + SLICE_S
         while self._queue:
             change, changed = self._queue[0]
@@ -93,6 +94,7 @@ def make_now(change: Change[Result]) -> Result:
             if work is not None:
                 outcome: list[Exception | None] = []
                 work(outcome.append)
+                assert len(outcome) == 1, "work that is done here and now is done once, at once"
                 (error,) = outcome
     except StopIteration as end:
         result: Result = end.value

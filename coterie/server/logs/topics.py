@@ -146,6 +146,7 @@ class Topics:
 
     def hide(self, topic: Topic) -> None:
         """Let clients not see a topic before it is used [topics/offsets-topic]."""
+        assert topic.show is None, "a topic is hidden once"
         self._take_away(topic)
         self.hidden[topic.name] = topic
         topic.show = partial(self.show, topic.name)
@@ -154,6 +155,7 @@ class Topics:
         """Let clients see a topic, if it is hidden."""
         topic = self.hidden.pop(name, None)
         if topic is not None:
+            assert topic.show is not None, "a hidden topic has a function that shows it"
             topic.show = None
             self._put(topic)
 
@@ -274,7 +276,9 @@ class Topics:
         first = len(topic.partitions)
         assert count > first, "a topic never loses partitions"
         yield from self._create_partitions(topic, range(first, count), on_disk)
+        assert len(topic.partitions) == first, "one change of a topic ends before the next begins"
         topic.partitions += [self._partition(topic, index) for index in range(first, count)]
+        assert topic.unopened <= count, "each closed partition is counted once"
         topic.changed()
         if self.by_name.get(topic.name) is topic:
             self._put(topic)
@@ -294,6 +298,9 @@ class Topics:
         """
         name = topic.name
         assert self.by_name.get(name) is topic, "a topic is deleted once"
+        assert name not in self.deleting, "a name is used again after the deletion is complete"
+        on_disk_count = len(self._data.topics[name].partitions)
+        assert on_disk_count == len(topic.partitions), "each partition has a directory"
         self._take_away(topic)
         self.deleting[name] = topic.topic_id
         self.opener.hold(topic.partitions)
@@ -327,6 +334,8 @@ class Topics:
     def deleted(self, names: Iterable[str]) -> None:
         """Note that the deletion of topics is complete, so their names may be used again."""
         for name in names:
+            assert name in self.deleting, "a deletion is completed once"
+            assert name not in self.by_name, "a topic that is being deleted does not exist"
             del self.deleting[name]
 
     def set_overrides(self, topic: Topic, overrides: Mapping[str, str]) -> None:
@@ -376,6 +385,7 @@ class Topics:
         Raises:
             StorageError, OSError: the log cannot be changed.
         """
+        assert partition.opened_log is not None, "records are deleted from an open log"
         try:
             return self._data.delete_records(partition.topic.name, partition.index, before_offset)
         finally:
@@ -442,6 +452,7 @@ class Topics:
         *,
         stores: bool = False,
     ) -> Change[None]:
+        assert indexes.start == len(topic.partitions), "partitions are numbered without gaps"
         existing = sum(len(each.partitions) for each in self.all())
         if existing + len(indexes) > MAX_PARTITIONS:
             text = f"{existing} partitions exist; this broker holds at most {MAX_PARTITIONS}."
@@ -465,15 +476,19 @@ class Topics:
 
     def _add(self, topic: Topic, partitions: int) -> None:
         assert topic.name not in self.by_name, "names are unique"
+        assert not topic.partitions, "a topic is created once"
         topic.partitions = [self._partition(topic, index) for index in range(partitions)]
+        assert topic.unopened == partitions, "all partitions of a new topic are closed"
         self._put(topic)
         self._by_collision[collision_key(topic.name)] = topic.name
 
     def _put(self, topic: Topic) -> None:
+        assert topic.name not in self.hidden, "a topic is hidden or seen, not both"
         self.by_name[topic.name] = self.by_id[topic.topic_id] = topic
         self.published.put(topic.name, topic.topic_id, len(topic.partitions))
 
     def _take_away(self, topic: Topic) -> None:
+        assert self.by_name.get(topic.name) is topic, "a topic is taken away once"
         del self.by_name[topic.name]
         del self.by_id[topic.topic_id]
         self.published.remove(topic.name)

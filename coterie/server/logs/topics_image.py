@@ -25,6 +25,7 @@ class PublishedTopics:
         """Add a topic, or replace one that has grown."""
         before, now = self._by_name.get(name), TopicImage(name, topic_id, partitions)
         assert before is None or before.topic_id == topic_id, f"{name} was not taken away"
+        assert before is None or before.partitions <= partitions, f"{name} has lost partitions"
         self._by_name[name] = self._by_id[topic_id] = now
         self.image.version += 1
         for call in self.when_changed:
@@ -32,6 +33,7 @@ class PublishedTopics:
 
     def remove(self, name: str) -> None:
         """Take a topic away."""
+        assert name in self._by_name, f"{name} is taken away once"
         topic = self._by_name.pop(name)
         del self._by_id[topic.topic_id]
         self.image.version += 1

@@ -1,6 +1,5 @@
 """Adding partitions to a transaction, and verifying them."""
 
-
 from coterie.protocol.errors import ErrorCode
 from tests.unit.transactions.coordinated import BAR, FOO, Coordinated
 

@@ -85,7 +85,7 @@ PLANTS: tuple[Plant, ...] = (
         "coterie.server.logs.fetching:read_partition",
         "if not log.log_start_offset <= wanted.offset <= end:",
         "if not log.log_start_offset <= wanted.offset:",
-        ("fetch/beyond_the_end",),
+        ("fetch/beyond_the_end/above",),
     ),
     Plant(
         "the first batch is cut at the limit",

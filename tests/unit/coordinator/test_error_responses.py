@@ -101,14 +101,6 @@ def test_every_version_carries_the_error(api_key: ApiKey, version: int) -> None:
     assert set(errors) == {error}
 
 
-def test_refused_join_echoes_its_member_id() -> None:
-    refused = SERVED_TYPES.error_response(
-        REQUESTS[ApiKey.JOIN_GROUP], ErrorCode.INVALID_SESSION_TIMEOUT, 9
-    )
-    assert (refused.member_id, refused.generation_id, refused.leader) == ("m", -1, "")
-    assert (refused.protocol_type, refused.protocol_name, refused.members) == (None, None, [])
-
-
 @pytest.mark.parametrize("version", [9, 10])
 def test_refused_commit_has_the_error_on_every_partition(version: int) -> None:
     (topic,) = SERVED_TYPES.error_response(
@@ -116,17 +108,6 @@ def test_refused_commit_has_the_error_on_every_partition(version: int) -> None:
     ).topics
     assert (topic.name, topic.topic_id) == ("t", TOPIC_ID)
     assert [each.partition_index for each in topic.partitions] == [3, 1]
-
-
-def test_refused_fetch_of_version_1_has_the_error_on_every_partition() -> None:
-    refused = SERVED_TYPES.error_response(
-        REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1
-    )
-    found = [
-        (each.partition_index, each.committed_offset, each.committed_leader_epoch, each.metadata)
-        for each in refused.topics[0].partitions
-    ]
-    assert found == [(3, -1, -1, ""), (1, -1, -1, "")]
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])

@@ -166,33 +166,6 @@ def test_leader_that_syncs_twice_waits_for_its_first_assignment() -> None:
     assert harness.sync("after", c1, 1).assignment == b"one"
 
 
-@pytest.mark.parametrize(
-    ("error", "translated"),
-    [
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
-        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
-        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
-        (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
-        (ErrorCode.INVALID_FETCH_SIZE, ErrorCode.UNKNOWN_SERVER_ERROR),
-        (ErrorCode.CORRUPT_MESSAGE, ErrorCode.CORRUPT_MESSAGE),
-    ],
-)
-def test_append_errors_are_translated(error: ErrorCode, translated: ErrorCode) -> None:
-    """[coordinator/error-translation] [offsets/fetch-not-available]"""
-    harness = UnitHarness()
-    harness.stable("c1")
-    harness.commit("commits", 7, member_id=harness.id_of("c1"), generation_id=1)
-    harness.fetch("reads")
-    harness.lose(error)
-    assert harness.responses["commits"].topics[0].partitions[0].error_code == translated
-    fetched = ErrorCode.NOT_COORDINATOR if translated == TRANSLATED else translated
-    assert harness.responses["reads"].error_code == fetched
-    assert harness.fetch("reads again") == {}
-
-
 def test_acknowledged_appends_are_not_lost() -> None:
     harness = UnitHarness()
     harness.commit("one", 1, partitions=(0, 1))

@@ -83,44 +83,12 @@ def test_group_without_members_has_no_protocol() -> None:
         Group("g", 0).select_protocol()
 
 
-def test_protocol_counts_follow_members() -> None:
-    group = Group("g", 0)
-    assert group.accepts("consumer", ["any protocol"])
-    assert not group.accepts("consumer", [])
-    assert not group.accepts("", ["range"])
-    group.add(member("a", "range", "sticky"), "consumer")
-    group.state = GroupState.PREPARING_REBALANCE
-    group.add(member("b", "range"), "consumer")
-    assert group.accepts("consumer", ["range", "other"])
-    assert not group.accepts("consumer", ["sticky"])
-    assert not group.accepts("connect", ["range"])
-    group.update(group.members["b"], (("sticky", b""),), 1, 1)
-    assert group.accepts("consumer", ["sticky"])
-    assert not group.accepts("consumer", ["range"])
-    group.remove("b")
-    assert group.accepts("consumer", ["range"])
-    group.remove("a")
-    assert group.supported_protocols == {}
-
-
 def test_protocol_named_twice_counts_once() -> None:
     group = Group("g", 0)
     group.add(member("a", "range", "range"), "consumer")
     group.add(member("b", "sticky"), "consumer")
     group.state = GroupState.PREPARING_REBALANCE
     assert not group.accepts("consumer", ["range"])
-
-
-def test_first_member_leads_and_the_next_oldest_succeeds_it() -> None:
-    group = Group("g", 0)
-    for name in "abc":
-        group.add(member(name), "consumer")
-    assert group.leader == "a"
-    group.remove("a")
-    assert group.leader == "b"
-    group.remove("c")
-    group.remove("b")
-    assert group.leader is None
 
 
 def test_absent_leader_is_replaced_by_a_member_that_joined() -> None:
@@ -157,16 +125,6 @@ def test_replacement_needs_the_member_and_no_delayed_request() -> None:
     group.delay_join(group.members["i1-1"], "address", 1)
     with pytest.raises(AssertionError):
         group.replace_static("i1", "i1-1", "i1-2")
-
-
-def test_all_joined_counts_members_and_pending_members() -> None:
-    group = Group("g", 0)
-    group.add(member("a"), "consumer")
-    assert not group.all_joined()
-    group.delay_join(group.members["a"], "address", 1)
-    assert group.all_joined()
-    group.pending_joins.add("x")
-    assert not group.all_joined()
 
 
 def test_transcripts_in_the_description_of_the_states_exist() -> None:

@@ -9,7 +9,6 @@ from coterie.coordinator.kernel.response_parts import MultiGroupResponse, Respon
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
-from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.unit.coordinator.harness import UnitHarness, offsets_of
 
@@ -34,12 +33,6 @@ def describe(harness: UnitHarness, to: str, *group_ids: str) -> Any:
 
 def delete(harness: UnitHarness, to: str, *group_ids: str) -> Any:
     return harness.send(DeleteGroupsRequest(groups_names=list(group_ids)), 2, to)
-
-
-def test_groups_are_answered_in_the_order_of_the_request(harness: UnitHarness) -> None:
-    response = describe(harness, "admin", "b", "unknown", "c", "b")
-    assert [each.group_id for each in response.groups] == ["b", "unknown", "c", "b"]
-    assert [each.group_state for each in response.groups] == ["Empty", "Dead", "Empty", "Empty"]
 
 
 def test_answer_waits_for_its_last_group(harness: UnitHarness) -> None:
@@ -105,39 +98,10 @@ def test_offsets_of_several_groups_are_fetched(harness: UnitHarness) -> None:
     ]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_fetch_of_unloaded_groups_is_refused_per_group(harness: UnitHarness, count: int) -> None:
-    for partition in range(3):
-        harness.take(harness.coordinator.unload(partition, None, harness.now_ms))
-    groups = fetch_groups(harness, "reads", *GROUPS[:count]).groups
-    assert [each.error_code for each in groups] == [ErrorCode.NOT_COORDINATOR] * count
-
-
 def test_request_without_groups_has_an_empty_answer(harness: UnitHarness) -> None:
     assert describe(harness, "one").groups == []
     assert delete(harness, "two").results == []
     assert fetch_groups(harness, "three").groups == []
-
-
-def test_unloaded_and_loading_partitions_are_refused_per_group(harness: UnitHarness) -> None:
-    harness.take(harness.coordinator.unload(0, None, harness.now_ms))
-    harness.take(harness.coordinator.unload(1, None, harness.now_ms))
-    harness.coordinator.begin_load(1, 1)
-    codes = [each.error_code for each in describe(harness, "one", *GROUPS).groups]
-    assert codes == [
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NONE,
-    ]
-    codes = [each.error_code for each in delete(harness, "two", "c", "a").results]
-    assert codes == [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-    # An unloaded partition is left out of a list, a loading one fails it
-    # [administration/list-partitions].
-    listed = harness.send(ListGroupsRequest(), 4, "three")
-    assert (listed.error_code, listed.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
-    harness.take(harness.coordinator.finish_load(1, harness.now_ms))
-    listed = harness.send(ListGroupsRequest(), 4, "four")
-    assert [each.group_id for each in listed.groups] == ["b"]
 
 
 def test_delayed_group_is_refused_when_its_partition_is_unloaded(harness: UnitHarness) -> None:

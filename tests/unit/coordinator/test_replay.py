@@ -101,20 +101,6 @@ def test_no_empty_mapping_remains() -> None:
     assert state.offsets == {}
 
 
-def test_offsets_after_the_tombstone_of_their_group_stay() -> None:
-    """The next commit creates the group again (S135 of COVERAGE.md)."""
-    harness = load(
-        offset("g", "sales", 0, 1),
-        generation("g", 3, "a"),
-        offset("g", "sales", 0, None),
-        generation("g", None),
-        offset("g", "sales", 1, 7),
-    )
-    assert harness.fetch("reads") == {("sales", 1): 7}
-    assert (harness.group().state, harness.group().generation_id) == (GroupState.EMPTY, 0)
-    assert harness.group().protocol_type is None
-
-
 def test_group_tombstone_does_not_remove_offsets() -> None:
     harness = load(offset("g", "sales", 0, 1), generation("g", 3), generation("g", None))
     assert harness.fetch("reads") == {("sales", 0): 1}

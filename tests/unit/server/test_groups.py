@@ -2,14 +2,9 @@
 
 import pytest
 
-from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.kernel.append import MAX_BATCH_BYTES
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
-from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -41,53 +36,6 @@ def batches_of(client: Client) -> list[int]:
     partition = client.broker.coordinator.partition_for("g")
     log = client.broker.topics.by_name["__consumer_offsets"].partitions[partition].log
     return [header.record_count for _, header in iterate_batches(log.read(0, 1 << 24))]
-
-
-def test_life_of_a_group_with_one_member(client: Client) -> None:
-    member_id, generation_id = stable_member(client)
-    heartbeat = HeartbeatRequest(group_id="g", generation_id=generation_id, member_id=member_id)
-    assert client.call(heartbeat, 4).error_code == 0
-    answer = client.call(
-        commit(7, member_id=member_id, generation_id_or_member_epoch=generation_id), 8
-    )
-    assert answer.topics[0].partitions[0].error_code == 0
-    assert committed(client) == [7]
-    (group,) = client.call(ListGroupsRequest(states_filter=[], types_filter=[]), 5).groups
-    assert (group.group_id, group.group_state) == ("g", "Stable")
-    (described,) = client.call(DescribeGroupsRequest(groups=["g"]), 6).groups
-    assert described.members[0].client_host == "/127.0.0.1"
-    assert described.members[0].client_id == "test"
-    leave = LeaveGroupRequest(group_id="g", members=[LeaveGroupRequestMember(member_id=member_id)])
-    assert client.call(leave, 5).members[0].error_code == 0
-    assert client.call(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_two_members_get_one_generation(client: Client) -> None:
-    other = Client(client.broker, "other")
-    stable_member(client)
-    other_id = other.call(join(), 9).member_id
-    other.send(join(other_id), 9)
-    client.loop.advance(1000)
-    assert other.answers() == []
-    group = classic(client.broker.coordinator.group("g"))
-    assert group is not None
-    leader_id = next(iter(group.members))
-    client.send(join(leader_id), 9)
-    client.loop.turn()
-    ((_, mine),), ((_, theirs),) = client.answers(), other.answers()
-    assert mine.generation_id == theirs.generation_id == 2
-    assert (len(mine.members), len(theirs.members)) == (2, 0)
-
-
-def test_session_of_a_silent_member_expires(client: Client) -> None:
-    member_id, generation_id = stable_member(client)
-    heartbeat = HeartbeatRequest(group_id="g", generation_id=generation_id, member_id=member_id)
-    client.loop.advance(9_000)
-    assert client.call(heartbeat, 4).error_code == 0
-    client.loop.advance(9_000)
-    assert client.call(heartbeat, 4).error_code == 0
-    client.loop.advance(10_500)
-    assert client.call(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_commits_of_one_turn_are_one_batch_and_operations_are_not_split(
@@ -279,11 +227,3 @@ def test_consumer_can_read_the_group_log(client: Client) -> None:
     reader.loop.turn()
     ((_, answer),) = reader.answers()
     assert answer.responses[0].partitions[0].high_watermark == 1
-
-
-def test_deletion_of_a_topic_deletes_its_offsets(client: Client) -> None:
-
-    client.call(commit(7), 8)
-    request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name="t")], timeout_ms=1000)
-    assert client.call(request, 6).responses[0].error_code == 0
-    assert committed(client) == [-1]

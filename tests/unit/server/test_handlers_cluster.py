@@ -31,25 +31,6 @@ class TestApiVersions:
             }
             assert ranges == {**announced, ApiKey.PRODUCE: (0, 13)}
 
-    @pytest.mark.parametrize(
-        ("name", "version", "error"),
-        [
-            ("a", "1", ErrorCode.NONE),
-            ("a.b-c", "1.0", ErrorCode.NONE),
-            ("", "1", ErrorCode.INVALID_REQUEST),
-            ("a", "", ErrorCode.INVALID_REQUEST),
-            ("a b", "1", ErrorCode.INVALID_REQUEST),
-            ("-a", "1", ErrorCode.INVALID_REQUEST),
-            ("a-", "1", ErrorCode.INVALID_REQUEST),
-            ("é", "1", ErrorCode.INVALID_REQUEST),
-        ],
-    )
-    def test_client_software_is_checked(
-        self, client: Client, name: str, version: str, error: ErrorCode
-    ) -> None:
-        request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
-        assert client.call(request, 3).error_code == error
-
     @pytest.mark.parametrize("version", [5, 9, 32767, -1])
     def test_unknown_version_is_answered_in_version_0(self, client: Client, version: int) -> None:
         head = (18).to_bytes(2) + version.to_bytes(2, signed=True) + (77).to_bytes(4) + b"\0\1x"
@@ -75,15 +56,6 @@ class TestFindCoordinator:
             9092,
         )
         assert answer.error_message == ("NONE" if version else None)
-
-    def test_many_groups(self, client: Client) -> None:
-        answer = client.call(FindCoordinatorRequest(coordinator_keys=["a", "", "b"]), 4)
-        assert [(each.key, each.node_id, each.error_code) for each in answer.coordinators] == [
-            ("a", 1, 0),
-            ("", 1, 0),
-            ("b", 1, 0),
-        ]
-        assert client.call(FindCoordinatorRequest(), 4).coordinators == []
 
     @pytest.mark.parametrize(
         ("key_type", "version", "error"),
@@ -148,9 +120,3 @@ class TestInitProducerId:
     def test_ids_are_not_repeated(self, client: Client) -> None:
         assert [self.request_id(client)[1] for _ in range(3)] == [0, 1, 2]
         assert self.request_id(client, producer_id=1, producer_epoch=0) == (0, 3, 0)
-
-    def test_incomplete_old_identity_is_refused(self, client: Client) -> None:
-        refused = (ErrorCode.INVALID_REQUEST, -1, -1)
-        assert self.request_id(client, producer_id=5) == refused
-        assert self.request_id(client, producer_epoch=5) == refused
-        assert self.request_id(client, transactional_id="") == refused

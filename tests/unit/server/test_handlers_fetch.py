@@ -49,20 +49,6 @@ def only(answer: Any) -> Any:
 
 
 class TestRead:
-    @pytest.mark.parametrize("version", range(4, 19))
-    def test_from_an_offset_to_the_end(self, client: Client, version: int) -> None:
-        topic_id = client.broker.topics.by_name["t"].topic_id
-        found = only(fetch(client, (0, 2), version=version, topic_id=topic_id))
-        assert (found.error_code, found.high_watermark, found.last_stable_offset) == (0, 5, 5)
-        assert values_of(found.records) == [b"v2", b"v3", b"v4"]
-        assert found.aborted_transactions is None
-
-    def test_fetch_at_the_end_is_empty(self, client: Client) -> None:
-        assert only(fetch(client, (0, 5))).records == b""
-
-    def test_read_committed_gets_a_list_of_aborted_transactions(self, client: Client) -> None:
-        assert only(fetch(client, (0, 0), isolation_level=1)).aborted_transactions == []
-
     @pytest.mark.parametrize(("limit", "count"), [(1, 1), (0, 1), (2 * ONE, 2), (3 * ONE - 1, 2)])
     def test_size_limit_of_a_partition(self, client: Client, limit: int, count: int) -> None:
         found = only(fetch(client, (0, 0), partition_max_bytes=limit))
@@ -93,37 +79,16 @@ class TestRead:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("partition", "fields", "error"),
+        ("fields", "error"),
         [
-            ((0, 6), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
-            ((0, -1), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
-            ((9, 0), {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            ((-1, 0), {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            ((0, 0), {"topic": "nope"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            ((0, 0), {"current_leader_epoch": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
-            ((0, 0), {"last_fetched_epoch": 3}, ErrorCode.OFFSET_OUT_OF_RANGE),
-            ((0, 0), {"partition_max_bytes": -1}, ErrorCode.UNKNOWN_SERVER_ERROR),
+            ({"last_fetched_epoch": 3}, ErrorCode.OFFSET_OUT_OF_RANGE),
+            ({"partition_max_bytes": -1}, ErrorCode.UNKNOWN_SERVER_ERROR),
         ],
     )
-    def test_error_is_answered_at_once(
-        self, client: Client, partition: tuple[int, int], fields: Any, error: ErrorCode
-    ) -> None:
-        found = only(fetch(client, partition, max_wait_ms=1000, **fields))
+    def test_error_is_answered_at_once(self, client: Client, fields: Any, error: ErrorCode) -> None:
+        found = only(fetch(client, (0, 0), max_wait_ms=1000, **fields))
         assert (found.error_code, found.high_watermark, found.records) == (error, -1, b"")
         assert (found.last_stable_offset, found.log_start_offset) == (-1, -1)
-
-    def test_unknown_topic_id(self, client: Client) -> None:
-        found = only(fetch(client, (0, 0), version=13, topic_id=b"\1" * 16))
-        assert found.error_code == ErrorCode.UNKNOWN_TOPIC_ID
-
-    def test_unknown_isolation_level(self, client: Client) -> None:
-        answer = fetch(client, (0, 0), isolation_level=7)
-        assert (answer.error_code, only(answer).error_code) == (-1, -1)
-
-    def test_offset_behind_the_end_gets_a_diverging_epoch(self, client: Client) -> None:
-        found = only(fetch(client, (0, 99), current_leader_epoch=0, last_fetched_epoch=0))
-        assert found.error_code == 0
-        assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 5)
 
 
 class TestLongPoll:
@@ -217,25 +182,8 @@ class TestListOffsets:
         (found,) = answer.topics[0].partitions
         return found.error_code, found.timestamp, found.offset, found.leader_epoch
 
-    @pytest.mark.parametrize(
-        ("time", "found"),
-        [
-            (-1, (-1, 5)),
-            (-2, (-1, 0)),
-            (-3, (5000, 4)),
-            (-4, (-1, 0)),
-            (0, (1000, 0)),
-            (1000, (1000, 0)),
-            (2500, (3000, 2)),
-            (5000, (5000, 4)),
-        ],
-    )
-    def test_time_with_an_offset(self, client: Client, time: int, found: tuple[int, int]) -> None:
-        assert self.offset_of(client, time) == (0, *found, 0)
-
-    @pytest.mark.parametrize("time", [-5, -6, 5001])
-    def test_time_without_an_offset(self, client: Client, time: int) -> None:
-        assert self.offset_of(client, time) == (0, -1, -1, -1)
+    def test_nothing_waits_for_the_tiered_storage(self, client: Client) -> None:
+        assert self.offset_of(client, -6) == (0, -1, -1, -1)
 
     @pytest.mark.parametrize(
         ("time", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99), (-1, 0), (5, 0)]
@@ -247,17 +195,6 @@ class TestListOffsets:
             error = self.offset_of(client, time, version)[0]
             expected = ErrorCode.UNSUPPORTED_VERSION if version < since else ErrorCode.NONE
             assert error == expected, version
-
-    def test_errors(self, client: Client) -> None:
-        assert self.offset_of(client, -1, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert self.offset_of(client, -1, epoch=3)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
-        assert self.offset_of(client, -1, epoch=0)[0] == ErrorCode.NONE
-
-    @pytest.mark.parametrize("isolation", [2, -1])
-    def test_unknown_isolation_level(self, client: Client, isolation: int) -> None:
-        for partition in (0, 9):
-            found = self.offset_of(client, -1, partition=partition, isolation=isolation)
-            assert found == (ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1, -1)
 
     def test_read_committed_ends_at_the_last_stable_offset(self, client: Client) -> None:
         log = open_log(client.broker, "t")
@@ -306,27 +243,6 @@ class TestDeleteRecords:
         answer = client.call(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
         (found,) = answer.topics[0].partitions
         return found.error_code, found.low_watermark
-
-    def test_log_start_offset_moves(self, client: Client) -> None:
-        assert self.delete(client, 3) == (0, 3)
-        assert self.delete(client, 1) == (0, 3)
-        assert only(fetch(client, (0, 2))).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-        found = only(fetch(client, (0, 3)))
-        assert (found.log_start_offset, values_of(found.records)) == (3, [b"v3", b"v4"])
-        assert self.delete(client, -1) == (0, 5)
-
-    def test_refused(self, client: Client) -> None:
-        assert self.delete(client, 6) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
-        assert self.delete(client, -2) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
-        assert self.delete(client, 0, 9) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
-        client.broker.topics.create("c", 1, {"cleanup.policy": "compact"})
-        client.broker.topics.create("cd", 1, {"cleanup.policy": "compact,delete"})
-        for name, error in (("c", ErrorCode.POLICY_VIOLATION), ("cd", ErrorCode.NONE)):
-            produce(client, batch(b"x"), topic=name)
-            assert self.delete(client, 1, topic=name) == (error, -1 if error else 1)
-        assert self.delete(client, 99, topic="c") == (ErrorCode.POLICY_VIOLATION, -1)
-        internal = self.delete(client, 0, 0, "__consumer_offsets")
-        assert internal == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
 
     def test_last_entry_of_a_partition_counts(self, client: Client) -> None:
         topics = [

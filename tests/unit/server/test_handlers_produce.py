@@ -37,21 +37,6 @@ def log_of(client: Client, topic: str = "t", partition: int = 0) -> Any:
 
 
 class TestStored:
-    @pytest.mark.parametrize("version", range(3, 13))
-    def test_batches_get_the_next_offsets(self, client: Client, version: int) -> None:
-        first = produce(client, batch(b"a", b"b"), version)
-        second = produce(client, batch(b"c"), version)
-        assert [(each.error_code, each.base_offset) for each in (first, second)] == [(0, 0), (0, 2)]
-        assert (first.log_append_time_ms, log_of(client).log_end_offset) == (-1, 3)
-        if version >= 5:
-            assert first.log_start_offset == 0
-
-    def test_by_topic_id(self, client: Client) -> None:
-        topic_id = client.broker.topics.by_name["t"].topic_id
-        assert produce(client, batch(b"a"), 13, topic_id=topic_id).error_code == 0
-        answer = produce(client, batch(b"a"), 13, topic_id=b"\1" * 16)
-        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
-
     @pytest.mark.parametrize("compression", list(Compression))
     def test_compressed_batches_are_stored_unchanged(
         self, client: Client, compression: Compression
@@ -59,13 +44,6 @@ class TestStored:
         data = batch(b"a" * 100, b"b" * 100, compression=compression)
         assert produce(client, data).error_code == 0
         assert log_of(client).read(0, 1 << 20)[61:] == data[61:]
-
-    def test_batch_is_recompressed_for_its_topic(self, client: Client) -> None:
-        client.broker.topics.create("z", 1, {"compression.type": "zstd"})
-        produce(client, batch(b"a" * 1000, compression=Compression.GZIP), topic="z")
-        stored = log_of(client, "z").read(0, 1 << 20)
-        ((_, header),) = iterate_batches(stored)
-        assert header.compression == Compression.ZSTD
 
     @pytest.mark.parametrize(
         ("codec", "low", "high"), [("gzip", "1", "9"), ("lz4", "1", "17"), ("zstd", "-50", "22")]
@@ -97,22 +75,6 @@ class TestStored:
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
-        ("fields", "error"),
-        [
-            ({"topic": "nope"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            ({"partition": 2}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            ({"partition": -1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            ({"topic": "__consumer_offsets"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
-            ({"acks": 2}, ErrorCode.INVALID_REQUIRED_ACKS),
-        ],
-    )
-    def test_unknown_or_internal_destination(
-        self, client: Client, fields: dict[str, Any], error: ErrorCode
-    ) -> None:
-        answer = produce(client, batch(b"a"), **fields)
-        assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (error, -1, -1)
-
     @pytest.mark.parametrize(
         ("records", "error", "start"),
         [
@@ -148,11 +110,6 @@ class TestRefused:
         assert answer.log_start_offset == start
         assert log_of(client).log_end_offset == 0
 
-    def test_zstd_before_version_7(self, client: Client) -> None:
-        data = batch(b"a", compression=Compression.ZSTD)
-        assert produce(client, data, 6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        assert produce(client, data, 7).error_code == 0
-
     def test_unknown_magic_is_in_the_message(self, client: Client) -> None:
         answer = produce(client, batch(b"a")[:16] + b"\3" + batch(b"a")[17:])
         assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
@@ -178,18 +135,6 @@ class TestRefused:
         assert produce(client, old, topic="p").error_code == ErrorCode.INVALID_TIMESTAMP
         new = batch(b"a", timestamp_ms=START_MS - 1000)
         assert produce(client, new, topic="p").error_code == 0
-
-    def test_compacted_topic_requires_keys(self, client: Client) -> None:
-        client.broker.topics.create("c", 1, {"cleanup.policy": "compact"})
-        answer = produce(client, batch(b"a", b"b", key=None), topic="c")
-        assert answer.error_code == ErrorCode.INVALID_RECORD
-        assert [each.batch_index for each in answer.record_errors] == [0, 1]
-        assert "2 record errors in total" in answer.error_message
-        assert produce(client, batch(b"a"), topic="c").error_code == 0
-
-    def test_size_limit_of_the_topic(self, client: Client) -> None:
-        client.broker.topics.create("s", 1, {"max.message.bytes": "50"})
-        assert produce(client, batch(b"a"), topic="s").error_code == ErrorCode.MESSAGE_TOO_LARGE
 
     def test_batch_above_the_size_of_a_segment(self, client: Client) -> None:
         """What is stored counts, not what was sent. [data-plane/batch-checks]"""
@@ -269,12 +214,6 @@ class TestIdempotent:
 
 
 class TestAcks:
-    def test_acks_0_has_no_response(self, client: Client) -> None:
-        client.send(produce_request(batch(b"a"), acks=0), 9)
-        assert client.answers() == []
-        assert log_of(client).log_end_offset == 1
-        assert produce(client, batch(b"b")).base_offset == 1
-
     def test_error_with_acks_0_closes_the_connection(self, client: Client) -> None:
         client.send(produce_request(batch(b"a"), topic="nope", acks=0), 9)
         assert client.transport.closed

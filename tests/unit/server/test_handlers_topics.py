@@ -7,12 +7,10 @@ import pytest
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
-    CreatePartitionsRequestAssignment,
     CreatePartitionsRequestTopic,
 )
 from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
-    CreateTopicsRequestAssignment,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
@@ -78,12 +76,6 @@ class TestMetadata:
             assert [each.is_internal for each in answer.topics] == [version > 0, False]
         assert client.call(MetadataRequest(topics=[]), 1).topics == []
 
-    def test_topic_by_id(self, client: Client) -> None:
-        (found,) = self.describe(client, 12, topic_id(client)).topics
-        assert (found.error_code, found.name) == (0, "orders")
-        (missing,) = self.describe(client, 12, b"\1" * 16).topics
-        assert (missing.error_code, missing.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
-
     @pytest.mark.parametrize("version", [10, 11])
     def test_ids_are_refused_before_version_12(self, client: Client, version: int) -> None:
         answer = self.describe(client, version, topic_id(client))
@@ -121,11 +113,6 @@ class TestMetadata:
         answer = self.describe(client, 9, *names)
         assert sorted({each.error_code for each in answer.topics}) == [0, 3]
         assert len(client.broker.topics.by_name) == 2 + len(names)
-
-    @pytest.mark.parametrize("name", ["", "bad name", ".", "x" * 250, "a/b", "ü"])
-    def test_invalid_names(self, client: Client, name: str) -> None:
-        (topic,) = self.describe(client, 9, name).topics
-        assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
     def test_authorized_operations_on_request(self, client: Client) -> None:
         answer = self.describe(
@@ -168,10 +155,6 @@ class TestCreateTopics:
     def test_defaults(self, client: Client) -> None:
         answer = self.create(client, "new", num_partitions=-1, replication_factor=-1)
         assert (answer.error_code, answer.num_partitions) == (0, 1)
-
-    def test_validate_only_creates_nothing(self, client: Client) -> None:
-        assert self.create(client, "new", validate_only=True).error_code == 0
-        assert "new" not in client.broker.topics.by_name
 
     @pytest.mark.parametrize(
         ("name", "fields", "error", "text"),
@@ -236,32 +219,6 @@ class TestCreateTopics:
         )
         assert "n" not in client.broker.topics.by_name
 
-    @pytest.mark.parametrize(
-        ("partitions", "error"),
-        [
-            ({0: [1], 1: [1]}, ErrorCode.NONE),
-            ({0: [7]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-            ({0: []}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-            ({0: [1, 1]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-            ({1: [1]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        ],
-    )
-    def test_manual_assignments(
-        self, client: Client, partitions: dict[int, list[int]], error: ErrorCode
-    ) -> None:
-        assignments = [
-            CreateTopicsRequestAssignment(partition_index=index, broker_ids=ids)
-            for index, ids in partitions.items()
-        ]
-        fields: dict[str, Any] = {
-            "num_partitions": -1,
-            "replication_factor": -1,
-            "assignments": assignments,
-        }
-        assert self.create(client, "n", **fields).error_code == error
-        fields["num_partitions"] = 2
-        assert self.create(client, "m", **fields).error_code == ErrorCode.INVALID_REQUEST
-
     def test_number_of_all_partitions_is_limited(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -277,25 +234,6 @@ class TestDeleteTopics:
         request = DeleteTopicsRequest(topics=list(topics), timeout_ms=1000)
         answers: list[Any] = client.call(request, 6).responses
         return answers
-
-    def test_deletion_by_name_and_by_id(self, client: Client) -> None:
-        other = client.broker.topics.create("other", 1, {})
-        answers = self.delete(
-            client,
-            DeleteTopicsRequestTopic(name="orders"),
-            DeleteTopicsRequestTopic(name=None, topic_id=other.topic_id),
-        )
-        assert [(each.error_code, each.name) for each in answers] == [(0, "orders"), (0, "other")]
-        assert list(client.broker.topics.by_name) == ["__consumer_offsets"]
-        assert list(client.broker.topics.by_id.values()) == [
-            client.broker.topics.by_name["__consumer_offsets"]
-        ]
-
-    @pytest.mark.parametrize("version", range(1, 6))
-    def test_old_versions_delete_by_name(self, client: Client, version: int) -> None:
-        request = DeleteTopicsRequest(topic_names=["nope", "orders"], timeout_ms=1000)
-        answers = client.call(request, version).responses
-        assert [each.error_code for each in answers] == [3, 0]
 
     @pytest.mark.parametrize(
         ("topic", "error"),
@@ -333,12 +271,6 @@ class TestDeleteTopics:
         answers = client.call(request, version).responses
         assert [(each.name, each.error_code) for each in answers] == [("nope", error)] * 2
 
-    def test_new_topic_of_the_same_name_has_another_id(self, client: Client) -> None:
-        before = topic_id(client)
-        self.delete(client, DeleteTopicsRequestTopic(name="orders"))
-        client.broker.topics.create("orders", 1, {})
-        assert topic_id(client) != before
-
 
 class TestCreatePartitions:
     def add(self, client: Client, count: int, name: str = "orders", **fields: Any) -> Any:
@@ -350,12 +282,6 @@ class TestCreatePartitions:
 
     def test_group_log_is_only_checked(self, client: Client) -> None:
         assert self.add(client, 60, "__consumer_offsets", validate_only=True).error_code == 0
-
-    def test_more_partitions(self, client: Client) -> None:
-        assert self.add(client, 5, validate_only=True).error_code == 0
-        assert len(client.broker.topics.by_name["orders"].partitions) == 2
-        assert self.add(client, 5).error_code == 0
-        assert len(client.broker.topics.by_name["orders"].partitions) == 5
 
     @pytest.mark.parametrize(
         ("count", "name", "error", "text"),
@@ -381,12 +307,6 @@ class TestCreatePartitions:
     ) -> None:
         result = self.add(client, count, name)
         assert (result.error_code, result.error_message) == (error, text)
-
-    @pytest.mark.parametrize("brokers", [[], [[7]], [[1, 1]], [[]], [[1], [1]]])
-    def test_refused_assignments(self, client: Client, brokers: list[list[int]]) -> None:
-        assignments = [CreatePartitionsRequestAssignment(broker_ids=ids) for ids in brokers]
-        result = self.add(client, 3, assignments=assignments)
-        assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 class TestDescribeTopicPartitions:

@@ -237,6 +237,7 @@ def test_missing_keys_are_reported_before_timestamps(client: Client) -> None:
     assert answer.error_code == ErrorCode.INVALID_RECORD
     assert [each.batch_index for each in answer.record_errors] == [0, 1, 2, 3]
     assert answer.error_message.count("batchIndex") == 3
+    assert "4 record errors in total" in answer.error_message
 
 
 @pytest.mark.parametrize("fill", [b"x", b"\0", b"\xff", b"\2"])

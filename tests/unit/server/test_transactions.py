@@ -2,7 +2,6 @@
 
 import errno
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -137,31 +136,6 @@ def test_topic_that_a_client_creates_is_coordinated(create: Callable[[Client], i
     assert find(client) == ErrorCode.NONE
 
 
-def test_transaction_from_begin_to_end(client: Client) -> None:
-    assert init(client) == (0, 0, 0)
-    assert add(client, 0, {"foo": [0, 1], "bar": [1]}) == {
-        ("foo", 0): 0, ("foo", 1): 0, ("bar", 1): 0
-    }  # fmt: skip
-    assert described(client) == (0, "Ongoing", 0)
-    assert end(client, 0) == (0, 1)
-    assert described(client) == (0, "CompleteCommit", 1)
-    assert add(client, 1, {"foo": [0]}) == {("foo", 0): 0}
-    assert end(client, 1, commit=False, version=4) == (0, -1)
-    assert described(client) == (0, "CompleteAbort", 1)
-
-
-def test_one_bad_partition_keeps_the_others_out(client: Client) -> None:
-    """[transactions/add-partitions]"""
-    init(client)
-    not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
-    assert add(client, 0, {"foo": [0, 7], TRANSACTIONS_TOPIC: [0]}) == {
-        ("foo", 0): not_tried,
-        ("foo", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        (TRANSACTIONS_TOPIC, 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    }
-    assert described(client)[1] == "Empty"
-
-
 def test_brokers_may_add_and_verify_internal_topics(client: Client) -> None:
     """[transactions/add-partitions]"""
     init(client)
@@ -177,19 +151,6 @@ def test_brokers_may_add_and_verify_internal_topics(client: Client) -> None:
 
     assert answered(verify=True) == ErrorCode.TRANSACTION_ABORTABLE
     assert [answered(verify=False), answered(verify=True)] == [0, 0]
-
-
-@pytest.mark.parametrize(("version", "error"), [(0, 47), (1, 47), (2, 90), (3, 90)])
-def test_old_epoch_has_the_error_of_each_version(client: Client, version: int, error: int) -> None:
-    """[transactions/fencing-errors]"""
-    init(client)
-    init(client)
-    assert add(client, 0, {"foo": [0]}, version) == {("foo", 0): error}
-    request = AddOffsetsToTxnRequest(
-        transactional_id=TID, producer_id=0, producer_epoch=0, group_id="g"
-    )
-    assert client.call(request, version).error_code == error
-    assert end(client, 0, version=version)[0] == error
 
 
 def test_offsets_of_a_group_are_a_partition_of_the_transaction(client: Client) -> None:
@@ -263,41 +224,18 @@ def test_deletion_of_the_topic_forgets_all_ids(client: Client) -> None:
     assert init(client) == (0, 1, 0)
 
 
-class TestListing:
-    @pytest.fixture
-    def client(self, client: Client) -> Client:
-        for tid in (TID, "q1", "q2"):
-            init(client, tid)
-        client.loop.advance(1_000)
-        add(client, 0, {"foo": [0]})
-        client.loop.advance(1_000)
-        return client
-
-    def listed(self, client: Client, **filters: Any) -> tuple[int, list[str], list[str]]:
-        values: dict[str, Any] = {"state_filters": [], "producer_id_filters": [], **filters}
-        answer = client.call(ListTransactionsRequest(**values), 2)
-        ids = sorted(each.transactional_id for each in answer.transaction_states)
-        return answer.error_code, ids, answer.unknown_state_filters
-
-    def test_filters(self, client: Client) -> None:
-        """[transactions/list]"""
-        everything: tuple[int, list[str], list[str]] = (0, ["q1", "q2", TID], [])
-        assert self.listed(client) == everything
-        assert self.listed(client, state_filters=["Ongoing"]) == (0, [TID], [])
-        assert self.listed(client, state_filters=["Foo", "Foo"]) == (0, [], ["Foo"])
-        assert self.listed(client, state_filters=["Foo", "Empty"]) == (0, ["q1", "q2"], ["Foo"])
-        assert self.listed(client, producer_id_filters=[0, 2]) == (0, ["q2", TID], [])
-        assert self.listed(client, duration_filter=999) == everything
-        assert self.listed(client, duration_filter=1_000) == (0, ["q1", "q2"], [])
-        assert self.listed(client, transactional_id_pattern="q.*") == (0, ["q1", "q2"], [])
-        assert self.listed(client, transactional_id_pattern="") == everything
-        assert self.listed(client, transactional_id_pattern="(")[0] == 128
-
-    def test_description(self, client: Client) -> None:
-        """[transactions/describe]"""
-        assert described(client, "") == (ErrorCode.INVALID_REQUEST, "", 0)
-        assert described(client, "none") == (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "", 0)
-        assert described(client, "q1") == (0, "Empty", 0)
+@pytest.mark.parametrize(("duration_ms", "found"), [(999, ["q1", TID]), (1_000, ["q1"])])
+def test_filter_of_durations(client: Client, duration_ms: int, found: list[str]) -> None:
+    """[transactions/list]"""
+    for tid in (TID, "q1"):
+        init(client, tid)
+    add(client, 0, {"foo": [0]})
+    client.loop.advance(1_000)
+    request = ListTransactionsRequest(
+        state_filters=[], producer_id_filters=[], duration_filter=duration_ms
+    )
+    answer = client.call(request, 2)
+    assert sorted(each.transactional_id for each in answer.transaction_states) == found
 
 
 class TestWithPartitions:

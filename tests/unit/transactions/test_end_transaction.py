@@ -87,17 +87,6 @@ def test_newer_versions(
             assert response[1:] == (-1, -1)
 
 
-def test_other_producers_are_refused() -> None:
-    for version in (2, 5):
-        coordinated, epoch = coordinated_in("Ongoing", version)
-        assert coordinated.end(999, epoch, version=version) == (OTHER, -1, -1)
-        assert coordinated.end(1000, epoch + 1, version=version) == (FENCED, -1, -1)
-        assert coordinated.end(1000, epoch - 1, version=version) == (FENCED, -1, -1)
-    stale = coordinated.end(1000, epoch - 1, version=1)
-    assert stale == (ErrorCode.INVALID_PRODUCER_EPOCH, -1, -1)
-    assert Coordinated().end(1000, 0) == (OTHER, -1, -1)
-
-
 def test_end_waits_for_its_markers() -> None:
     """[transactions/end-response]"""
     coordinated = Coordinated()

@@ -27,31 +27,8 @@ def test_each_producer_gets_the_next_epoch_also_after_a_restart() -> None:
     assert coordinated.logged == [("Empty", 0), ("Empty", 1), ("Empty", 2), ("Empty", 0)]
 
 
-@pytest.mark.parametrize(("timeout_ms", "error"), [(0, 50), (-1, 50), (900_001, 50), (900_000, 0)])
-def test_timeout_has_bounds(timeout_ms: int, error: int) -> None:
-    assert Coordinated().init(timeout_ms=timeout_ms)[0] == error
-
-
 def test_empty_id_is_refused() -> None:
     assert Coordinated().init(transactional_id="")[0] == ErrorCode.INVALID_REQUEST
-
-
-def test_producer_that_names_itself_continues_and_may_repeat_that() -> None:
-    coordinated = Coordinated()
-    coordinated.init()
-    assert coordinated.init(1000, 0) == (0, 1000, 1)
-    assert coordinated.init(1000, 0) == (0, 1000, 1)
-    assert coordinated.init() == (0, 1000, 2)
-    assert coordinated.init(1000, 0) == FENCED
-    assert coordinated.init(1000, 1) == FENCED
-    assert coordinated.init(1000, 2) == (0, 1000, 3)
-
-
-def test_other_producer_is_fenced_with_the_error_of_its_version() -> None:
-    coordinated = Coordinated()
-    coordinated.init()
-    assert coordinated.init(999, 0) == FENCED
-    assert coordinated.init(999, 0, version=3) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1, -1)
 
 
 @pytest.mark.parametrize(("level", "epoch_of_markers"), [(2, 2), (1, 2), (0, 2)])
@@ -65,22 +42,6 @@ def test_open_transaction_is_aborted_first(level: int, epoch_of_markers: int) ->
     assert (markers.commit, markers.producer_epoch) == (False, epoch_of_markers)
     assert markers.partitions == (FOO,)
     assert coordinated.init() == (0, 1000, 3)
-
-
-def test_owner_of_the_aborted_transaction_gets_the_epoch_of_the_abort_at_level_2() -> None:
-    coordinated = Coordinated()
-    coordinated.init()
-    coordinated.use(1000, 0, FOO)
-    assert coordinated.init(1000, 0)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
-    assert coordinated.init(1000, 0) == (0, 1000, 1)
-
-
-def test_owner_of_the_aborted_transaction_is_fenced_below_level_2() -> None:
-    coordinated = Coordinated(1)
-    coordinated.init()
-    coordinated.use(1000, 0, FOO)
-    assert coordinated.init(1000, 0)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
-    assert coordinated.init(1000, 0) == FENCED
 
 
 def test_id_whose_transaction_is_being_ended_is_busy() -> None:

@@ -1,7 +1,5 @@
 """Adding partitions to a transaction, and verifying them."""
 
-import pytest
-
 from coterie.protocol.errors import ErrorCode
 from tests.unit.transactions.coordinated import BAR, FOO, Coordinated
 
@@ -52,19 +50,6 @@ def test_level_that_the_log_cannot_have() -> None:
     ended = coordinated.end(1000, 0, version=4)
     assert ended is not None
     assert ended[0] == 0
-
-
-@pytest.mark.parametrize("add", [True, False])
-def test_refusals(add: bool) -> None:
-    coordinated = Coordinated()
-    coordinated.init()
-    coordinated.init()
-    other = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert coordinated.use(1000, 1, FOO, add=add, transactional_id="unknown") == other
-    assert coordinated.use(1000, 1, FOO, add=add, transactional_id="") == ErrorCode.INVALID_REQUEST
-    assert coordinated.use(999, 1, FOO, add=add) == other
-    assert coordinated.use(1000, 0, FOO, add=add) == ErrorCode.PRODUCER_FENCED
-    assert coordinated.use(1000, 2, FOO, add=add) == ErrorCode.PRODUCER_FENCED
 
 
 def test_while_the_transaction_is_being_ended() -> None:

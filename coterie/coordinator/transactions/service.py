@@ -77,6 +77,8 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         assert not any(shard.transactions for shard in self.shards), "the topic is another one"
         # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below that.
         max_ids = max(1, 2 * self.config.max_ids // max(1, count))
+        # Those that waited were answered when their partition was given up.
+        self._waiting.clear()
         self.shards = [
             TransactionShard(each, self._new_producer_id, max_ids) for each in range(count)
         ]

@@ -12,7 +12,12 @@ from coterie.coordinator.kernel.append import (
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse, logging
 from coterie.coordinator.transactions.shard import TransactionShard
-from coterie.coordinator.transactions.transaction import TopicPartition, Transaction, can_be_logged
+from coterie.coordinator.transactions.transaction import (
+    LAST_EPOCH,
+    TopicPartition,
+    Transaction,
+    can_be_logged,
+)
 from coterie.protocol.errors import ErrorCode
 
 # More than what a record has beside its id and its partitions, and a topic beside its name.
@@ -67,7 +72,8 @@ def _refusal(transaction: Transaction | None, use: TransactionUse) -> ErrorCode:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if transaction.producer_id != use.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if transaction.epoch != use.producer_epoch:
+    if transaction.epoch != use.producer_epoch or transaction.epoch > LAST_EPOCH:
+        # The epoch behind the last one is that of an abort, and no producer has it.
         return ErrorCode.PRODUCER_FENCED
     if transaction.is_ending:
         return ErrorCode.CONCURRENT_TRANSACTIONS

@@ -278,8 +278,11 @@ class CoordinatorRuntime(Generic[EffectsT]):
 
     def _timer_fired(self) -> None:
         self._timer = None
-        self.apply(self._machine.advance(self._host.now_ms()))
-        self._set_timer()
+        try:
+            self.apply(self._machine.advance(self._host.now_ms()))
+        finally:
+            # A mistake of ours in one timer, which the loop reports, stops no others.
+            self._set_timer()
 
     # --- the end ----------------------------------------------------------------------------------
 

@@ -220,6 +220,24 @@ def test_timers_of_a_coordinator_write_records() -> None:
     assert (again.machine.count(EVEN), again.machine.count(ODD)) == (0, 0)
 
 
+def test_mistake_in_one_timer_stops_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = loaded()
+    counters.add(Add(EVEN, 5, lifetime_ms=100))
+    counters.add(Add(ODD, 6, lifetime_ms=50))
+    advance, calls = counters.machine.advance, []
+
+    def fails_first(now_ms: int) -> Any:
+        calls.append(now_ms)
+        assert len(calls) > 1, "a mistake of ours"
+        return advance(now_ms)
+
+    monkeypatch.setattr(counters.machine, "advance", fails_first)
+    with pytest.raises(AssertionError, match="a mistake of ours"):
+        counters.loop.advance(60)
+    counters.loop.advance(120)
+    assert (counters.machine.count(EVEN), counters.machine.count(ODD)) == (0, 0)
+
+
 def test_stop_answers_what_waits() -> None:
     counters = loaded()
     waiting = counters.add(Add(EVEN, 1))

@@ -218,3 +218,16 @@ def test_late_word_of_markers_changes_nothing() -> None:
     coordinated.use(1000, 0, BAR)
     effects = coordinated.coordinator.markers_written(0, "payments", 1000, 0, coordinated.now_ms)
     assert (effects.quiet, coordinated.state) == (True, "Ongoing")
+
+
+def test_ends_that_wait_are_forgotten_with_the_topic() -> None:
+    coordinated = Coordinated()
+    coordinated.writes_markers = False
+    coordinated.init()
+    coordinated.use(1000, 0, FOO)
+    assert coordinated.end(1000, 0) is None
+    coordinator = coordinated.coordinator
+    coordinator.unload(0, None, coordinated.now_ms)
+    coordinator.set_partitions(0)
+    assert coordinator.next_deadline_ms() is None
+    assert not coordinator.advance(coordinated.now_ms + 60_000).appends

@@ -72,6 +72,18 @@ def test_older_epoch_of_an_exhausted_producer_is_fenced() -> None:
     assert coordinated.init(producer_id, 32765) == FENCED
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_epoch_of_an_abort_belongs_to_no_producer(level: int) -> None:
+    """Otherwise a client could leave an open transaction whose epoch cannot be raised."""
+    coordinated, producer_id = exhausted(level)
+    coordinated.use(producer_id, 32766, FOO)
+    assert coordinated.init()[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinated.transaction().epoch == 32767
+    assert coordinated.use(producer_id, 32767, FOO) == ErrorCode.PRODUCER_FENCED
+    coordinated.advance(600_000)
+    assert coordinated.init() == (0, producer_id + 1, 0)
+
+
 def test_last_epoch_is_given_out() -> None:
     coordinated = Coordinated()
     coordinated.init()

@@ -16,7 +16,7 @@ import time
 
 from benchmarks_pipeline.logs import SegmentWriter, write_commits
 from coterie.pipeline.jobs.follow import Appended, FollowEvents, FollowOptions, follow
-from coterie.pipeline.jobs.job import Step
+from coterie.pipeline.jobs.job import WritingStep
 from coterie.pipeline.session import start_session
 from coterie.pipeline.spark_engine import SparkEngine
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
@@ -90,7 +90,7 @@ class _Course(threading.Thread):
             if appended_s >= self._warm_s:
                 self._latencies_s.append(now_s - appended_s)
 
-    def progress(self, step: Step) -> None:
+    def progress(self, step: WritingStep) -> None:
         """Note that a table is being built."""
         self._busy_s = time.monotonic()
         self._is_building = step.seconds is None

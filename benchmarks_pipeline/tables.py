@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from benchmarks_pipeline.histories import write_histories
 from coterie.pipeline.engine import Engine, LocalEngine
-from coterie.pipeline.jobs.job import BUILD, INGEST, Step
+from coterie.pipeline.jobs.job import BUILD, INGEST, WritingStep
 from coterie.pipeline.jobs.replay import replay_groups
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.session import start_session
@@ -27,7 +27,7 @@ CORES = 2
 _WARM_UP = (100_000, 400)
 
 
-def print_step(step: Step) -> None:
+def print_step(step: WritingStep) -> None:
     """Print a line for a table that was written."""
     if step.seconds is not None:
         print(

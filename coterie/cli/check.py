@@ -23,7 +23,7 @@ from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
 from coterie.cli.output_file import OutputFile
 from coterie.conformance.checks.registry import all_checks, selected
-from coterie.conformance.checks.runner import PARALLEL, PREFIX, Options, Outcome, Run
+from coterie.conformance.checks.runner import PARALLEL, PREFIX, CheckOutcome, Options, Run
 from coterie.conformance.checks.text import Board, alike, print_alike, print_stop, skips_by_reason
 from coterie.conformance.over_tcp.diagnosis import find_obstacle
 from coterie.conformance.over_tcp.target import RefusedError, Target
@@ -199,13 +199,13 @@ def _print_plan(run: Run, checks: tuple["Check", ...]) -> None:
         click.echo(f"skipped  {outcome.check.name}: {outcome.reason}")
 
 
-async def _run(run: Run, checks: tuple["Check", ...], *, quiet: bool) -> list[Outcome]:
+async def _run(run: Run, checks: tuple["Check", ...], *, quiet: bool) -> list[CheckOutcome]:
     """Run the checks, on a terminal with a table that grows."""
     console = Console(stderr=True)
-    outcomes: list[Outcome] = []
+    outcomes: list[CheckOutcome] = []
     board = Board(checks, console)
 
-    def done(outcome: Outcome) -> None:
+    def done(outcome: CheckOutcome) -> None:
         outcomes.append(outcome)
         board.add(outcome)
 
@@ -219,7 +219,7 @@ async def _run(run: Run, checks: tuple["Check", ...], *, quiet: bool) -> list[Ou
 
 
 def _report(
-    outcomes: list[Outcome], about: dict[str, Any], options: dict[str, Any], *, as_json: bool
+    outcomes: list[CheckOutcome], about: dict[str, Any], options: dict[str, Any], *, as_json: bool
 ) -> None:
     results = [each.result for each in outcomes]
     if options["junit"]:
@@ -274,7 +274,7 @@ def _report(
         print_stop(console, about["stopped"])
 
 
-def _data(outcomes: list[Outcome], about: dict[str, Any]) -> dict[str, Any]:
+def _data(outcomes: list[CheckOutcome], about: dict[str, Any]) -> dict[str, Any]:
     """Return the object that `--json` prints: also what the page needs."""
     data = as_json([each.result for each in outcomes], about)
     for row, outcome in zip(data["checks"], outcomes, strict=True):

@@ -14,7 +14,7 @@ from coterie.cli.output import note, print_json, printable
 if TYPE_CHECKING:
     from coterie.recording.conversation import Conversation
     from coterie.recording.files import Recording
-    from coterie.recording.replay import Outcome
+    from coterie.recording.replay import ReplayOutcome
     from coterie.recording.selection import Selection
     from coterie.recording.to_transcript import Written
 
@@ -181,7 +181,7 @@ def _replay_against(
     against: str,
     speed: float,
     creates_topics: bool,  # noqa: FBT001 - named by its caller
-) -> "list[Outcome]":
+) -> "list[ReplayOutcome]":
     from coterie.client.errors import ClientError
     from coterie.recording.other_broker import replay_against
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from coterie.client.cluster import Cluster
 from coterie.client.errors import Refused
-from coterie.client.group_description import GroupDescription, Member
+from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import (
@@ -135,8 +135,8 @@ def describe_consumer_groups(
     return described
 
 
-def _member(member: ConsumerGroupDescribeResponseMember) -> Member:
-    return Member(
+def _member(member: ConsumerGroupDescribeResponseMember) -> DescribedMember:
+    return DescribedMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,

@@ -6,7 +6,7 @@ from coterie.client.nodes import Node
 from coterie.protocol.messages.connect_protocol import ConnectWorker
 
 
-class Member(NamedTuple):
+class DescribedMember(NamedTuple):
     """A member of a group.
 
     Attributes:
@@ -52,6 +52,6 @@ class GroupDescription(NamedTuple):
     protocol_type: str
     protocol: str
     coordinator: Node
-    members: list[Member]
+    members: list[DescribedMember]
     group_epoch: int | None = None
     assignment_epoch: int | None = None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from coterie.client.cluster import Cluster
 from coterie.client.consumer_groups import describe_consumer_groups
 from coterie.client.errors import Refused, VersionUnsupported
-from coterie.client.group_description import GroupDescription, Member
+from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.client.nodes import Node
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages import connect_protocol
@@ -158,7 +158,7 @@ def _classic(group: DescribeGroupsResponseGroup, coordinator: Node) -> GroupDesc
     )
 
 
-def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) -> Member:
+def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) -> DescribedMember:
     assignment: dict[str, list[int]] | None = {}
     if member.member_assignment:
         # Others than consumers have assignments in formats of their own.
@@ -174,7 +174,7 @@ def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) ->
             except MalformedFrame:
                 pass
     topics = _topics(member.member_metadata, protocol_type)
-    return Member(
+    return DescribedMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,

@@ -11,7 +11,7 @@ from typing import Any
 
 from coterie.address import Address
 from coterie.client_check.connection import LISTENER, ClientConnection
-from coterie.client_check.conversation import Conversation, Exchange
+from coterie.client_check.conversation import ClientExchange, Conversation
 from coterie.client_check.script import Action, Rule
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -133,20 +133,20 @@ class ScriptedBroker:
         self._rules = [*(each for each in self._rules if not each.is_used_up), added]
         return added
 
-    def rule_for(self, exchange: Exchange) -> Rule | None:
+    def rule_for(self, exchange: ClientExchange) -> Rule | None:
         """Return the rule that a request meets."""
         if exchange.api in _GROUP_APIS and exchange.node != self.coordinator_node:
             return Rule(AnswerError(ErrorCode.NOT_COORDINATOR), None)
         return next((each for each in self._rules if each.covers(exchange)), None)
 
-    def is_announced(self, exchange: Exchange) -> bool:
+    def is_announced(self, exchange: ClientExchange) -> bool:
         """Return whether ApiVersions announces the version of a request."""
         if self.announced is None:
             return True
         first, last = self.announced.get(exchange.api, (0, -1))
         return first <= exchange.version <= last
 
-    def adapt(self, exchange: Exchange, response: Any) -> None:
+    def adapt(self, exchange: ClientExchange, response: Any) -> None:
         """Change what the server says of itself: its versions, and where the coordinator is."""
         if exchange.api is ApiKey.API_VERSIONS:
             self._adapt_versions(response)

@@ -9,7 +9,7 @@ import asyncio
 from copy import deepcopy
 from typing import Any, Protocol
 
-from coterie.client_check.conversation import Conversation, Exchange
+from coterie.client_check.conversation import ClientExchange, Conversation
 from coterie.client_check.script import (
     AddTags,
     RefuseVersion,
@@ -68,13 +68,13 @@ class Node(Protocol):
     def closed(self, connection: "ClientConnection") -> None:
         """Note that a connection has ended."""
 
-    def rule_for(self, exchange: Exchange) -> Rule | None:
+    def rule_for(self, exchange: ClientExchange) -> Rule | None:
         """Return the rule that a request meets."""
 
-    def is_announced(self, exchange: Exchange) -> bool:
+    def is_announced(self, exchange: ClientExchange) -> bool:
         """Return whether ApiVersions announces the version of a request."""
 
-    def adapt(self, exchange: Exchange, response: Any) -> None:
+    def adapt(self, exchange: ClientExchange, response: Any) -> None:
         """Change what the server says of itself."""
 
 
@@ -191,7 +191,7 @@ class ClientConnection(asyncio.Protocol):
         )
         self.close()
 
-    def _decode(self, frame: bytes) -> tuple[Exchange | None, RequestHeader]:
+    def _decode(self, frame: bytes) -> tuple[ClientExchange | None, RequestHeader]:
         if len(frame) < _API_AND_VERSION_BYTES:
             raise MalformedFrame(f"a frame of {len(frame)} bytes")
         key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
@@ -225,7 +225,7 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._write(_framed(answer))
 
-    async def _handle(self, exchange: Exchange, frame: bytes, header: RequestHeader) -> None:
+    async def _handle(self, exchange: ClientExchange, frame: bytes, header: RequestHeader) -> None:
         rule = self._broker.rule_for(exchange)
         action = None if rule is None else rule.action
         if rule is None and not self._broker.is_announced(exchange):
@@ -271,7 +271,9 @@ class ClientConnection(asyncio.Protocol):
         self._broker.adapt(exchange, response)
         await self._send(exchange, response, header, action)
 
-    def _scripted_answer(self, exchange: Exchange, action: AnswerError | RefuseVersion) -> Any:
+    def _scripted_answer(
+        self, exchange: ClientExchange, action: AnswerError | RefuseVersion
+    ) -> Any:
         if isinstance(action, AnswerError):
             return error_answer(
                 exchange.api,
@@ -287,7 +289,7 @@ class ClientConnection(asyncio.Protocol):
     # --- responses --------------------------------------------------------------------------------
 
     async def _send(
-        self, exchange: Exchange, response: Any, header: RequestHeader, action: Any = None
+        self, exchange: ClientExchange, response: Any, header: RequestHeader, action: Any = None
     ) -> None:
         cls = response_class(exchange.api)
         # A broker that refuses a version of ApiVersions answers in version 0.

@@ -14,7 +14,7 @@ from coterie.testing.requests import api_named
 NEVER = 1 << 60
 
 
-class Exchange:
+class ClientExchange:
     """A request and its response.
 
     Attributes:
@@ -97,8 +97,8 @@ class Conversation:
         self._clock_s = clock_s
         self._began_s = clock_s()
         self._place = 0
-        self.exchanges: list[Exchange] = []
-        self.others: list[Exchange] = []
+        self.exchanges: list[ClientExchange] = []
+        self.others: list[ClientExchange] = []
         self.remarks: list[Remark] = []
 
     @property
@@ -120,10 +120,10 @@ class Conversation:
         version: int,
         client_id: str | None,
         request: Any,
-    ) -> Exchange:
+    ) -> ClientExchange:
         """Add a request; return its exchange."""
         self._place += 1
-        exchange = Exchange(
+        exchange = ClientExchange(
             self._place,
             self.elapsed_s,
             speaker,
@@ -137,7 +137,7 @@ class Conversation:
         (self.exchanges if speaker == "client" else self.others).append(exchange)
         return exchange
 
-    def answered(self, exchange: Exchange, response: Any) -> None:
+    def answered(self, exchange: ClientExchange, response: Any) -> None:
         """Note that a response is being sent."""
         self._place += 1
         exchange.response = response
@@ -151,18 +151,18 @@ class Conversation:
         self.remarks.append(remark)
         return remark
 
-    def of(self, *apis: str, after: int = 0, before: int = NEVER) -> list[Exchange]:
+    def of(self, *apis: str, after: int = 0, before: int = NEVER) -> list[ClientExchange]:
         """Return the client's requests of some APIs between two places, in order."""
         wanted = {api_named(each) for each in apis}
         return [
             each for each in self.exchanges if each.api in wanted and after < each.place < before
         ]
 
-    def first(self, *apis: str, after: int = 0) -> Exchange | None:
+    def first(self, *apis: str, after: int = 0) -> ClientExchange | None:
         """Return the client's first request of one of the APIs after a place."""
         return next(iter(self.of(*apis, after=after)), None)
 
-    def last(self, *apis: str, before: int = NEVER) -> Exchange | None:
+    def last(self, *apis: str, before: int = NEVER) -> ClientExchange | None:
         """Return the client's last request of one of the APIs before a place."""
         return next(iter(reversed(self.of(*apis, before=before))), None)
 
@@ -171,6 +171,6 @@ class Conversation:
         return [each for each in self.remarks if each.kind == kind and each.place > after]
 
 
-def with_error(exchanges: Iterable[Exchange], error: int) -> list[Exchange]:
+def with_error(exchanges: Iterable[ClientExchange], error: int) -> list[ClientExchange]:
     """Return those exchanges whose response has an error as a whole."""
     return [each for each in exchanges if each.error == error]

@@ -7,7 +7,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.client_check.conversation import Conversation, Exchange, Remark
+from coterie.client_check.conversation import ClientExchange, Conversation, Remark
 from coterie.conversation.names import Names
 from coterie.conversation.requests import request_arguments
 from coterie.conversation.responses import error_text, response_lines
@@ -27,7 +27,7 @@ class _ShortNames(Names):
         self.topic_ids = {name: topic_id for topic_id, name in topics.items()}
         self._members: dict[str, str] = {}
 
-    def learn(self, exchange: Exchange) -> None:
+    def learn(self, exchange: ClientExchange) -> None:
         """Name the member that the response to a JoinGroup gives an id to."""
         member_id = exchange.response.member_id
         if not member_id or member_id in self._members:
@@ -51,7 +51,7 @@ def conversation_lines(talk: Conversation, topics: dict[bytes, str]) -> list[str
     for each in sorted([*talk.exchanges, *talk.others], key=lambda one: one.answered_place):
         if each.api is ApiKey.JOIN_GROUP and each.response is not None:
             names.learn(each)
-    events: list[tuple[int, float, Exchange | Remark, bool]] = []
+    events: list[tuple[int, float, ClientExchange | Remark, bool]] = []
     for each in [*talk.exchanges, *talk.others]:
         events.append((each.place, each.at_s, each, True))
         if each.response is not None:
@@ -81,7 +81,9 @@ def conversation_lines(talk: Conversation, topics: dict[bytes, str]) -> list[str
     return lines
 
 
-def _is_idle(exchange: Exchange, names: Names, seen: dict[int, str], *, is_request: bool) -> bool:
+def _is_idle(
+    exchange: ClientExchange, names: Names, seen: dict[int, str], *, is_request: bool
+) -> bool:
     """Whether an exchange is a Fetch or Heartbeat like the one before it, without news."""
     if exchange.api not in (ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.METADATA):
         return False
@@ -115,11 +117,11 @@ def _remark(remark: Remark) -> str:
     return f"{where} ({remark.text})"
 
 
-def _speaker(exchange: Exchange) -> str:
+def _speaker(exchange: ClientExchange) -> str:
     return f"client#{exchange.connection}" if exchange.connection else exchange.speaker
 
 
-def request_line(exchange: Exchange, names: Names) -> str:
+def request_line(exchange: ClientExchange, names: Names) -> str:
     """Return the line of a request."""
     form = _REQUESTS.get(exchange.api, request_arguments)
     text = form(exchange.request, exchange.version, names) or ""
@@ -127,7 +129,7 @@ def request_line(exchange: Exchange, names: Names) -> str:
     return f"{line}   # {exchange.script}" if exchange.script else line
 
 
-def _response(exchange: Exchange, names: Names) -> list[str]:
+def _response(exchange: ClientExchange, names: Names) -> list[str]:
     speaker, response = _speaker(exchange), exchange.response
     form = _RESPONSES.get(exchange.api)
     if form is not None:

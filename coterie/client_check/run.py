@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.broker import ScriptedBroker
-from coterie.client_check.conversation import NEVER, Conversation, Exchange
+from coterie.client_check.conversation import NEVER, ClientExchange, Conversation
 from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Judgement, NotReached, Profile, Scenario, Verdict
 from coterie.client_check.program import Program
@@ -132,7 +132,7 @@ class Run:
             self.talk.remark("ended", f"the program has ended with {self.program.exit_code}")
         return is_ended
 
-    async def stable(self, generation: int = 0, limit_s: float = _START_LIMIT_S) -> Exchange:
+    async def stable(self, generation: int = 0, limit_s: float = _START_LIMIT_S) -> ClientExchange:
         """Wait until the client has partitions in a later generation, and reads them.
 
         Returns:
@@ -142,7 +142,7 @@ class Run:
             NotReached: it did not get there.
         """
 
-        def found() -> Exchange | None:
+        def found() -> ClientExchange | None:
             for sync in reversed(self.talk.of("SyncGroup")):
                 if sync.error or sync.response is None:
                     continue
@@ -219,7 +219,9 @@ class Run:
         interval_s = self.profile.heartbeat_interval_s or self.profile.session_timeout_ms / 3000
         return max(_REACTION_LIMIT_S, 2 * interval_s + 10)
 
-    async def hit(self, rule: Rule, what: str, status: Judgement = Judgement.SKIPPED) -> Exchange:
+    async def hit(
+        self, rule: Rule, what: str, status: Judgement = Judgement.SKIPPED
+    ) -> ClientExchange:
         """Wait until a request has met a rule and was answered, if it is.
 
         Raises:
@@ -270,11 +272,11 @@ class Run:
         """Return the first partitions of a topic."""
         return {TopicPartition(topic, index) for index in range(count)}
 
-    def assigned(self, sync: Exchange) -> tuple[TopicPartition, ...]:
+    def assigned(self, sync: ClientExchange) -> tuple[TopicPartition, ...]:
         """Return the partitions in the response to a SyncGroup."""
         return decoded_assignment(sync.response.assignment) if sync.response is not None else ()
 
-    def positions(self, fetch: Exchange) -> dict[TopicPartition, int]:
+    def positions(self, fetch: ClientExchange) -> dict[TopicPartition, int]:
         """Return the partitions of a Fetch with the offsets to read from."""
         return {
             TopicPartition(self.topic_name(topic), each.partition): each.fetch_offset
@@ -282,7 +284,7 @@ class Run:
             for each in topic.partitions
         }
 
-    def committed(self, commit: Exchange) -> dict[TopicPartition, int]:
+    def committed(self, commit: ClientExchange) -> dict[TopicPartition, int]:
         """Return the offsets of an OffsetCommit."""
         return {
             TopicPartition(self.topic_name(topic), each.partition_index): each.committed_offset
@@ -302,14 +304,14 @@ class Run:
             found |= self.positions(each).keys()
         return found
 
-    def fetch_of(self, partition: TopicPartition, after: int = 0) -> Exchange | None:
+    def fetch_of(self, partition: TopicPartition, after: int = 0) -> ClientExchange | None:
         """Return the first Fetch of a partition after a place."""
         for each in self.talk.of("Fetch", after=after):
             if partition in self.positions(each):
                 return each
         return None
 
-    def joins(self, after: int = 0) -> list[Exchange]:
+    def joins(self, after: int = 0) -> list[ClientExchange]:
         """Return the client's JoinGroups after a place."""
         return self.talk.of("JoinGroup", after=after)
 

@@ -7,7 +7,7 @@ The actions of `coterie.testing` that make sense here have the same names and me
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.protocol.api_keys import ApiKey
 from coterie.testing.actions import (
     AnswerError,
@@ -89,7 +89,7 @@ class Rule:
             skip: how many pass before.
         """
         self.action = action
-        self.hits: list[Exchange] = []
+        self.hits: list[ClientExchange] = []
         self._api: ApiKey | None = None if api is None else api_named(api)
         self._times = times
         self._skip = skip
@@ -104,7 +104,7 @@ class Rule:
         """Let requests pass from now on."""
         self._is_removed = True
 
-    def covers(self, exchange: Exchange) -> bool:
+    def covers(self, exchange: ClientExchange) -> bool:
         """Decide whether a request meets the rule, and count it."""
         if self.is_used_up or self._api not in (None, exchange.api):
             return False

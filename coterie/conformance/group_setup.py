@@ -33,7 +33,7 @@ _STATES = ("Stable", "CompletingRebalance", "PreparingRebalance", "Empty")
 _INITIAL_DELAY_MS = 3_000
 
 
-class Step(NamedTuple):
+class SetupStep(NamedTuple):
     """What a driver does next: carry out a command, or let time pass until responses have come.
 
     Attributes:
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 
 R = TypeVar("R")
-Steps = Generator[Step, list[Output], R]
+Steps = Generator[SetupStep, list[Output], R]
 """The steps of a setup; the driver sends back the output of each."""
 
 
@@ -75,7 +75,7 @@ class _GroupSetup:
 
     def execute(self, text: str, *, delayed: bool = False) -> Steps[list[Output]]:
         """Carry out a command line and note its responses."""
-        return self.note((yield Step(text, delayed)))
+        return self.note((yield SetupStep(text, delayed)))
 
     def note(self, outputs: list[Output]) -> list[Output]:
         """Keep JoinGroup responses, and the responses to other clients."""
@@ -151,7 +151,7 @@ def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
     delay_ms = _initial_delay_ms(len(clients), rebalance_ms)
     # Without an initial delay the first member has its response already.
     missing = len(clients) - len(setup.joined)
-    setup.note((yield Step(duration_ms=delay_ms, responses=missing)))
+    setup.note((yield SetupStep(duration_ms=delay_ms, responses=missing)))
     if len(setup.joined) != len(clients):
         raise ResponseError(f"only {format_list(list(setup.joined))} have joined {group}")
     for _ in range(generations - 1):

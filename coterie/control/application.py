@@ -19,7 +19,7 @@ from coterie.control.openapi import document
 from coterie.control.operations import (
     MAX_WAIT_S,
     WAIT_PARAMETER,
-    Operation,
+    ControlOperation,
     Parameter,
     operations_of,
 )
@@ -149,7 +149,7 @@ class ControlApplication:
             text = "the token is missing" if not given else "the token is wrong"
             raise Refused("Unauthorized", text, (b"www-authenticate", b"Bearer"))
 
-    def _find(self, method: str, path: list[str], shown: str) -> Operation:
+    def _find(self, method: str, path: list[str], shown: str) -> ControlOperation:
         matching = [each for each in self.operations if _matches(each, path)]
         for operation in matching:
             if operation.row.method == method:
@@ -161,7 +161,7 @@ class ControlApplication:
         raise Refused("MethodNotAllowed", text, (b"allow", allowed.encode()))
 
     async def _perform(
-        self, operation: Operation, arguments: dict[str, Any], receive: Receive
+        self, operation: ControlOperation, arguments: dict[str, Any], receive: Receive
     ) -> Answer:
         """Call the method of an operation; wait for its end, unless the client goes away."""
         subject = self._subject(operation, arguments)
@@ -174,7 +174,7 @@ class ControlApplication:
             result = await asyncio.to_thread(show, self._control, result)
         return Answer(200, json.dumps(operation.result.encode(result)).encode())
 
-    def _subject(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+    def _subject(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         """Return the object whose method is called, and take its id out of the arguments."""
         match operation.subject:
             case "Control":
@@ -205,7 +205,7 @@ def _raw_path(scope: Scope) -> str:
     return raw.decode("latin-1")
 
 
-def _matches(operation: Operation, path: list[str]) -> bool:
+def _matches(operation: ControlOperation, path: list[str]) -> bool:
     segments = operation.segments
     return len(segments) == len(path) and all(
         wanted in (None, given) and given for wanted, given in zip(segments, path, strict=True)
@@ -241,7 +241,7 @@ async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> dict[str, A
 
 
 def _arguments(
-    operation: Operation, path: list[str], query: str, body: dict[str, Any]
+    operation: ControlOperation, path: list[str], query: str, body: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of a request, decoded.
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.control.errors import EXCEPTIONS
-from coterie.control.operations import MAX_WAIT_S, Operation, operations_of
+from coterie.control.operations import MAX_WAIT_S, ControlOperation, operations_of
 from coterie.control.special_shapes import new_shapes
 from coterie.testing.errors import (
     BrokerNotStarted,
@@ -30,7 +30,7 @@ _TIMEOUT_S = MAX_WAIT_S + 60
 
 
 @cache
-def all_operations() -> dict[str, Operation]:
+def all_operations() -> dict[str, ControlOperation]:
     """Return all operations by their ids, such as Group.wait_stable."""
     return {each.operation_id: each for each in operations_of(new_shapes())}
 
@@ -87,7 +87,7 @@ class Link:
             raise WrongUse(f"an argument of {operation.name} cannot be used: {error}") from None
         return operation.result.decode(self._exchange(operation, encoded), operation.name)
 
-    def _exchange(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+    def _exchange(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         places = {each.name: each.place for each in operation.all_parameters}
         in_path = {name: each for name, each in arguments.items() if places[name] == "path"}
         path = operation.row.path.format(
@@ -152,7 +152,7 @@ def over_link(subject: str) -> Callable[[C], C]:
     return replace
 
 
-def _remote(operation: Operation) -> Any:
+def _remote(operation: ControlOperation) -> Any:
     """Return a method or property that sends a request."""
     if operation.is_attribute:
         return property(lambda self: self.request_(operation, {}), doc=operation.function.__doc__)

@@ -5,7 +5,7 @@ from typing import Any
 
 from coterie import __version__
 from coterie.control.errors import RAISED
-from coterie.control.operations import Operation, Parameter
+from coterie.control.operations import ControlOperation, Parameter
 from coterie.control.shapes import Schema, Shapes, object_schema
 
 _TEXT = {"type": "string"}
@@ -15,7 +15,7 @@ _ABOUT = (
 )
 
 
-def document(operations: Iterable[Operation], shapes: Shapes) -> dict[str, Any]:
+def document(operations: Iterable[ControlOperation], shapes: Shapes) -> dict[str, Any]:
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -38,7 +38,7 @@ def document(operations: Iterable[Operation], shapes: Shapes) -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _described(operation: ControlOperation) -> dict[str, Any]:
     summary, more = operation.texts
     in_body = [each for each in operation.all_parameters if each.place == "body"]
     elsewhere = [each for each in operation.all_parameters if each.place != "body"]

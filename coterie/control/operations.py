@@ -122,7 +122,7 @@ class Parameter(NamedTuple):
     is_variadic: bool
 
 
-class Operation:
+class ControlOperation:
     """An operation: a row, and what follows from its method's signature and docstring.
 
     Attributes:
@@ -232,6 +232,6 @@ def _subject_ids(subject: str, shapes: Shapes) -> list[Parameter]:
     return [Parameter(name, "path", shapes.of(kind), text, None, True, False)]
 
 
-def operations_of(shapes: Shapes) -> list[Operation]:
+def operations_of(shapes: Shapes) -> list[ControlOperation]:
     """Return all operations, in the order of the table."""
-    return [Operation(row, shapes) for row in ROWS]
+    return [ControlOperation(row, shapes) for row in ROWS]

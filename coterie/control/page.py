@@ -5,7 +5,7 @@ from html import escape
 from itertools import groupby
 from typing import NamedTuple
 
-from coterie.control.operations import Operation, Parameter
+from coterie.control.operations import ControlOperation, Parameter
 from coterie.control.shapes import Schema
 
 _STYLE = """
@@ -45,7 +45,7 @@ class Page(NamedTuple):
     policy: str = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(operations: Iterable[Operation]) -> Page:
+def page(operations: Iterable[ControlOperation]) -> Page:
     """Return the page."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>Coterie control</title>",
@@ -58,7 +58,7 @@ def page(operations: Iterable[Operation]) -> Page:
     return Page("\n".join(parts))
 
 
-def _operation(operation: Operation) -> str:
+def _operation(operation: ControlOperation) -> str:
     row = operation.row
     summary, more = operation.texts
     fields = "".join(_field(each) for each in operation.all_parameters)

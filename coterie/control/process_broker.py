@@ -16,7 +16,7 @@ from coterie.address import Address
 from coterie.control.child import Child
 from coterie.control.control import FaultState
 from coterie.control.link import Link, over_link
-from coterie.control.operations import Operation
+from coterie.control.operations import ControlOperation
 from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
 from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
@@ -197,7 +197,7 @@ class ProcessBroker(Broker):
             raise BrokerNotStarted("the broker does not run: call start(), or use `with`")
         return self._link
 
-    def request_(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+    def request_(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         """Send a request."""
         result = self.link_.call(operation.operation_id, arguments)
         if operation.returns is Fault:

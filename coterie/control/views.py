@@ -5,7 +5,7 @@ from typing import Any
 
 from coterie.control.control import FaultState
 from coterie.control.link import Link, all_operations, over_link
-from coterie.control.operations import Operation
+from coterie.control.operations import ControlOperation
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.requests import Request, Requests
@@ -20,7 +20,7 @@ class ProcessGroup(Group):
         self.group_id = group_id
         self.link_ = link
 
-    def request_(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+    def request_(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         """Send a request about this group."""
         given = {"group_id": self.group_id, **arguments}
         result = self.link_.call(operation.operation_id, given)
@@ -35,7 +35,7 @@ class ProcessRequests(Requests):
         """Read them over a link."""
         self.link_ = link
 
-    def request_(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+    def request_(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         """Send a request about requests."""
         return self.link_.call(operation.operation_id, arguments)
 
@@ -61,7 +61,7 @@ class ProcessFault(Fault):
         # The last state, once the process has ended.
         self._last: FaultState | None = None
 
-    def request_(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+    def request_(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         """Send a request about this fault; its process must run."""
         return self.link_.call(operation.operation_id, {"fault_id": self.fault_id, **arguments})
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.run import RunOptions, run
 from coterie.lab.scenario import load_scenario
 
@@ -45,7 +45,7 @@ class EraCell(NamedTuple):
     partitions: int
     step: dict[str, Any]
     measured: tuple[float, ...]
-    value: Callable[[Outcome], float]
+    value: Callable[[RunOutcome], float]
     settings: dict[str, Any] = {}
     runs: int = 20
 
@@ -68,7 +68,7 @@ def _outcome(
     step: tuple[tuple[str, Any], ...],
     settings: tuple[tuple[str, Any], ...],
     seed: int,
-) -> Outcome:
+) -> RunOutcome:
     """Run a step; several cells are taken from one run."""
     scenario = load_scenario("three-and-one")._replace(
         members=members, partitions=partitions, script=[{"at_s": 0, **dict(step)}]
@@ -76,17 +76,17 @@ def _outcome(
     return run(machine, scenario, seed, RunOptions(dict(settings)))
 
 
-def _metric(name: str, divided_by: int = 1) -> Callable[[Outcome], float]:
+def _metric(name: str, divided_by: int = 1) -> Callable[[RunOutcome], float]:
     """Return a metric of an outcome, for each of so many partitions."""
     return lambda outcome: (outcome.metrics[name] or 0.0) / divided_by
 
 
-def _requests(outcome: Outcome) -> float:
+def _requests(outcome: RunOutcome) -> float:
     """Return the requests to ZooKeeper without pings."""
     return sum(number for api, number in outcome.apis.items() if api not in _APART)
 
 
-def _until_allocated(queues: int) -> Callable[[Outcome], float]:
+def _until_allocated(queues: int) -> Callable[[RunOutcome], float]:
     """Return how long each of so many queues belonged to no client."""
     return lambda outcome: (
         sum(seconds for cause, seconds in outcome.causes.items() if cause != "start") / queues

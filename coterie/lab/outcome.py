@@ -29,7 +29,7 @@ METRICS = {
 }
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """What a run came to.
 
     Attributes:

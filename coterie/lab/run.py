@@ -11,7 +11,7 @@ from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS, SECOND, Violation, stream
 from coterie.lab.machine import Machine
 from coterie.lab.machines import machine_named
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.parameters import Parameters, with_settings
 from coterie.lab.pods import Pod
 from coterie.lab.records import KeptRecords
@@ -86,7 +86,7 @@ class Run:
 
     # -- the run -----------------------------------------------------------------------------------
 
-    def finish(self) -> Outcome:
+    def finish(self) -> RunOutcome:
         """Run to the end.
 
         Raises:
@@ -268,7 +268,7 @@ class Run:
             _require(not late, "delivered", f"{len(late)} partitions are behind at the end")
         self.machine.check()
 
-    def _outcome(self, last_us: int, *, settled: bool) -> Outcome:
+    def _outcome(self, last_us: int, *, settled: bool) -> RunOutcome:
         environment = self.environment
         ledger, world, scenario = environment.ledger, environment.world, self._scenario
         count, traffic = ledger.count, environment.network.traffic
@@ -292,7 +292,7 @@ class Run:
             "requests": sum(traffic.requests.values()),
             "load_max_ms": self.machine.load_max_us() / 1_000,
         }
-        return Outcome(
+        return RunOutcome(
             machine=self._name,
             scenario=scenario.name,
             members=scenario.members,
@@ -317,7 +317,7 @@ class Run:
 
 def run(
     machine: str, scenario: Scenario, seed: int = 0, options: RunOptions | None = None
-) -> Outcome:
+) -> RunOutcome:
     """Run a machine through a scenario.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.errors import WrongInput
 from coterie.lab.gaps import CAUSES
-from coterie.lab.outcome import METRICS, Outcome
+from coterie.lab.outcome import METRICS, RunOutcome
 
 _PLAN = "sweep.json"
 
@@ -39,7 +39,7 @@ def key_of(row: dict[str, Any]) -> Key:
     )
 
 
-def columns_of(outcome: Outcome) -> dict[str, Any]:
+def columns_of(outcome: RunOutcome) -> dict[str, Any]:
     """Return what a run came to, as columns of its row."""
     return {
         **{name: outcome.metrics[name] for name in METRICS},

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from coterie.lab.entries import Interval
 from coterie.lab.kernel import SECOND
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 
 WIDTH = 72
 MAX_ROWS = 12
@@ -34,25 +34,25 @@ def legend() -> list[str]:
     ]
 
 
-def end_of_interest_us(outcome: Outcome) -> int:
+def end_of_interest_us(outcome: RunOutcome) -> int:
     """Return until when something happens in the outcome: shortly after the last gap."""
     ends = [each.to_us for each in outcome.intervals if each.owner is None]
     last_us = max(ends, default=0)
     return min(int(outcome.window_s * SECOND), max(_SHORTEST_US, last_us * 11 // 10))
 
 
-def shown_partitions(outcome: Outcome) -> range:
+def shown_partitions(outcome: RunOutcome) -> range:
     """Return the partitions that are drawn: all, or at most `MAX_ROWS` spread over all of them."""
     count = partition_count(outcome)
     return range(0, count, max(1, -(-count // MAX_ROWS)))
 
 
-def partition_count(outcome: Outcome) -> int:
+def partition_count(outcome: RunOutcome) -> int:
     """Return how many partitions there are at the end; a script may have added some."""
     return 1 + max((each.partition for each in outcome.intervals), default=outcome.partitions - 1)
 
 
-def strip_lines(outcome: Outcome) -> Iterator[str]:
+def strip_lines(outcome: RunOutcome) -> Iterator[str]:
     """Yield the strip of an outcome: a heading, partitions, a time axis."""
     end_us = end_of_interest_us(outcome)
     metrics = outcome.metrics

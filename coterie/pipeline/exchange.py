@@ -110,7 +110,7 @@ class Outbox:
             number += 1
 
 
-class Exchange:
+class RowExchange:
     """The rows that the tasks of one step have passed on."""
 
     def __init__(self, schemas: Schemas, buckets: int, written: list[_Written]) -> None:
@@ -158,7 +158,7 @@ def exchange(
     buckets: int,
     count: int,
     work: Callable[[int, Outbox], R],
-) -> tuple[Exchange, list[R]]:
+) -> tuple[RowExchange, list[R]]:
     """Run tasks that pass rows on.
 
     Args:
@@ -181,7 +181,7 @@ def exchange(
 
     finished = engine.run(count, do)
     written = [each for files, _ in finished for each in files]
-    return Exchange(schemas, buckets, written), [result for _, result in finished]
+    return RowExchange(schemas, buckets, written), [result for _, result in finished]
 
 
 def text_codes(column: pa.ChunkedArray) -> Int64s:

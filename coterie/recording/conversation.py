@@ -12,7 +12,7 @@ from coterie.recording.format import Entry, Flag, Kind
 from coterie.recording.redaction import RequestStart, request_start
 
 
-class Exchange:
+class RecordedExchange:
     """A request and its response.
 
     Attributes:
@@ -108,7 +108,7 @@ class Exchange:
         return None
 
 
-class Step(NamedTuple):
+class RecordedStep(NamedTuple):
     """What happens next: OPENED, REQUEST, RESPONSE or CLOSED.
 
     Attributes:
@@ -122,7 +122,7 @@ class Step(NamedTuple):
     kind: Kind
     at_ms: int
     connection: int
-    exchange: Exchange | None
+    exchange: RecordedExchange | None
     peer: str
 
 
@@ -135,8 +135,8 @@ class Conversation(NamedTuple):
         orphans: the number of responses whose requests are missing.
     """
 
-    steps: list[Step]
-    exchanges: list[Exchange]
+    steps: list[RecordedStep]
+    exchanges: list[RecordedExchange]
     orphans: int
 
 
@@ -148,9 +148,9 @@ def is_known(api: ApiKey, version: int) -> bool:
 
 def conversation_of(entries: list[Entry]) -> Conversation:
     """Return the conversation of a recording [recording/order]."""
-    steps: list[Step] = []
-    exchanges: list[Exchange] = []
-    awaited: dict[int, deque[Exchange]] = {}
+    steps: list[RecordedStep] = []
+    exchanges: list[RecordedExchange] = []
+    awaited: dict[int, deque[RecordedExchange]] = {}
     orphans = 0
     for entry in entries:
         kind, _, connection, at_ms, data = entry
@@ -160,7 +160,7 @@ def conversation_of(entries: list[Entry]) -> Conversation:
                 continue
             awaited[connection] = deque()
         elif kind is Kind.REQUEST:
-            exchange = Exchange(len(exchanges) + 1, entry)
+            exchange = RecordedExchange(len(exchanges) + 1, entry)
             exchanges.append(exchange)
             awaited.setdefault(connection, deque()).append(exchange)
         elif kind is Kind.RESPONSE:
@@ -171,11 +171,11 @@ def conversation_of(entries: list[Entry]) -> Conversation:
         elif kind is not Kind.CLOSED:
             continue
         peer = data.decode() if kind is Kind.OPENED else ""
-        steps.append(Step(kind, at_ms, connection, exchange, peer))
+        steps.append(RecordedStep(kind, at_ms, connection, exchange, peer))
     return Conversation(steps, exchanges, orphans)
 
 
-def _answered(awaited: deque[Exchange], entry: Entry) -> Exchange | None:
+def _answered(awaited: deque[RecordedExchange], entry: Entry) -> RecordedExchange | None:
     """Return the exchange that a response belongs to; the ones before it have no response."""
     correlation_id = int.from_bytes(entry.data[:4], signed=True)
     while awaited:
@@ -196,4 +196,11 @@ def _header(frame: bytes, *, flexible: bool) -> tuple[RequestHeader, int]:
         return RequestHeader(*start, client_id=None), len(frame)
 
 
-__all__ = ["Conversation", "Exchange", "RequestStart", "Step", "conversation_of", "is_known"]
+__all__ = [
+    "Conversation",
+    "RecordedExchange",
+    "RecordedStep",
+    "RequestStart",
+    "conversation_of",
+    "is_known",
+]

@@ -10,13 +10,13 @@ from typing import Any
 
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest
-from coterie.recording.conversation import Exchange
+from coterie.recording.conversation import RecordedExchange
 
 # A member: its group and its id.
 _Member = tuple[str, str]
 
 
-def superfluous(requests: list[Exchange], handled: dict[int, int]) -> set[int]:
+def superfluous(requests: list[RecordedExchange], handled: dict[int, int]) -> set[int]:
     """Return the numbers of the heartbeats that a transcript leaves out.
 
     Args:
@@ -26,7 +26,7 @@ def superfluous(requests: list[Exchange], handled: dict[int, int]) -> set[int]:
     sessions_ms: dict[_Member, int] = {}
     # By member: when its latest written request was handled, and the heartbeat after that.
     written_ms: dict[_Member, int] = {}
-    waiting: dict[_Member, Exchange] = {}
+    waiting: dict[_Member, RecordedExchange] = {}
     found: set[int] = set()
     for each in requests:
         member = _member_of(each)
@@ -50,7 +50,7 @@ def superfluous(requests: list[Exchange], handled: dict[int, int]) -> set[int]:
     return found
 
 
-def _is_quiet(exchange: Exchange) -> bool:
+def _is_quiet(exchange: RecordedExchange) -> bool:
     """Return whether this is a heartbeat that was answered without an error."""
     response: Any = exchange.response
     return (
@@ -60,7 +60,7 @@ def _is_quiet(exchange: Exchange) -> bool:
     )
 
 
-def _member_of(exchange: Exchange) -> _Member | None:
+def _member_of(exchange: RecordedExchange) -> _Member | None:
     """Return the member that has sent a request; one that joins gets its id from the response."""
     request: Any = exchange.request
     member_id = getattr(request, "member_id", "")

@@ -15,7 +15,7 @@ from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.schema import WireField, fields_of
 from coterie.protocol.wire import Message, Struct
-from coterie.recording.conversation import Exchange
+from coterie.recording.conversation import RecordedExchange
 from coterie.recording.format import Flag
 from coterie.recording.redaction import batch_headers, read_batch_headers
 
@@ -53,7 +53,7 @@ class ConversationNames(LearntNames):
             self._clients[client_id] = name
         return self._clients[client_id]
 
-    def connection(self, exchange: Exchange) -> str:
+    def connection(self, exchange: RecordedExchange) -> str:
         """Return the name of a connection: that of its client, and a number from the second on."""
         label = self._labels.get(exchange.connection)
         if label is None:
@@ -72,7 +72,7 @@ def learn_topics(response: Message | None, names: ConversationNames) -> None:
             names.learn_topic(getattr(topic, "name", None) or "", topic_id)
 
 
-def request_line(exchange: Exchange, names: ConversationNames) -> str:
+def request_line(exchange: RecordedExchange, names: ConversationNames) -> str:
     """Return the line of a request."""
     start = f"{names.connection(exchange)}> {exchange.name} v{exchange.version}"
     if exchange.request is None:
@@ -87,7 +87,7 @@ def request_line(exchange: Exchange, names: ConversationNames) -> str:
 
 
 def answer_lines(
-    exchange: Exchange, response: Message | None, names: ConversationNames
+    exchange: RecordedExchange, response: Message | None, names: ConversationNames
 ) -> list[str]:
     """Return the lines of a response."""
     client = names.connection(exchange)

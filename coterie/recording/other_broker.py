@@ -12,10 +12,10 @@ from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import request_class
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.frames import FrameBuffer
-from coterie.recording.conversation import Conversation, Exchange, is_known
+from coterie.recording.conversation import Conversation, RecordedExchange, is_known
 from coterie.recording.files import Recording
 from coterie.recording.own_broker import topics_before
-from coterie.recording.replay import Listener, Outcome, Replay
+from coterie.recording.replay import Listener, Replay, ReplayOutcome
 from coterie.recording.selection import began
 
 _READ_BYTES = 1 << 16
@@ -63,7 +63,7 @@ class OtherBroker:
         self._readers.pop(connection).cancel()
         self._writers.pop(connection).close()
 
-    def serves(self, exchange: Exchange) -> bool:
+    def serves(self, exchange: RecordedExchange) -> bool:
         """Return whether the broker serves the version; see `Target`."""
         if exchange.start is None:
             return False
@@ -109,7 +109,7 @@ def replay_against(
     *,
     speed: float,
     creates_topics: bool,
-) -> list[Outcome]:
+) -> list[ReplayOutcome]:
     """Replay a recording to a running broker; return what became of each request.
 
     Args:
@@ -127,7 +127,7 @@ def replay_against(
                 create_topic(cluster, name, partitions)
         served = _served(cluster, conversation)
 
-    async def run() -> list[Outcome]:
+    async def run() -> list[ReplayOutcome]:
         target = OtherBroker(address, served, Pace(began(conversation), speed))
         replay = Replay(conversation, target, with_payloads=recording.header.with_payloads)
         return await replay.run()

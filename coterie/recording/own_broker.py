@@ -8,11 +8,11 @@ from coterie.address import Address
 from coterie.conversation.pipe import FrameEnd
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.recording.conversation import Conversation, Exchange, is_known
+from coterie.recording.conversation import Conversation, RecordedExchange, is_known
 from coterie.recording.files import Recording
 from coterie.recording.format import Flag, Header
 from coterie.recording.redaction import HIDDEN
-from coterie.recording.replay import Listener, Outcome, Replay
+from coterie.recording.replay import Listener, Replay, ReplayOutcome
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import find_key
@@ -63,7 +63,7 @@ class OwnBroker:
         """End the connection; see `Target`."""
         self._connections[connection].close_quietly(abort=True)
 
-    def serves(self, exchange: Exchange) -> bool:
+    def serves(self, exchange: RecordedExchange) -> bool:
         """Return whether there is a codec; see `Target`."""
         if exchange.api is ApiKey.API_VERSIONS:
             return True
@@ -78,7 +78,7 @@ class OwnBroker:
 
 def replay_to_own(
     recording: Recording, conversation: Conversation, settings: Mapping[str, str]
-) -> list[Outcome]:
+) -> list[ReplayOutcome]:
     """Replay a recording to a fresh broker; return what became of each request.
 
     Args:
@@ -100,7 +100,7 @@ async def _replay(
     recording: Recording,
     conversation: Conversation,
     settings: Mapping[str, str],
-) -> list[Outcome]:
+) -> list[ReplayOutcome]:
     began_ms = recording.entries[0].at_ms if recording.entries else recording.header.started_ms
     environment = SeededEnvironment(
         loop,
@@ -178,7 +178,7 @@ def topics_before(conversation: Conversation) -> dict[str, int]:
     return found
 
 
-def _add_mentioned(exchange: Exchange, found: dict[str, int], later: set[str]) -> None:
+def _add_mentioned(exchange: RecordedExchange, found: dict[str, int], later: set[str]) -> None:
     """Add the topics that a response without errors mentions; their partitions may be more."""
     for name, index in _mentions(exchange.response):
         if name and name not in later:

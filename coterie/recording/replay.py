@@ -13,7 +13,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import Message
 from coterie.recording.batches import rebuilt, with_producers
 from coterie.recording.comparison import Comparison, Difference
-from coterie.recording.conversation import Conversation, Exchange
+from coterie.recording.conversation import Conversation, RecordedExchange
 from coterie.recording.format import Flag, Kind
 
 _LENGTH_BYTES = 4
@@ -54,14 +54,14 @@ class Target(Protocol):
     def close(self, connection: int) -> None:
         """Disconnect."""
 
-    def serves(self, exchange: Exchange) -> bool:
+    def serves(self, exchange: RecordedExchange) -> bool:
         """Return whether the broker serves the API and version of a request."""
 
     async def wait_until(self, at_ms: int) -> None:
         """Return when the recorded time has come."""
 
 
-class Outcome:
+class ReplayOutcome:
     """What became of an exchange in the replay.
 
     Attributes:
@@ -71,7 +71,7 @@ class Outcome:
         skipped: why the request was not sent; empty if it was.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: RecordedExchange) -> None:
         """Begin without a response."""
         self.exchange = exchange
         self.response: Message | None = None
@@ -96,12 +96,12 @@ class Replay:
         self.identities = Identities()
         self._comparison = Comparison(self.identities, with_payloads=with_payloads)
         self._with_payloads = with_payloads
-        self.outcomes = {each.number: Outcome(each) for each in conversation.exchanges}
+        self.outcomes = {each.number: ReplayOutcome(each) for each in conversation.exchanges}
         # The requests without an answer, by connection.
-        self._awaited: dict[int, list[Outcome]] = {}
+        self._awaited: dict[int, list[ReplayOutcome]] = {}
         self._open: set[int] = set()
 
-    async def run(self) -> list[Outcome]:
+    async def run(self) -> list[ReplayOutcome]:
         """Replay everything; return the outcomes in the order of the requests.
 
         Raises:
@@ -131,7 +131,7 @@ class Replay:
         self._awaited[connection] = []
         await self._target.open(connection, peer)
 
-    def _send(self, outcome: Outcome) -> None:
+    def _send(self, outcome: ReplayOutcome) -> None:
         exchange = outcome.exchange
         outcome.skipped = self._reason_to_skip(exchange)
         if outcome.skipped:
@@ -141,7 +141,7 @@ class Replay:
             self._awaited[exchange.connection].append(outcome)
         self._target.send(exchange.connection, len(frame).to_bytes(_LENGTH_BYTES) + frame)
 
-    def _reason_to_skip(self, exchange: Exchange) -> str:
+    def _reason_to_skip(self, exchange: RecordedExchange) -> str:
         if exchange.flags & Flag.REDACTED:
             return "the recording does not have its body"
         if exchange.flags & Flag.HIDDEN:
@@ -155,7 +155,7 @@ class Replay:
             return "its connection is closed"
         return ""
 
-    def _frame(self, exchange: Exchange) -> bytes:
+    def _frame(self, exchange: RecordedExchange) -> bytes:
         """Return a request as it is sent: with the ids of the replay [recording/ids]."""
         if exchange.request is None:
             return exchange.frame
@@ -169,7 +169,7 @@ class Replay:
             with_producers(request, self.identities)
         return exchange.frame[: exchange.body_at] + bytes(request.encode(exchange.version))
 
-    async def _expect(self, outcome: Outcome) -> None:
+    async def _expect(self, outcome: ReplayOutcome) -> None:
         """Wait for an answer that was recorded before the next request."""
         if outcome.skipped or outcome.answered.is_set():
             return
@@ -179,7 +179,7 @@ class Replay:
         except TimeoutError:
             return
 
-    def _note_missing(self, outcome: Outcome) -> None:
+    def _note_missing(self, outcome: ReplayOutcome) -> None:
         exchange = outcome.exchange
         is_missing = not outcome.skipped and not outcome.answered.is_set()
         if is_missing and exchange.answered_at_ms is not None:
@@ -230,7 +230,7 @@ class Result(NamedTuple):
     skipped: int
 
 
-def result_of(outcomes: list[Outcome]) -> Result:
+def result_of(outcomes: list[ReplayOutcome]) -> Result:
     """Count the outcomes."""
     different = sum(each.differs for each in outcomes)
     skipped = sum(bool(each.skipped) for each in outcomes)
@@ -248,5 +248,5 @@ def refusal_of_unready(response: Any) -> str:
     return refusals[0] if refusals and len(refusals) == len([c for c in codes if c]) else ""
 
 
-def _has_no_response(exchange: Exchange) -> bool:
+def _has_no_response(exchange: RecordedExchange) -> bool:
     return exchange.api is ApiKey.PRODUCE and getattr(exchange.request, "acks", -1) == 0

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coterie.conversation.syntax import format_time
-from coterie.recording.conversation import Exchange
+from coterie.recording.conversation import RecordedExchange
 from coterie.recording.format import Kind
 from coterie.recording.notation import (
     ConversationNames,
@@ -12,13 +12,13 @@ from coterie.recording.notation import (
     learn_topics,
     request_line,
 )
-from coterie.recording.replay import Outcome, Result
+from coterie.recording.replay import ReplayOutcome, Result
 
 # More differences of one answer are counted instead of shown.
 _SHOWN_DIFFERENCES = 10
 
 
-def names_of(exchanges: list[Exchange]) -> ConversationNames:
+def names_of(exchanges: list[RecordedExchange]) -> ConversationNames:
     """Return names for all clients and topics of a recording, whatever is shown of it."""
     names = ConversationNames()
     for exchange in exchanges:
@@ -28,7 +28,7 @@ def names_of(exchanges: list[Exchange]) -> ConversationNames:
 
 
 def conversation_lines(
-    outcomes: list[Outcome], began_ms: int, names: ConversationNames
+    outcomes: list[ReplayOutcome], began_ms: int, names: ConversationNames
 ) -> Iterator[str]:
     """Return the recorded conversation with the differences of the replay.
 
@@ -53,7 +53,7 @@ def conversation_lines(
             yield from _differences(outcome)
 
 
-def _moments(outcomes: list[Outcome]) -> list[tuple[Kind, Outcome]]:
+def _moments(outcomes: list[ReplayOutcome]) -> list[tuple[Kind, ReplayOutcome]]:
     """Return requests and responses in the order of their times."""
     moments = []
     for outcome in outcomes:
@@ -68,7 +68,7 @@ def _moments(outcomes: list[Outcome]) -> list[tuple[Kind, Outcome]]:
     return [(kind, outcome) for _, kind, outcome in moments]
 
 
-def _differences(outcome: Outcome) -> Iterator[str]:
+def _differences(outcome: ReplayOutcome) -> Iterator[str]:
     for difference in outcome.differences[:_SHOWN_DIFFERENCES]:
         yield f"        ! {difference}"
     more = len(outcome.differences) - _SHOWN_DIFFERENCES
@@ -84,7 +84,10 @@ def summary(result: Result, where: str) -> str:
 
 
 def as_json(
-    outcomes: list[Outcome], began_ms: int, recorded: ConversationNames, replayed: ConversationNames
+    outcomes: list[ReplayOutcome],
+    began_ms: int,
+    recorded: ConversationNames,
+    replayed: ConversationNames,
 ) -> list[dict[str, Any]]:
     """Return an object for each exchange, with the keys of docs/command-line.md.
 

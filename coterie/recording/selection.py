@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from coterie.recording.conversation import Conversation, Exchange
+from coterie.recording.conversation import Conversation, RecordedExchange
 
 
 class Selection(NamedTuple):
@@ -19,12 +19,12 @@ class Selection(NamedTuple):
     connections: frozenset[int] | None = None
     groups: frozenset[str] | None = None
 
-    def of(self, conversation: Conversation) -> list[Exchange]:
+    def of(self, conversation: Conversation) -> list[RecordedExchange]:
         """Return the exchanges of the stretch, in order."""
         began_ms = began(conversation)
         return [each for each in conversation.exchanges if self._has(each, began_ms)]
 
-    def _has(self, exchange: Exchange, began_ms: int) -> bool:
+    def _has(self, exchange: RecordedExchange, began_ms: int) -> bool:
         at_ms = exchange.at_ms - began_ms
         if self.from_ms is not None and at_ms < self.from_ms:
             return False
@@ -40,7 +40,7 @@ def began(conversation: Conversation) -> int:
     return conversation.steps[0].at_ms if conversation.steps else 0
 
 
-def groups_of(exchange: Exchange) -> set[str]:
+def groups_of(exchange: RecordedExchange) -> set[str]:
     """Return the groups that a request is about."""
     request: Any = exchange.request
     found = {getattr(request, "group_id", "")}

@@ -26,7 +26,7 @@ from coterie.conversation.syntax import (
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.protocol.wire import Message
 from coterie.recording.comparison import Comparison
-from coterie.recording.conversation import Conversation, Exchange
+from coterie.recording.conversation import Conversation, RecordedExchange
 from coterie.recording.format import Header
 from coterie.recording.heartbeats import superfluous
 from coterie.recording.notation import ConversationNames, answer_lines, learn_topics
@@ -66,7 +66,7 @@ class CannotWrite(Exception):  # noqa: N818 - the stretch has nothing for a tran
 def to_transcript(
     header: Header,
     conversation: Conversation,
-    stretch: list[Exchange],
+    stretch: list[RecordedExchange],
     settings: Mapping[str, str],
 ) -> Written:
     """Return the transcript of some exchanges.
@@ -84,7 +84,7 @@ def to_transcript(
         learn_topics(exchange.response, names)
     left_out: Counter[str] = Counter()
     handled = _handled(conversation)
-    group_requests: list[Exchange] = []
+    group_requests: list[RecordedExchange] = []
     for exchange in sorted(stretch, key=lambda each: (handled[each.number], each.number)):
         refusal = refusal_of_unready(exchange.response)
         if type(exchange.request) not in GROUP_APIS:
@@ -143,7 +143,7 @@ class _Writer:
         # The length of the last block, if it is a tick without output.
         self._silent_ms = 0
         # The requests without a response of the core, by client, oldest first.
-        self._awaited: dict[str, list[Exchange]] = {}
+        self._awaited: dict[str, list[RecordedExchange]] = {}
 
     def configure(self, values: Mapping[str, str]) -> None:
         """Write those settings that groups have."""
@@ -155,7 +155,7 @@ class _Writer:
         if settings:
             self._carry_out(f"config {' '.join(settings)}")
 
-    def add(self, exchange: Exchange, at_ms: int) -> None:
+    def add(self, exchange: RecordedExchange, at_ms: int) -> None:
         """Write a request that was handled at `at_ms`, and the time that passes before it.
 
         Raises:
@@ -181,7 +181,7 @@ class _Writer:
         if last_ms:
             self._pass_time(max(last_ms), is_needed=True)
 
-    def _line(self, exchange: Exchange) -> str:
+    def _line(self, exchange: RecordedExchange) -> str:
         """Return the command of a request.
 
         Raises:
@@ -251,7 +251,7 @@ class _Writer:
         self.blocks.append("\n".join([*comments, written or command, SEPARATOR, *lines]) + "\n")
         return bool(lines)
 
-    def _asked(self, client: str, response: Message) -> Exchange:
+    def _asked(self, client: str, response: Message) -> RecordedExchange:
         """Return the oldest request that a response may belong to, which is answered now."""
         awaited = self._awaited[client]
         kind = type(response).__name__
@@ -259,7 +259,7 @@ class _Writer:
         awaited.remove(found)
         return found
 
-    def _compare(self, exchange: Exchange, message: Message) -> list[str]:
+    def _compare(self, exchange: RecordedExchange, message: Message) -> list[str]:
         """Return comments about an answer of the core that is not the recorded one."""
         if exchange.response is None:
             return []
@@ -298,7 +298,7 @@ def _are_alike(built: Message, expected: Message) -> bool:
 
 
 def _comment(
-    header: Header, conversation: Conversation, stretch: list[Exchange], *, is_long: bool
+    header: Header, conversation: Conversation, stretch: list[RecordedExchange], *, is_long: bool
 ) -> str:
     began_ms = conversation.steps[0].at_ms
     day = datetime.fromtimestamp(header.started_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

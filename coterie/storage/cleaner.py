@@ -27,7 +27,7 @@ from coterie.storage.segment_files import CLEANED_SUFFIX
 from coterie.storage.swap import PendingDisk, removal
 
 
-class Step(NamedTuple):
+class CleaningStep(NamedTuple):
     """One step of a cleaning.
 
     Attributes:
@@ -96,7 +96,7 @@ class Cleaning:
         # The segments that are still to be read or replaced.
         self._expected: list[Segment] = []
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[CleaningStep]:
         """Return the steps.
 
         Raises:
@@ -139,7 +139,7 @@ class Cleaning:
 
     # --- the steps --------------------------------------------------------------------------------
 
-    def _guarded(self) -> Iterator[Step]:
+    def _guarded(self) -> Iterator[CleaningStep]:
         try:
             for step in self._run():
                 yield step
@@ -154,7 +154,7 @@ class Cleaning:
         finally:
             self.abandon()
 
-    def _run(self) -> Iterator[Step]:
+    def _run(self) -> Iterator[CleaningStep]:
         found, config, log = self._cleanable, self._config, self._log
         if log.swap_unfinished:
             self.result.abandoned = True
@@ -170,7 +170,7 @@ class Cleaning:
         for segment, length in dirty.steps():
             self._reading = segment
             if length:
-                yield Step(length)
+                yield CleaningStep(length)
         self.result.map_full = dirty.map_full
         if dirty.end_offset <= found.first_dirty_offset:
             return
@@ -193,7 +193,7 @@ class Cleaning:
 
     def _clean_group(
         self, group: Sequence[Segment], dirty: DirtyPart, batches: BatchFilter
-    ) -> Iterator[Step]:
+    ) -> Iterator[CleaningStep]:
         """Write what stays of neighbouring segments into one, and swap it in."""
         log = self._log
         assert group, "a group has at least one segment"
@@ -212,37 +212,37 @@ class Cleaning:
                 for transaction in aborted:
                     cleaned.transactions.add(transaction)
                 self._count(dirty, batches)
-                yield Step(taken)
+                yield CleaningStep(taken)
         cleaned.transactions.sync()
         cleaned.finish()
         assert cleaned.next_offset <= group[-1].next_offset, "a cleaning adds no offsets"
         cleaned.next_offset = group[-1].next_offset
         yield from self._swap(group, cleaned)
 
-    def _swap(self, group: Sequence[Segment], cleaned: Segment) -> Iterator[Step]:
+    def _swap(self, group: Sequence[Segment], cleaned: Segment) -> Iterator[CleaningStep]:
         """Do the steps of `swap.py`. The log uses the new segment after the first of them."""
         log, filesystem = self._log, self._log.files.filesystem
         base_offset, entry = cleaned.base_offset, cleaned.entry
         first = log.digests.replacing(base_offset, entry)
-        yield Step(0, PendingDisk(filesystem, file=self._file, first=first))
+        yield CleaningStep(0, PendingDisk(filesystem, file=self._file, first=first))
         assert self._file is not None, "it was pinned when it was made"
         log.files.unpin(self._file)
         self._file = None
         log.begin_swap(group, cleaned)
-        yield Step(0, PendingDisk(filesystem, directory=log.directory))
+        yield CleaningStep(0, PendingDisk(filesystem, directory=log.directory))
         log.replace(group, cleaned)
         assert log.holds(cleaned), "the log reads the cleaned segment from now on"
         log.digests.replaced([segment.base_offset for segment in group], entry)
         assert not self._is_swapping, "one swap ends before the next begins"
         self._is_swapping = True
         self._expected = [each for each in self._expected if each not in group]
-        yield Step(0, removal(filesystem, log.directory, group))
+        yield CleaningStep(0, removal(filesystem, log.directory, group))
         if log.holds(cleaned):
             try:
                 cleaned.rename("")
             except OSError as error:
                 raise log.fail(error) from error
-            yield Step(0, PendingDisk(filesystem, directory=log.directory))
+            yield CleaningStep(0, PendingDisk(filesystem, directory=log.directory))
         log.digests.swapped()
         self._is_swapping = False
         self._cleaned = None

@@ -49,7 +49,7 @@ class Exchanged(NamedTuple):
     fault: int | None
 
 
-class Exchange:
+class HandledRequest:
     """A request while it is handled, and afterwards.
 
     Attributes:

@@ -43,7 +43,7 @@ from coterie.testing.edits import (
     throttle,
 )
 from coterie.testing.error_answers import error_answer
-from coterie.testing.exchanges import Exchange
+from coterie.testing.exchanges import HandledRequest
 from coterie.testing.faults import Fault
 from coterie.testing.groups import pictured
 from coterie.testing.report import Left
@@ -84,7 +84,7 @@ class Interception:
     def __init__(self) -> None:
         """Start without faults."""
         self.requests = Requests()
-        self.exchanges: deque[Exchange] = deque(maxlen=_KEPT_EXCHANGES)
+        self.exchanges: deque[HandledRequest] = deque(maxlen=_KEPT_EXCHANGES)
         self.received = 0
         self.left: dict[str, Left] = {}
         self.known: deque[Fault] = deque(maxlen=_KEPT_FAULTS)
@@ -94,7 +94,7 @@ class Interception:
         self.now_ms: Callable[[], int] = lambda: 0
         # The latest request of each connection, and the way of its response if a fault changes it.
         # A request that was postponed arrives here again.
-        self._latest: dict[int, tuple[Exchange, Detour | None]] = {}
+        self._latest: dict[int, tuple[HandledRequest, Detour | None]] = {}
 
     def install(self, fault: Fault, now_ms: int) -> None:
         """Let requests meet a fault, after those that are installed already."""
@@ -159,7 +159,7 @@ class Interception:
             request,
         )
         self.requests.add(recorded)
-        exchange = Exchange(self.received, api, recorded)
+        exchange = HandledRequest(self.received, api, recorded)
         self.received += 1
         self.exchanges.append(exchange)
         self._latest[connection_id] = exchange, None
@@ -169,7 +169,7 @@ class Interception:
             return exchange.passed_on(below, broker, request, connection)
         return self._with_faults(api, below, broker, exchange, connection)
 
-    def _note_membership(self, api: ApiKey, exchange: Exchange, broker: Broker) -> None:
+    def _note_membership(self, api: ApiKey, exchange: HandledRequest, broker: Broker) -> None:
         """Keep how a group was before members left; a test often ends with that."""
         group_id = exchange.request.group_id
         if api is ApiKey.JOIN_GROUP:
@@ -187,7 +187,7 @@ class Interception:
         api: ApiKey,
         below: Handler,
         broker: Broker,
-        exchange: Exchange,
+        exchange: HandledRequest,
         connection: Connection,
     ) -> Any:
         """Let a request meet the first fault that covers it, if it meets that one."""
@@ -220,7 +220,7 @@ class Interception:
         api: ApiKey,
         below: Handler,
         broker: Broker,
-        exchange: Exchange,
+        exchange: HandledRequest,
         connection: Connection,
     ) -> Any:
         """Let a request meet a fault; return a response or None, as a handler does."""
@@ -268,7 +268,9 @@ class Interception:
             edits = [add_node(node_elsewhere(broker, self.elsewhere)), *edits]
         return Edited(connection, edits)
 
-    def _take(self, detour: Detour, below: Handler, broker: Broker, exchange: Exchange) -> Any:
+    def _take(
+        self, detour: Detour, below: Handler, broker: Broker, exchange: HandledRequest
+    ) -> Any:
         """Let a response take another way."""
         self._latest[detour.client.connection_id] = exchange, detour
         return detour.pass_on(below, broker, exchange.request.message)

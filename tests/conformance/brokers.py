@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from coterie.address import Address
 from coterie.conformance.checks.check import Check
-from coterie.conformance.checks.runner import Options, Outcome, Run
+from coterie.conformance.checks.runner import CheckOutcome, Options, Run
 from coterie.conformance.over_tcp.target import TRANSACTION_LEVEL, Target
 from coterie.conformance.releases import NEWEST
 from coterie.testing import Broker
@@ -23,7 +23,7 @@ async def outcomes_of(
     config: Mapping[str, str] | None = None,
     begin: Callable[[Broker], object] = lambda _: None,
     transaction_level: int | None = None,
-) -> tuple[list[Outcome], list[str]]:
+) -> tuple[list[CheckOutcome], list[str]]:
     """Run checks against a broker of ours; return their outcomes and what was left behind.
 
     Args:
@@ -32,7 +32,7 @@ async def outcomes_of(
         begin: called with the broker before the checks.
         transaction_level: the level of `transaction.version`; None for the highest.
     """
-    found: list[Outcome] = []
+    found: list[CheckOutcome] = []
     features = {} if transaction_level is None else {TRANSACTION_LEVEL: transaction_level}
     with Broker(config={**DEFAULTS, **(config or {})}, features=features) as broker:
         async with broker.virtual_time():

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coterie.cli.main import main
-from coterie.conformance.checks.runner import Outcome
+from coterie.conformance.checks.runner import CheckOutcome
 from coterie.conformance.checks.text import Board
 from coterie.conformance.over_tcp import diagnosis
 from tests.live.broker_process import BrokerProcess
@@ -122,7 +122,7 @@ def test_broker_that_is_killed_or_hangs_ends_the_run(
     results = itertools.count(1)
     add = Board.add
 
-    def add_and_signal(board: Board, outcome: Outcome) -> None:
+    def add_and_signal(board: Board, outcome: CheckOutcome) -> None:
         add(board, outcome)
         if next(results) == SIGNALLED_AFTER:
             os.kill(broker.pid, number)

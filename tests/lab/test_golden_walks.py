@@ -6,7 +6,7 @@ import pytest
 
 from coterie.lab.machines.classic import ClassicGroup
 from coterie.lab.machines.connect_worker import ConnectGroup
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.run import Run, RunOptions
 from coterie.lab.scenario import load_scenario
 from coterie.protocol.messages.consumer_protocol import decode_assignment
@@ -14,7 +14,7 @@ from coterie.protocol.messages.consumer_protocol import decode_assignment
 
 def walk(
     machine: str, members: int, partitions: int, *steps: dict[str, Any], **settings: Any
-) -> tuple[Run, Outcome]:
+) -> tuple[Run, RunOutcome]:
     """Run steps without jitter."""
     scenario = load_scenario("three-and-one")._replace(
         members=members,

@@ -7,12 +7,12 @@ import pytest
 from coterie.lab.kernel import Violation
 from coterie.lab.live.beside import simulated_ranges
 from coterie.lab.live.cells import live_scenario
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import load_scenario
 
 
-def step(machine: str, members: int, partitions: int, do: str, **keys: object) -> Outcome:
+def step(machine: str, members: int, partitions: int, do: str, **keys: object) -> RunOutcome:
     """Run a scenario of one step; settings of the model are keys in `settings`."""
     settings = keys.pop("settings", {})
     scenario = load_scenario("three-and-one")._replace(

@@ -7,7 +7,7 @@ import pytest
 from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
+from coterie.pipeline.timeline.model import Generation, GroupHistory, RecordedMember
 from coterie.pipeline.what_if import NAMES, Rooms, replay
 from tests.pipeline.timeline.facts import (
     began,
@@ -136,8 +136,8 @@ def test_second_round_takes_as_long_as_the_recorded_one() -> None:
 
 
 def test_unknown_times_stay_unknown() -> None:
-    def member(name: str, assigned: str) -> Member:
-        return Member(name, None, name, "/host", ("a",), (), partitions(assigned))
+    def member(name: str, assigned: str) -> RecordedMember:
+        return RecordedMember(name, None, name, "/host", ("a",), (), partitions(assigned))
 
     logged = [
         Generation(1, 100, "consumer", "range", "m1", (member("m1", "a-0 a-1"),)),
@@ -148,7 +148,7 @@ def test_unknown_times_stay_unknown() -> None:
 
 
 def test_rebalance_with_unknown_subscriptions_is_left_out() -> None:
-    worker = Member("m1", None, "c", "/host", None, (), ())
+    worker = RecordedMember("m1", None, "c", "/host", None, (), ())
     history = log_history("g", [Generation(1, 100, "connect", "compatible", "m1", (worker,))])
     found = replay(history, "range")
     assert (found.rebalances, found.left_out) == ([], 1)

@@ -15,7 +15,7 @@ from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
 
 if TYPE_CHECKING:
-    from coterie.lab.outcome import Outcome
+    from coterie.lab.outcome import RunOutcome
     from coterie.lab.recorded import Recorded
     from coterie.lab.records import KeptRecords
     from coterie.lab.run import Run
@@ -193,7 +193,7 @@ def _kept_records(machine: str) -> "KeptRecords":
 
 
 def _write_files(
-    first: "Run", outcomes: list["Outcome"], title: str, *, trace: str | None, svg: str | None
+    first: "Run", outcomes: list["RunOutcome"], title: str, *, trace: str | None, svg: str | None
 ) -> None:
     """Write the trace of the first run, and the picture of all."""
     if trace is not None:

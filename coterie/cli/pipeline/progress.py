@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from coterie.pipeline.engine import Engine
-    from coterie.pipeline.jobs.job import Step
+    from coterie.pipeline.jobs.job import WritingStep
     from coterie.pipeline.kafka_input import Copying
 
 
@@ -32,7 +32,7 @@ _LINE_EVERY_S = 5.0
 class RunProgress:
     """Receives the progress of a run; this class ignores it."""
 
-    def show_step(self, step: "Step") -> None:
+    def show_step(self, step: "WritingStep") -> None:
         """A table is begun or written."""
 
     def show_copying(self, copying: "Copying") -> None:
@@ -99,7 +99,7 @@ class _Lines(RunProgress):
         self._tables = ""
         self._tasks = ""
 
-    def show_step(self, step: "Step") -> None:
+    def show_step(self, step: "WritingStep") -> None:
         self._step, self._tasks = f"{step.stage} {printable(step.table)}", ""
         done = step.number - (step.rows is None)
         self._tables = f", {done} of {step.total} tables"
@@ -132,7 +132,7 @@ class _Bars(RunProgress):
         self._table = bars.add_task("", total=None, what="tasks", visible=False)
         self._copies: dict[str, TaskID] = {}
 
-    def show_step(self, step: "Step") -> None:
+    def show_step(self, step: "WritingStep") -> None:
         if step.rows is None:
             self._bars.update(self._tables, total=step.total, completed=step.number - 1)
             self._bars.reset(

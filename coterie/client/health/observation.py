@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.group_description import GroupDescription, Member
+from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.client.groups import CONSUMER_PROTOCOL_TYPE, describe_groups
 from coterie.client.history import NoJournal, read_histories
 from coterie.client.names import short_member
@@ -109,7 +109,7 @@ class Observation(NamedTuple):
         return self.group.state in REBALANCING
 
     @property
-    def consumers(self) -> list[Member]:
+    def consumers(self) -> list[DescribedMember]:
         """The members with a known subscription; none while the group rebalances."""
         if self.is_rebalancing or self.group.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return []
@@ -135,7 +135,7 @@ class Observation(NamedTuple):
         )
 
 
-def short_name(member: Member) -> str:
+def short_name(member: DescribedMember) -> str:
     """Return a member's short name."""
     key = member.group_instance_id or member.member_id
     return short_member(key, member.member_id, member.client_id)

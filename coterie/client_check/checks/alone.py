@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from coterie.assignors import TopicPartition
-from coterie.client_check.conversation import NEVER, Exchange
+from coterie.client_check.conversation import NEVER, ClientExchange
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import PARTITIONS, RECORDS, TOPIC, Run
 from coterie.conversation.subscriptions import decoded_assignment
@@ -231,7 +231,7 @@ def _judge_start(run: Run) -> None:
     )
 
 
-def _judge_joining(run: Run, sync: Exchange) -> None:
+def _judge_joining(run: Run, sync: ClientExchange) -> None:
     joins = run.joins()
     refused = next((each for each in joins if each.error == ErrorCode.MEMBER_ID_REQUIRED), None)
     name = "joining/uses-given-id"
@@ -274,7 +274,7 @@ def _judge_joining(run: Run, sync: Exchange) -> None:
     )
 
 
-def _judge_subscription(run: Run, join: Exchange) -> None:
+def _judge_subscription(run: Run, join: ClientExchange) -> None:
     name = "joining/sends-subscription"
     topics: list[str] = []
     try:
@@ -291,7 +291,7 @@ def _judge_subscription(run: Run, join: Exchange) -> None:
     )
 
 
-def _judge_reading(run: Run, sync: Exchange, stopped: int) -> None:
+def _judge_reading(run: Run, sync: ClientExchange, stopped: int) -> None:
     talk = run.talk
     asked = talk.first("OffsetFetch", after=sync.place)
     fetch = talk.first("Fetch", after=sync.answered_place)
@@ -351,7 +351,7 @@ def _offsets(firsts: dict[TopicPartition, int]) -> range:
     return range(min(firsts.values(), default=0), RECORDS + 2)
 
 
-def _beyond(run: Run, commit: Exchange) -> list[TopicPartition]:
+def _beyond(run: Run, commit: ClientExchange) -> list[TopicPartition]:
     """Return the partitions whose committed offset lies behind all that had been fetched."""
     ends: dict[TopicPartition, int] = {}
     for fetch in run.talk.of("Fetch", before=commit.place):
@@ -370,7 +370,7 @@ def _beyond(run: Run, commit: Exchange) -> list[TopicPartition]:
     ]
 
 
-def _judge_heartbeats(run: Run, sync: Exchange) -> None:
+def _judge_heartbeats(run: Run, sync: ClientExchange) -> None:
     beats = run.talk.of("Heartbeat", after=sync.place)
     session_s = run.profile.session_timeout_ms / 1000
     interval_s = run.profile.heartbeat_interval_s

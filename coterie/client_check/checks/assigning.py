@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import OTHER_TOPIC, PARTITIONS, TOPIC, Run
@@ -29,7 +29,7 @@ class Led:
         assignment: what it assigned.
     """
 
-    def __init__(self, join: Exchange, sync: Exchange) -> None:
+    def __init__(self, join: ClientExchange, sync: ClientExchange) -> None:
         """Read what the client was sent and what it sent."""
         self.join = join
         self.sync = sync

@@ -2,7 +2,7 @@
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.checks.rejoining import read_more
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.client_check.script import Action, SetFields
@@ -18,7 +18,7 @@ def _commit_check(name: str, sentence: str, source: str) -> Check:
     return Check(name, sentence, source, ("commits",))
 
 
-async def _refused(run: Run, error: ErrorCode) -> Exchange:
+async def _refused(run: Run, error: ErrorCode) -> ClientExchange:
     """Refuse a commit; return it."""
     rule = run.rule(AnswerError(error), "OffsetCommit")
     await run.start()
@@ -29,10 +29,10 @@ async def _refused(run: Run, error: ErrorCode) -> Exchange:
     )
 
 
-async def _commits_again(run: Run, refused: Exchange) -> Exchange:
+async def _commits_again(run: Run, refused: ClientExchange) -> ClientExchange:
     wanted = run.committed(refused)
 
-    def again() -> Exchange | None:
+    def again() -> ClientExchange | None:
         for each in run.talk.of("OffsetCommit", after=refused.answered_place):
             offsets = run.committed(each)
             if all(offsets.get(one, -1) >= offset for one, offset in wanted.items()):
@@ -146,7 +146,7 @@ async def commit_old_generation(run: Run) -> None:
 # --- OffsetFetch ----------------------------------------------------------------------------------
 
 
-async def _fetch_refused(run: Run, name: str, action: Action) -> Exchange:
+async def _fetch_refused(run: Run, name: str, action: Action) -> ClientExchange:
     rule = run.rule(action, "OffsetFetch")
     await run.start()
     refused = await run.hit(rule, "sent OffsetFetch", Judgement.BREAKS)

@@ -4,7 +4,7 @@ import asyncio
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.checks.following import leader_of, partitions
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
@@ -99,7 +99,7 @@ async def _joined(run: Run, leader: ScriptedMember) -> None:
         raise NotReached("the coordinator has made the client the leader", Judgement.SKIPPED)
 
 
-async def _rebalance_held(run: Run, leader: ScriptedMember) -> Exchange:
+async def _rebalance_held(run: Run, leader: ScriptedMember) -> ClientExchange:
     """Begin a rebalance, and let the client wait for the leader; return its JoinGroup."""
     before = run.talk.now
     run.broker.begin_rebalance(run.group)
@@ -142,7 +142,7 @@ async def _read_more(run: Run) -> int:
     return end
 
 
-def _stated(join: Exchange) -> set[TopicPartition]:
+def _stated(join: ClientExchange) -> set[TopicPartition]:
     """Return the partitions that the subscription in a JoinGroup states as owned."""
     for each in join.request.protocols:
         owned = decode_subscription(each.metadata).owned_partitions

@@ -2,7 +2,7 @@
 
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.checks.rejoining import read_more
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.testing.actions import CloseBefore
@@ -33,7 +33,7 @@ async def _close_once(run: Run, *apis: str) -> None:
 
 
 async def _again(
-    run: Run, api: str, closed: Exchange, status: Judgement = Judgement.BREAKS
+    run: Run, api: str, closed: ClientExchange, status: Judgement = Judgement.BREAKS
 ) -> None:
     def answered() -> bool:
         later = run.talk.of(api, after=closed.place)
@@ -102,7 +102,7 @@ async def positions(run: Run) -> None:
     await run.stable()
 
 
-def _joins(run: Run, closed: Exchange) -> list[Exchange]:
+def _joins(run: Run, closed: ClientExchange) -> list[ClientExchange]:
     return run.joins(closed.place)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from coterie.assignors import TopicPartition
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
@@ -37,7 +37,7 @@ async def leader_of(run: Run, *protocols: str) -> ScriptedMember:
     return leader
 
 
-def _delayed(run: Run) -> Exchange | None:
+def _delayed(run: Run) -> ClientExchange | None:
     """Return a JoinGroup of the client that waits for the others."""
     waiting = [each for each in run.joins() if each.response is None]
     return waiting[-1] if waiting and run.talk.elapsed_s - waiting[-1].at_s > 0.1 else None
@@ -49,7 +49,7 @@ async def give(
     own: tuple[TopicPartition, ...],
     kept: tuple[TopicPartition, ...] = (),
     raw: Mapping[str, bytes] | None = None,
-) -> Exchange:
+) -> ClientExchange:
     """Let the leader begin a generation in which the client gets partitions.
 
     Args:
@@ -76,14 +76,14 @@ async def give(
     assignment = {others[0]: own, leader.member_id: kept}
     await leader.sync(assignment, raw)
 
-    def synced() -> Exchange | None:
+    def synced() -> ClientExchange | None:
         later = run.talk.of("SyncGroup", after=before)
         return next((each for each in reversed(later) if each.response and not each.error), None)
 
     return await run.reached(synced, "received its partitions")
 
 
-def fetched_late(run: Run, sync: Exchange) -> set[TopicPartition]:
+def fetched_late(run: Run, sync: ClientExchange) -> set[TopicPartition]:
     """Return what the client has fetched in a generation, without what was under way."""
     found: set[TopicPartition] = set()
     for each in run.talk.of("Fetch", after=sync.answered_place):
@@ -223,7 +223,7 @@ async def _give_and_take(run: Run, leader: ScriptedMember, end: int) -> None:
 
 
 async def _reads_exactly(
-    run: Run, name: str, sync: Exchange, own: tuple[TopicPartition, ...]
+    run: Run, name: str, sync: ClientExchange, own: tuple[TopicPartition, ...]
 ) -> None:
     await run.reached(
         lambda: run.fetched(sync.answered_place) >= set(own), "fetched all of its partitions", 20.0

@@ -1,6 +1,6 @@
 """JoinGroup and SyncGroup that are refused, for a while or for good."""
 
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import Run, error_name
 from coterie.protocol.errors import ErrorCode
@@ -14,14 +14,14 @@ _SLOW_REBALANCE_S = 12.0
 _VERY_SLOW_REBALANCE_S = 40.0
 
 
-async def _refused_once(run: Run, api: str, error: ErrorCode, skip: int = 0) -> Exchange:
+async def _refused_once(run: Run, api: str, error: ErrorCode, skip: int = 0) -> ClientExchange:
     """Answer one request with an error; return it."""
     rule = run.rule(AnswerError(error), api, skip=skip)
     await run.start()
     return await run.hit(rule, f"sent {api}", Judgement.BREAKS)
 
 
-async def remove_ghost(run: Run, old_id: str, after: int) -> Exchange:
+async def remove_ghost(run: Run, old_id: str, after: int) -> ClientExchange:
     """Wait for the next JoinGroup; if it has another id, remove the old member from the group.
 
     A client that has forgotten its id would otherwise wait for itself.
@@ -246,12 +246,12 @@ async def _waits_for_others(run: Run, name: str, seconds: float) -> None:
     )
 
 
-def _waits(join: Exchange) -> bool:
+def _waits(join: ClientExchange) -> bool:
     """Whether a JoinGroup is one that waits for the others: not the one without an id."""
     return bool(join.request.member_id) or join.version < 4
 
 
-def _is_of(remark: object, exchange: Exchange) -> bool:
+def _is_of(remark: object, exchange: ClientExchange) -> bool:
     return getattr(remark, "connection", 0) == exchange.connection
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.checks.joining import remove_ghost
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
 from coterie.protocol.errors import ErrorCode
@@ -17,10 +17,10 @@ _SLEEP_S = 9.0
 _SILENT_PART = 0.5
 
 
-async def _next_error(run: Run, error: ErrorCode) -> Exchange:
+async def _next_error(run: Run, error: ErrorCode) -> ClientExchange:
     """Wait for a heartbeat with an error."""
 
-    def found() -> Exchange | None:
+    def found() -> ClientExchange | None:
         return next((one for one in run.talk.of("Heartbeat") if one.error == error), None)
 
     return await run.reached(found, f"received {error.name}", run.heartbeat_limit_s)
@@ -83,7 +83,7 @@ async def rebalance(run: Run) -> None:
     )
 
 
-def _is_cooperative(join: Exchange) -> bool:
+def _is_cooperative(join: ClientExchange) -> bool:
     chosen = join.response.protocol_name if join.response is not None else None
     offered = [each.name for each in join.request.protocols]
     return "cooperative" in (chosen or offered[0])

@@ -62,7 +62,7 @@ c1  (delayed)
 _SHOWS_THE_DELAY = "initial_delay/no_response_before_the_delay_ends"
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What one check found.
 
     Attributes:
@@ -139,12 +139,12 @@ class Run:
         # Whether the broker has no initial delay and does not say so.
         self._lacks_delay = False
 
-    async def all(self, checks: Iterable[Check], done: Callable[[Outcome], None]) -> None:
+    async def all(self, checks: Iterable[Check], done: Callable[[CheckOutcome], None]) -> None:
         """Run checks and report each result as it comes, until the broker stops listening."""
         checks = tuple(checks)
         reported: dict[str, Status] = {}
 
-        def report(outcome: Outcome) -> None:
+        def report(outcome: CheckOutcome) -> None:
             reported[outcome.check.name] = outcome.status
             done(outcome)
 
@@ -157,14 +157,14 @@ class Run:
             for check in checks:
                 if check.name not in reported:
                     reason = self.stop.reason(was_begun=check.name in begun)
-                    report(Outcome(check, Status.SKIPPED, reason))
+                    report(CheckOutcome(check, Status.SKIPPED, reason))
         finally:
             if self.stop is None:
                 self.leftovers = await remove_everything(self.target, self.prefix, self._names)
             else:
                 self.leftovers = [f"{self.prefix}*: the broker stopped {self.stop.what}"]
 
-    async def _run(self, checks: Sequence[Check], done: Callable[[Outcome], None]) -> None:
+    async def _run(self, checks: Sequence[Check], done: Callable[[CheckOutcome], None]) -> None:
         ready, skipped = self.plan(checks)
         await self._prepare(ready)
         if any(map(uses_groups, ready)) and await self._has_no_delay():
@@ -173,9 +173,9 @@ class Run:
             done(outcome)
         # The longest first: the others run beside them.
         ready.sort(key=lambda check: -check.waits_ms)
-        doubtful: list[Outcome] = []
+        doubtful: list[CheckOutcome] = []
 
-        def first(outcome: Outcome) -> None:
+        def first(outcome: CheckOutcome) -> None:
             is_doubtful = outcome.status in _BAD and _is_timed(outcome.check)
             (doubtful.append if is_doubtful else done)(outcome)
 
@@ -187,7 +187,7 @@ class Run:
             done(outcome)
 
     async def _side_by_side(
-        self, checks: Sequence[Check], parallel: int, done: Callable[[Outcome], None]
+        self, checks: Sequence[Check], parallel: int, done: Callable[[CheckOutcome], None]
     ) -> None:
         gate = asyncio.Semaphore(parallel)
 
@@ -202,18 +202,18 @@ class Run:
             for check in checks:
                 group.create_task(run(check))
 
-    async def _repeat(self, doubtful: list[Outcome]) -> list[Outcome]:
+    async def _repeat(self, doubtful: list[CheckOutcome]) -> list[CheckOutcome]:
         """Run checks again whose time may have been disturbed, and return their outcomes.
 
         A check that passes then says so, because a broker may also be wrong now and then.
         """
-        final: list[Outcome] = []
+        final: list[CheckOutcome] = []
         if len(doubtful) > _MOST_REPEATED:
             return doubtful
         for _ in range(self.options.repeats):
             before = {each.check.name: each.reason for each in doubtful}
             again, doubtful = [each.check for each in doubtful], []
-            outcomes: list[Outcome] = []
+            outcomes: list[CheckOutcome] = []
             await self._side_by_side(again, _REPEATED_AT_ONCE, outcomes.append)
             for outcome in outcomes:
                 if outcome.status in _BAD:
@@ -223,7 +223,7 @@ class Run:
                     final.append(outcome._replace(reason=outcome.reason or reason))
         return [*final, *doubtful]
 
-    def plan(self, checks: Iterable[Check]) -> tuple[list[Check], list[Outcome]]:
+    def plan(self, checks: Iterable[Check]) -> tuple[list[Check], list[CheckOutcome]]:
         """Return the checks that would run, and the others with the reason."""
         ready, skipped = [], []
         for check in checks:
@@ -235,7 +235,7 @@ class Run:
             elif self._lacks_delay and DELAY in reason:
                 reason = f"{reason}: see {_SHOWS_THE_DELAY}"
             if reason:
-                skipped.append(Outcome(check, Status.SKIPPED, reason))
+                skipped.append(CheckOutcome(check, Status.SKIPPED, reason))
             else:
                 ready.append(check)
         return ready, skipped
@@ -284,11 +284,11 @@ class Run:
             return
         self._shared_ids = {name.removeprefix(self.prefix): each for name, each in ids.items()}
 
-    async def one(self, check: Check) -> Outcome:
+    async def one(self, check: Check) -> CheckOutcome:
         """Run one check, under names of its own."""
         reason = self._refusal(check)
         if reason:
-            return Outcome(check, Status.SKIPPED, reason)
+            return CheckOutcome(check, Status.SKIPPED, reason)
         shared = None if _has_own_topics(check) else self.prefix
         names = self._new_names(shared)
         if shared is not None:
@@ -301,7 +301,7 @@ class Run:
             async with asyncio.timeout(check.waits_ms / 1000 + _GRACE_S):
                 found = await driver.run(check.transcript)
         except RefusedError as refusal:
-            return Outcome(check, Status.SKIPPED, str(refusal))
+            return CheckOutcome(check, Status.SKIPPED, str(refusal))
         except TimeoutError:
             return _failure(check, driver, "the broker does not answer", began_s)
         except (ResponseError, MalformedFrame, OSError) as error:
@@ -335,7 +335,7 @@ def _has_own_topics(check: Check) -> bool:
     )
 
 
-def _is_silent(outcome: Outcome) -> bool:
+def _is_silent(outcome: CheckOutcome) -> bool:
     """Return whether the broker has closed a connection, or something got no answer."""
     return outcome.status is Status.FAILS or any(
         said.text.endswith("< closed") for said in outcome.conversation
@@ -353,14 +353,16 @@ def _is_timed(check: Check) -> bool:
 
 def _failure(
     check: Check, driver: TcpDriver, reason: str, began_s: float, status: Status = Status.FAILS
-) -> Outcome:
+) -> CheckOutcome:
     seconds = time.monotonic() - began_s
-    return Outcome(check, status, reason, (), driver.conversation, seconds)
+    return CheckOutcome(check, status, reason, (), driver.conversation, seconds)
 
 
-def _result(check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds: float) -> Outcome:
+def _result(
+    check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds: float
+) -> CheckOutcome:
     if not found:
-        return Outcome(check, Status.PASS, "", (), driver.conversation, seconds)
+        return CheckOutcome(check, Status.PASS, "", (), driver.conversation, seconds)
     status, reason = Status.DEVIATES, _reason(found[0])
     if any(each.expected and not each.received for each in found):
         status, reason = Status.FAILS, "the broker did not answer"
@@ -369,7 +371,7 @@ def _result(check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds
     if "ours" in check.transcript.needs:
         status = Status.SKIPPED
         reason = "Kafka leaves this open, and this broker decides otherwise than Coterie"
-    return Outcome(check, status, reason, found, driver.conversation, seconds)
+    return CheckOutcome(check, status, reason, found, driver.conversation, seconds)
 
 
 def _is_closed(lines: Sequence[str]) -> bool:

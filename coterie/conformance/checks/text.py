@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from coterie.conformance.checks.check import Check
-from coterie.conformance.checks.runner import Outcome
+from coterie.conformance.checks.runner import CheckOutcome
 from coterie.conformance.results import Status
 
 STYLES = {
@@ -42,7 +42,7 @@ class Board:
         )
         self._task = self._progress.add_task("checks", total=sum(self.totals.values()))
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CheckOutcome) -> None:
         """Count a result."""
         self._counts[outcome.check.area][outcome.status] += 1
         self._progress.advance(self._task)
@@ -65,24 +65,24 @@ class Board:
         return Group(self.table(), self._progress)
 
 
-def alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+def alike(outcomes: Iterable[CheckOutcome]) -> list[list[CheckOutcome]]:
     """Return outcomes that did not pass, with those together that probably have one cause.
 
     They are about one API, and the first field that differs is the same, with the same values; of
     those without a response the reason is the same.
     """
-    found: dict[tuple[str, ...], list[Outcome]] = {}
+    found: dict[tuple[str, ...], list[CheckOutcome]] = {}
     for outcome in outcomes:
         found.setdefault((outcome.check.api, *_first_difference(outcome)), []).append(outcome)
     return list(found.values())
 
 
-def _first_difference(outcome: Outcome) -> tuple[str, ...]:
+def _first_difference(outcome: CheckOutcome) -> tuple[str, ...]:
     fields = outcome.deviations[0].fields if outcome.deviations else ()
     return tuple(fields[0]) if fields else (outcome.reason,)
 
 
-def print_alike(console: Console, outcomes: Sequence[Outcome]) -> None:
+def print_alike(console: Console, outcomes: Sequence[CheckOutcome]) -> None:
     """Print checks that did not pass with the same difference: the first, and the other names."""
     first, *others = outcomes
     print_outcome(console, first)
@@ -101,7 +101,7 @@ def print_alike(console: Console, outcomes: Sequence[Outcome]) -> None:
         console.print(Padding(escape(names), (0, 0, 0, 4)), highlight=False, style="dim")
 
 
-def print_outcome(console: Console, outcome: Outcome) -> None:
+def print_outcome(console: Console, outcome: CheckOutcome) -> None:
     """Print a check that did not pass: what it is about, the conversation and the differences."""
     check = outcome.check
     style = STYLES[outcome.status]
@@ -125,7 +125,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         console.print(table)
 
 
-def skips_by_reason(outcomes: Iterable[Outcome]) -> list[tuple[str, int]]:
+def skips_by_reason(outcomes: Iterable[CheckOutcome]) -> list[tuple[str, int]]:
     """Return the reasons of skipped checks and how often each occurs, the most frequent first."""
     counts: dict[str, int] = {}
     for outcome in outcomes:

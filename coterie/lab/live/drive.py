@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import SECOND, stream
-from coterie.lab.live.clients import LiveClient, LiveRun, Member
+from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
 from coterie.lab.live.lines import Line, Reader, Writer, now_us
 from coterie.lab.live.measure import Measured, Replay
 from coterie.lab.live.processes import Child
@@ -96,7 +96,7 @@ class Drive:
         self.servers.announce(steps)
         self.restarts_broker = not steps.isdisjoint(_RESTARTS)
         self._has_proxies = "cut" in steps
-        self._pods: dict[str, tuple[Member, Child]] = {}
+        self._pods: dict[str, tuple[MemberProcess, Child]] = {}
         self._lives: dict[str, int] = {}
         # What is due: the time, and the action.
         self._due: list[tuple[int, Event]] = []
@@ -248,7 +248,7 @@ class Drive:
         life = self._lives[event.pod] = self._lives.get(event.pod, 0) + 1
         static = self.run.machine == "static"
         instance = event.pod if static and event.keep else None
-        member = Member(event.pod, life, instance, self.run.lines)
+        member = MemberProcess(event.pod, life, instance, self.run.lines)
         direct = self.run.bootstrap
         if self._has_proxies:
             self.run.bootstrap = self.servers.proxied(event.pod)

@@ -9,7 +9,7 @@ from coterie.client.connection import Deadline
 from coterie.client.consumer_groups import ConsumerGroupDescribeRequest
 from coterie.client.errors import VersionUnsupported
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.clients import PROCESS_STEPS, LiveClient, LiveRun, Member, need_module
+from coterie.lab.live.clients import PROCESS_STEPS, LiveClient, LiveRun, MemberProcess, need_module
 
 _KIP_848 = "consumer"
 _COMMIT_MS = 5_000
@@ -49,7 +49,7 @@ class Library(LiveClient):
                     " name a Kafka 4 with --bootstrap-server, or choose another --machine."
                 ) from None
 
-    def command(self, run: LiveRun, member: Member) -> list[str]:
+    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         options = {

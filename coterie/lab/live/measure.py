@@ -17,7 +17,7 @@ from coterie.lab.kernel import SECOND, World
 from coterie.lab.ledger import Ledger
 from coterie.lab.live.deliveries import Deliveries
 from coterie.lab.live.lines import Line, Partition
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import Scenario
 from coterie.lab.workload import Workload
 
@@ -227,7 +227,7 @@ class Replay:
         self.ledger.lighten(self._workload.partitions)
 
 
-def measure(lines: list[Line], what: Measured, rate: int) -> Outcome:
+def measure(lines: list[Line], what: Measured, rate: int) -> RunOutcome:
     """Return the outcome of a run.
 
     Args:
@@ -255,7 +255,7 @@ def measure(lines: list[Line], what: Measured, rate: int) -> Outcome:
 
 def _outcome(
     replay: Replay, deliveries: Deliveries, what: Measured, offset_us: int, digest: str
-) -> Outcome:
+) -> RunOutcome:
     """Return the outcome; times of the ledger begin `offset_us` before the window."""
     ledger, count = replay.ledger, replay.ledger.count
     window_us = what.end_us - what.begin_us
@@ -272,7 +272,7 @@ def _outcome(
         "requests": None,
         "load_max_ms": None,
     }
-    return Outcome(
+    return RunOutcome(
         machine=what.machine,
         scenario=scenario.name,
         members=scenario.members,

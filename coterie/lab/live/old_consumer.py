@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coterie.address import Address
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.clients import LiveClient, LiveRun, Member, need_module
+from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess, need_module
 from coterie.lab.live.parts import compile_java, jars_of, java_command
 from coterie.lab.live.processes import Child, free_port
 from coterie.lab.live.zookeeper import (
@@ -41,7 +41,7 @@ class OldConsumerPort(LiveClient):
         start_zookeeper(run)
         announce_topics(run)
 
-    def command(self, run: LiveRun, member: Member) -> list[str]:
+    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         options = {
@@ -110,7 +110,7 @@ class OldConsumerJava(LiveClient):
         run.lines.mkdir(exist_ok=True)
         wait_for_topics(run, run.children.start("producer", command))
 
-    def command(self, run: LiveRun, member: Member) -> list[str]:
+    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         settings = {

@@ -20,7 +20,7 @@ from coterie.lab.live.known import client_named
 from coterie.lab.live.measure import measure
 from coterie.lab.live.processes import Children
 from coterie.lab.live.settings import live_parameters
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import Scenario
 from coterie.lab.store import Key, Store, columns_of
 from coterie.protocol.topic_names import JOURNAL_TOPIC
@@ -57,7 +57,7 @@ class LiveResult(NamedTuple):
         seconds: how long it took.
     """
 
-    outcome: Outcome
+    outcome: RunOutcome
     seconds: float
 
 

@@ -4,7 +4,7 @@ from html import escape
 from itertools import count as count_from
 
 from coterie.lab.entries import Interval
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.strips import end_of_interest_us, partition_count, shown_partitions
 
 _WIDTH, _LEFT, _ROW, _HEAD, _FOOT, _AXIS = 760, 10, 11, 26, 46, 20
@@ -14,7 +14,7 @@ _READERS = ("#8fb4e3", "#9fd3b0", "#d6c6ee", "#b9c98a", "#8ccfd1", "#e5bfd3", "#
 _GAP = "#c8362c"
 
 
-def picture(title: str, outcomes: list[Outcome]) -> str:
+def picture(title: str, outcomes: list[RunOutcome]) -> str:
     """Return the strips of some machines on one time axis.
 
     Args:
@@ -58,7 +58,7 @@ def picture(title: str, outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def _line_of(outcomes: list[Outcome]) -> str:
+def _line_of(outcomes: list[RunOutcome]) -> str:
     """Return what a line of the picture is."""
     is_connect = all(outcome.machine.startswith("connect") for outcome in outcomes)
     name = "a task" if is_connect else "a partition"
@@ -67,7 +67,7 @@ def _line_of(outcomes: list[Outcome]) -> str:
     return name if shown == count else f"{name} ({shown} of {count} are drawn)"
 
 
-def _joined(outcome: Outcome) -> list[Interval]:
+def _joined(outcome: RunOutcome) -> list[Interval]:
     """Return the intervals, those of one colour that follow each other as one."""
     found: list[Interval] = []
     for each in sorted(outcome.intervals, key=lambda each: (each.partition, each.from_us)):

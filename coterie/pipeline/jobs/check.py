@@ -25,7 +25,7 @@ from coterie.pipeline.check_rules import (
 )
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.engine import Engine
-from coterie.pipeline.exchange import Exchange, Outbox, exchange, text_codes
+from coterie.pipeline.exchange import Outbox, RowExchange, exchange, text_codes
 from coterie.pipeline.findings.commits import without_owner
 from coterie.pipeline.options import MAX_SPLIT_BYTES
 from coterie.pipeline.part_files import Share, read_share, shares
@@ -235,7 +235,7 @@ def _homes(rows: pa.Table) -> set[Home]:
     return homes
 
 
-def _check_groups(exchanged: Exchange, bucket: int) -> Iterator[Finding]:
+def _check_groups(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:
     """Check the generations of each group."""
     generations: dict[str, list[Generation]] = {}
     for group_id, rows in by_group(exchanged.rows("group_generations", bucket)):
@@ -248,7 +248,7 @@ def _check_groups(exchanged: Exchange, bucket: int) -> Iterator[Finding]:
         yield from check_group(group_id, of_group)
 
 
-def _unowned_commits(exchanged: Exchange, bucket: int) -> Iterator[Finding]:
+def _unowned_commits(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:
     """Find commits of partitions that no member of the group owned [pipeline/owned-commits]."""
     commits, owned = (exchanged.rows(each, bucket) for each in ("offset_commits", "ownership"))
     found = without_owner(commits, owned)
@@ -304,7 +304,7 @@ def _lost_ends(store: Store, source: str, logs: Mapping[int, str]) -> Iterator[F
 
 
 def _lost_keys(
-    exchanged: Exchange, bucket: int, logs: Mapping[str, Mapping[int, str]], *, is_proven: bool
+    exchanged: RowExchange, bucket: int, logs: Mapping[str, Mapping[int, str]], *, is_proven: bool
 ) -> Iterator[Finding]:
     """Find logs that have lost the last value of a key [pipeline/kept-records]."""
     by = ["input", "log_partition", "key"]

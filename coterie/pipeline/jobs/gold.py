@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coterie.pipeline.exchange import Exchange, Outbox, exchange
+from coterie.pipeline.exchange import Outbox, RowExchange, exchange
 from coterie.pipeline.findings.across import (
     ACROSS,
     ACROSS_SESSIONS,
@@ -130,7 +130,7 @@ def build_gold(
         output.finish([*(paths for paths, _ in written), files.close()])
 
 
-def _read(job: Job, buckets: int) -> Exchange:
+def _read(job: Job, buckets: int) -> RowExchange:
     """Read the files, and pass on sums and the records of groups."""
     store, labels = job.store, job.labels
     tasks = [(table, task) for table in _READERS for task in shares(store.files(table))]
@@ -174,7 +174,9 @@ _READERS = group_records.READERS | {
 }
 
 
-def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, list[int | None]]:
+def _work_out(
+    job: Job, read: RowExchange, log_ends: list[str]
+) -> tuple[RowExchange, list[int | None]]:
     """Work out the histories and the minutes of each group, and return the newest times too."""
     names = group_records.topic_names(job.engine, job.store, job.topic_names)
     input_of = partial(_input_of, dict(job.labels))
@@ -218,9 +220,9 @@ def _ends(files: list[str], minutes: pa.Table) -> pa.Table | None:
     return ends.filter(pc.is_in(ends.column("topic"), topics))
 
 
-def _seek(job: Job, worked_out: Exchange) -> Exchange:
+def _seek(job: Job, worked_out: RowExchange) -> RowExchange:
     """Read the commits again for those at moves, and those of partitions whose runs overlap."""
-    nothing = Exchange(_SOUGHT, worked_out.buckets, [])
+    nothing = RowExchange(_SOUGHT, worked_out.buckets, [])
     moments = pa.concat_tables(
         worked_out.rows(kind, columns=handovers.MOMENTS.names)
         for kind in ("partition_moves", "departed", "sampled")
@@ -263,9 +265,9 @@ class _Gold(NamedTuple):
         retention_ms: how long the brokers keep the offsets of a group without members.
     """
 
-    read: Exchange
-    worked_out: Exchange
-    sought: Exchange
+    read: RowExchange
+    worked_out: RowExchange
+    sought: RowExchange
     log_ends: list[str]
     labels: Labels
     now_ms: int

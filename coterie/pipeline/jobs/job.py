@@ -13,7 +13,7 @@ from coterie.pipeline.store import Positions, Store, topic_names_in
 INGEST, BUILD = "ingest", "build"
 
 
-class Step(NamedTuple):
+class WritingStep(NamedTuple):
     """The writing of one table.
 
     Attributes:
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     seconds: float | None = None
 
 
-Progress = Callable[[Step], None]
+Progress = Callable[[WritingStep], None]
 
 
 class RunReport(NamedTuple):
@@ -48,7 +48,7 @@ class RunReport(NamedTuple):
     """
 
     number: int | None
-    steps: list[Step]
+    steps: list[WritingStep]
     warnings: list[str]
     seconds: float
     input_bytes: int = 0
@@ -113,7 +113,7 @@ class Job:
         new = {source: stored.get("label", "") for source, stored in self._about.items()}
         self.labels: dict[str, str] = store.labels | new
         self.topic_names = store.topic_names | topic_names_in(self._about.values())
-        self.steps: list[Step] = []
+        self.steps: list[WritingStep] = []
         self.options: dict[str, Any] = {}
         self._progress = progress
         self._planned = 0
@@ -135,14 +135,14 @@ class Job:
         first = len(self.steps) + 1
         total = max(self._planned, first + len(tables) - 1)
         if tables:
-            self._report(Step(stage, tables[0], first, total))
+            self._report(WritingStep(stage, tables[0], first, total))
         with self.store.new_parts(tables, replace=replace) as directories:
             yield Output(directories)
         now = time.monotonic()
         seconds, self._began = now - self._began, now
         for number, table in enumerate(tables, first):
             part = self.store.written(table)
-            step = Step(stage, table, number, total, part["rows"], part["bytes"], seconds)
+            step = WritingStep(stage, table, number, total, part["rows"], part["bytes"], seconds)
             self.steps.append(step)
             self._report(step)
             seconds = 0.0
@@ -200,6 +200,6 @@ class Job:
         self.store.commit(positions or {}, entry, self._about)
         return report._replace(number=number)
 
-    def _report(self, step: Step) -> None:
+    def _report(self, step: WritingStep) -> None:
         if self._progress is not None:
             self._progress(step)

@@ -18,7 +18,7 @@ from coterie.pipeline.jobs.decode import decode
 from coterie.pipeline.jobs.gold import build_gold
 from coterie.pipeline.jobs.ingest import ingest
 from coterie.pipeline.jobs.inputs import plan
-from coterie.pipeline.jobs.job import INGEST, Job, Progress, RunReport, Step
+from coterie.pipeline.jobs.job import INGEST, Job, Progress, RunReport, WritingStep
 from coterie.pipeline.kafka_input import is_kafka
 from coterie.pipeline.store import Store
 
@@ -95,15 +95,15 @@ def run(
     )
 
 
-def _copy_steps(copied: "list[Copied]") -> list[Step]:
+def _copy_steps(copied: "list[Copied]") -> list[WritingStep]:
     """Return the steps of copies; a copy writes all of its tables at the same time."""
-    steps: list[Step] = []
+    steps: list[WritingStep] = []
     total = sum(len(each.tables) for each in copied)
     for each in copied:
         seconds = each.seconds
         for table, part in each.tables.items():
             number = len(steps) + 1
-            step = Step(INGEST, table, number, total, part["rows"], part["bytes"], seconds)
+            step = WritingStep(INGEST, table, number, total, part["rows"], part["bytes"], seconds)
             steps.append(step)
             seconds = 0.0
     return steps

@@ -15,9 +15,9 @@ from coterie.pipeline.timeline.holdings import Holdings, moved_partitions, parti
 from coterie.pipeline.timeline.model import (
     Evidence,
     GroupHistory,
-    Member,
     PartitionMove,
     Rebalance,
+    RecordedMember,
     Trigger,
 )
 from coterie.pipeline.timeline.sessions import Sessions
@@ -73,7 +73,7 @@ class _EpochTimeline:
         self.topic_names = topic_names
         self.holdings = Holdings(group_id)
         self.sessions = Sessions(group_id)
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, RecordedMember] = {}
         self.current: dict[str, _Current] = {}
         self.epoch: int | None = None
         self.open: _RunningRebalance | None = None
@@ -116,7 +116,7 @@ class _EpochTimeline:
         )
 
     def _member(self, row: Row, at_ms: int) -> None:
-        member = Member(
+        member = RecordedMember(
             row["member_id"],
             row["instance_id"],
             row["client_id"] or "",
@@ -137,7 +137,7 @@ class _EpochTimeline:
         elif known.topics != member.topics:
             self.changes.append(_trigger(CHANGED_SUBSCRIPTION, member))
 
-    def _restarted(self, member: Member, at_ms: int) -> None:
+    def _restarted(self, member: RecordedMember, at_ms: int) -> None:
         """Undo the removal of a static member that is back at once [pipeline/static-restart]."""
         self.left.remove(member.key)
         self.changes = [each for each in self.changes if each.member_key != member.key]
@@ -260,7 +260,7 @@ class _EpochTimeline:
         )
 
 
-def _trigger(cause: str, member: Member) -> Trigger:
+def _trigger(cause: str, member: RecordedMember) -> Trigger:
     return Trigger(cause, member.key, member.member_id, member.client_id, member.client_host)
 
 

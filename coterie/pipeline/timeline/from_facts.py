@@ -5,7 +5,7 @@ from typing import Any
 
 from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.departures import RECORDED, SESSION_EXPIRY, silence_text
-from coterie.pipeline.timeline.model import Generation, Member
+from coterie.pipeline.timeline.model import Generation, RecordedMember
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages import journal_records as journal
@@ -14,9 +14,9 @@ from coterie.protocol.messages.consumer_protocol import decode_assignment, decod
 CONSUMER = "consumer"
 
 
-def process_of(fact: journal.MemberJoined | journal.StaticMemberReplaced) -> Member:
+def process_of(fact: journal.MemberJoined | journal.StaticMemberReplaced) -> RecordedMember:
     """Return the member of a fact; it has no assignment yet."""
-    return Member(
+    return RecordedMember(
         fact.member_id,
         fact.group_instance_id,
         fact.client_id,
@@ -57,7 +57,7 @@ def generation_of(fact: journal.GenerationCompleted) -> Generation:
     )
 
 
-def _member(logged: journal.GenerationMember, protocol_type: str) -> Member:
+def _member(logged: journal.GenerationMember, protocol_type: str) -> RecordedMember:
     topics: tuple[str, ...] | None = None
     owned: tuple[TopicPartition, ...] = ()
     assigned: tuple[TopicPartition, ...] = ()
@@ -73,7 +73,7 @@ def _member(logged: journal.GenerationMember, protocol_type: str) -> Member:
             pass
     elif protocol_type == connect_protocol.PROTOCOL_TYPE:
         assigned = _tasks(logged.subscription, logged.assignment)
-    return Member(
+    return RecordedMember(
         logged.member_id,
         logged.group_instance_id,
         logged.client_id,

@@ -20,9 +20,9 @@ from coterie.pipeline.timeline.model import (
     Evidence,
     Generation,
     GroupHistory,
-    Member,
     PartitionMove,
     Rebalance,
+    RecordedMember,
     Trigger,
 )
 from coterie.pipeline.timeline.sessions import Sessions
@@ -249,11 +249,11 @@ def _trigger(before: Generation | None, generation: Generation) -> tuple[Trigger
     return Trigger(REJOIN), Evidence.INFERRED
 
 
-def _subscription(member: Member) -> frozenset[str] | None:
+def _subscription(member: RecordedMember) -> frozenset[str] | None:
     return None if member.topics is None else frozenset(member.topics)
 
 
-def _by(cause: str, members: list[Member]) -> Trigger:
+def _by(cause: str, members: list[RecordedMember]) -> Trigger:
     """Return a trigger; a single member, or the only client of the members, must have caused it."""
     member = members[0]
     if len(members) == 1:

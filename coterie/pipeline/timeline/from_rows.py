@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.model import Generation, Member
+from coterie.pipeline.timeline.model import Generation, RecordedMember
 
 Row = Mapping[str, Any]
 
@@ -34,8 +34,8 @@ def generations_of(rows: Iterable[Row]) -> Iterator[Generation | None]:
         )
 
 
-def _member(row: Row) -> Member:
-    return Member(
+def _member(row: Row) -> RecordedMember:
+    return RecordedMember(
         row["member_id"],
         row["instance_id"],
         row["client_id"],

@@ -21,7 +21,7 @@ class Evidence(StrEnum):
     INFERRED = "inferred"  # the generations allow it, but do not prove it
 
 
-class Member(NamedTuple):
+class RecordedMember(NamedTuple):
     """A member of a generation.
 
     Attributes:
@@ -71,7 +71,7 @@ class Generation(NamedTuple):
     protocol_type: str
     protocol: str | None
     leader: str | None
-    members: tuple[Member, ...]
+    members: tuple[RecordedMember, ...]
 
     @property
     def owners(self) -> dict[TopicPartition, str]:

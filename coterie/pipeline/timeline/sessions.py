@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from coterie.pipeline.timeline.model import Member, MemberSession
+from coterie.pipeline.timeline.model import MemberSession, RecordedMember
 
 JOINED = "join"
 RESTARTED = "static restart"
@@ -25,7 +25,7 @@ class Sessions:
         """Continue with open sessions of an earlier history."""
         self._open = {session.member_key: session for session in sessions}
 
-    def joined(self, member: Member, at_ms: int, entry_kind: str = JOINED) -> None:
+    def joined(self, member: RecordedMember, at_ms: int, entry_kind: str = JOINED) -> None:
         """Begin the session of a member."""
         self._open[member.key] = MemberSession(
             self._group_id,
@@ -44,7 +44,7 @@ class Sessions:
             0,
         )
 
-    def seen(self, member: Member, at_ms: int) -> bool:
+    def seen(self, member: RecordedMember, at_ms: int) -> bool:
         """Begin the session of a member of a generation, unless it has begun already.
 
         Returns:
@@ -94,12 +94,12 @@ class Sessions:
                 )
             )
 
-    def replaced(self, member: Member, at_ms: int, *, rebalances: bool) -> None:
+    def replaced(self, member: RecordedMember, at_ms: int, *, rebalances: bool) -> None:
         """End the session of a static member and begin that of the process that replaces it."""
         self.left(member.key, at_ms, REPLACED)
         self.joined(member, at_ms, RESTARTED if rebalances else RESTARTED_FREELY)
 
-    def returned(self, member: Member, at_ms: int) -> None:
+    def returned(self, member: RecordedMember, at_ms: int) -> None:
         """Turn the exit of a static member and its return at once into a restart."""
         index = self._last[member.key]
         self._ended[index] = self._ended[index]._replace(exit_kind=REPLACED, exit_evidence=None)

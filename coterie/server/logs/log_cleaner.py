@@ -21,7 +21,7 @@ from coterie.server.logs.partition import Partition
 from coterie.server.services import Services
 from coterie.server.workers import once
 from coterie.storage.cleanable import Cleanable
-from coterie.storage.cleaner import Cleaning, Step
+from coterie.storage.cleaner import Cleaning, CleaningStep
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import LogFailed, StorageError, is_shortage
 
@@ -58,7 +58,7 @@ class _Work:
         self.partition = partition
         self.found = found
         self.cleaning = cleaning
-        self.steps: Iterator[Step] = iter(cleaning)
+        self.steps: Iterator[CleaningStep] = iter(cleaning)
         self.began_s = began_s
         self.ended = False
         self.in_thread = False

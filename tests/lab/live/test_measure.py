@@ -4,7 +4,7 @@ import pytest
 
 from coterie.lab.live.lines import Line
 from coterie.lab.live.measure import Measured, measure
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import load_scenario
 
 S = 1_000_000
@@ -30,7 +30,7 @@ FORMED = [
 ]
 
 
-def outcome(lines: list[Line], machine: str = "eager-3", last_s: float = 12) -> Outcome:
+def outcome(lines: list[Line], machine: str = "eager-3", last_s: float = 12) -> RunOutcome:
     """Measure lines of a run whose script begins after 10 s and that ends after 40 s."""
     begin_us, last_us, end_us = (1_000 * S + int(at_s * S) for at_s in (10, last_s, 40))
     what = Measured(SCENARIO, machine, 0, {}, ("topic",), "", begin_us, last_us, end_us)

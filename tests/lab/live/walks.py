@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.live.lines import Line, Reader
 from coterie.lab.live.run import LiveOptions, run_live
-from coterie.lab.outcome import Outcome
+from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import load_scenario
 
 
@@ -59,7 +59,7 @@ def rounds_of(lines: list[Line]) -> list[Round]:
 def walk(
     folder: Path, client: str, machine: str, members: int, partitions: int,
     steps: list[dict[str, Any]], form_s: int, **settings: Any,
-) -> tuple[list[Round], Outcome]:  # fmt: skip
+) -> tuple[list[Round], RunOutcome]:  # fmt: skip
     """Run steps with real clients."""
     scenario = load_scenario("three-and-one")._replace(
         name="walk", members=members, partitions=partitions, form_s=form_s, tail_s=120,

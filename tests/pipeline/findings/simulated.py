@@ -14,7 +14,7 @@ from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
+from coterie.pipeline.timeline.model import Generation, GroupHistory, RecordedMember
 from coterie.pipeline.transforms.commit_runs import MINUTES
 from coterie.pipeline.transforms.lag import lag_1m
 
@@ -85,7 +85,7 @@ class SimulatedGroup:
         at_ms = round((START_S + at_s + self.chance.uniform(0.1, 2.5)) * 1000)
         assigned = self._owned = self.assign(sorted(self.here))
         members = tuple(
-            Member(
+            RecordedMember(
                 member_id,
                 process.instance,
                 process.client,

@@ -11,7 +11,7 @@ from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs import inputs
 from coterie.pipeline.jobs.decode import decode
 from coterie.pipeline.jobs.ingest import ingest
-from coterie.pipeline.jobs.job import Job, RunReport, Step
+from coterie.pipeline.jobs.job import Job, RunReport, WritingStep
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.store import MANIFEST, Store
 from coterie.pipeline.timeline.combined import group_history
@@ -67,7 +67,7 @@ def orders(path: Path) -> Directory:
 
 def test_run_builds_all_tables_and_a_second_run_adds_nothing(tmp_path: Path) -> None:
     data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
-    steps: list[Step] = []
+    steps: list[WritingStep] = []
     report = run(LocalEngine(), [data], output, progress=steps.append)
     assert report.number == 0
     assert (rows_of(report)["log_records"], rows_of(report)["journal_records"]) == (7, 8)

@@ -25,7 +25,7 @@ from coterie.pipeline.jobs.run import run
 from coterie.pipeline.show import facts_of, known_groups
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
+from coterie.pipeline.timeline.model import Generation, GroupHistory, RecordedMember
 from tests.pipeline.histories import commit_key, commit_value
 from tests.pipeline.jobs.written import NOW_MS, Directory, table
 from tests.pipeline.report.stores import busy_group, tables_of, write_store
@@ -190,7 +190,7 @@ def test_static_restart_that_cost_nothing_has_its_line(tmp_path: Path) -> None:
     """[pipeline/static-restart]"""
 
     def static(at_ms: int, member_id: str) -> Generation:
-        member = Member(member_id, "i1", "billing", "/h", ("a",), (), partitions("a-0"))
+        member = RecordedMember(member_id, "i1", "billing", "/h", ("a",), (), partitions("a-0"))
         return Generation(1, at_ms, "consumer", "range", member_id, (member,))
 
     lines = story_lines(tmp_path, log_history("g", [static(1000, "m1"), static(61_000, "m2")]))

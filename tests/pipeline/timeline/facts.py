@@ -3,7 +3,7 @@
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.model import Generation, Member
+from coterie.pipeline.timeline.model import Generation, RecordedMember
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages import journal_records as journal
 
@@ -156,7 +156,7 @@ def first_generation(assigned: str) -> tuple[Any, ...]:
 def logged(generation: int, at_ms: int, protocol: str = "range", **assigned: str) -> Generation:
     """Return a generation of the group log; `assigned` has the partitions of each member."""
     members = tuple(
-        Member(name, None, f"client-{name}", HOST, ("a",), (), partitions(given))
+        RecordedMember(name, None, f"client-{name}", HOST, ("a",), (), partitions(given))
         for name, given in assigned.items()
     )
     return Generation(generation, at_ms, "consumer", protocol, None, members)

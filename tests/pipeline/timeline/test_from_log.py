@@ -4,7 +4,7 @@ import pytest
 
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Evidence, Generation, Member
+from coterie.pipeline.timeline.model import Evidence, Generation, RecordedMember
 from tests.pipeline.timeline.facts import began, completed, joined, logged, member_of, partitions
 
 
@@ -112,7 +112,7 @@ def test_rewritten_generation_is_no_rebalance() -> None:
     """[pipeline/static-rewrite]"""
 
     def static(member_id: str) -> Generation:
-        member = Member(member_id, "i1", "c", "/h", ("a",), (), partitions("a-0"))
+        member = RecordedMember(member_id, "i1", "c", "/h", ("a",), (), partitions("a-0"))
         return Generation(4, 100, "consumer", "range", member_id, (member,))
 
     found = log_history("g", [static("m1"), static("m2"), static("m3")])

@@ -3,7 +3,7 @@
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.identity import identity_of, member_identity
-from coterie.pipeline.timeline.model import Generation, Member
+from coterie.pipeline.timeline.model import Generation, RecordedMember
 from tests.pipeline.timeline.facts import (
     began,
     completed,
@@ -34,7 +34,7 @@ def generation_of(number: int, at_ms: int, *members: str) -> Generation:
         "range",
         None,
         tuple(
-            Member(f"{client}-{name}", None, client, "/h", ("a",), (), partitions(""))
+            RecordedMember(f"{client}-{name}", None, client, "/h", ("a",), (), partitions(""))
             for client, _, name in found
         ),
     )

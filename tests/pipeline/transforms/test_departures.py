@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
+from coterie.pipeline.timeline.model import Generation, GroupHistory, RecordedMember
 from coterie.pipeline.timeline.with_departures import Commit, with_departures
 from coterie.pipeline.transforms import departures
 from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
@@ -33,7 +33,9 @@ SESSION_MS = 6_000
 
 def generation(number: int, after_ms: int, **assigned: str) -> Generation:
     members = tuple(
-        Member(name, None, name, "/h", ("a",), (), partitions(given), None, SESSION_MS, 60_000)
+        RecordedMember(
+            name, None, name, "/h", ("a",), (), partitions(given), None, SESSION_MS, 60_000
+        )
         for name, given in assigned.items()
     )
     return Generation(number, START_MS + after_ms, "consumer", "range", None, members)

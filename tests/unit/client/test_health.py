@@ -7,7 +7,7 @@ import pytest
 
 from coterie.address import Address
 from coterie.client.cluster import TopicPartition
-from coterie.client.group_description import GroupDescription, Member
+from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.client.health.checks import CHECKS, Found, findings
 from coterie.client.health.observation import Look, Observation
 from coterie.client.nodes import Node
@@ -39,8 +39,8 @@ def consumer(
     version: int = 3,
     instance: str | None = None,
     **assignment: list[int],
-) -> Member:
-    return Member(
+) -> DescribedMember:
+    return DescribedMember(
         member_id=name,
         group_instance_id=instance,
         client_id=name,
@@ -51,7 +51,7 @@ def consumer(
     )
 
 
-def described(state: str, members: Sequence[Member]) -> GroupDescription:
+def described(state: str, members: Sequence[DescribedMember]) -> GroupDescription:
     return GroupDescription(
         group_id="g",
         exists=True,
@@ -82,7 +82,7 @@ ENDS = {("t", 0): 100, ("t", 1): 100, ("t", 2): 100}
 
 
 def observed(
-    *members: Member,
+    *members: DescribedMember,
     state: str = "Stable",
     earlier_state: str = "Stable",
     committed: Offsets = COMMITTED,

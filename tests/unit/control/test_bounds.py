@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coterie.control.link import all_operations
-from coterie.control.operations import Operation, Parameter
+from coterie.control.operations import ControlOperation, Parameter
 from coterie.testing import Broker
 from coterie.testing.actions import Action
 from coterie.testing.bounds import BOUNDS
@@ -46,7 +46,7 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-def ask(asking: Asking, operation: Operation, name: str, number: str) -> Any:
+def ask(asking: Asking, operation: ControlOperation, name: str, number: str) -> Any:
     """Send a request in which one number is a text of JSON."""
     path, body, query = dict(PATH), dict(GIVEN), ""
     place = next(each.place for each in operation.all_parameters if each.name == name)
@@ -68,7 +68,7 @@ def ask(asking: Asking, operation: Operation, name: str, number: str) -> Any:
     ("operation", "parameter"), CASES, ids=lambda each: getattr(each, "name", "")
 )
 def test_wrong_number_is_refused(
-    broker: Broker, operation: Operation, parameter: Parameter, number: str
+    broker: Broker, operation: ControlOperation, parameter: Parameter, number: str
 ) -> None:
     answered = ask(Asking(broker), operation, parameter.name, number)
     assert answered.status == 400, answered

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -224,7 +225,8 @@ def test_mistake_in_one_timer_stops_no_others(monkeypatch: pytest.MonkeyPatch) -
     counters = loaded()
     counters.add(Add(EVEN, 5, lifetime_ms=100))
     counters.add(Add(ODD, 6, lifetime_ms=50))
-    advance, calls = counters.machine.advance, []
+    advance = counters.machine.advance
+    calls: list[int] = []
 
     def fails_first(now_ms: int) -> Any:
         calls.append(now_ms)

@@ -70,6 +70,10 @@ class OffsetCheckpoints:
         assert not self._offsets, "a checkpoint is read once"
         try:
             entries, self.is_ours = read_checkpoint(self._filesystem, self._path, 3)
+            for topic, number, offset in entries:
+                if int(number) < 0 or int(offset) < 0:
+                    line = f"{topic} {number} {offset}"
+                    raise CorruptLog(self._path, 0, f"{line!r} is not an entry")
         except CorruptLog:
             if needed:
                 raise

@@ -1,5 +1,7 @@
 """Checkpoints, and the leader epochs that are stored in one of them."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from coterie.storage.checkpoints import (
@@ -10,6 +12,7 @@ from coterie.storage.checkpoints import (
 )
 from coterie.storage.errors import CorruptLog
 from coterie.storage.leader_epochs import LeaderEpochs
+from coterie.storage.offset_checkpoints import OffsetCheckpoints
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
 
@@ -40,6 +43,16 @@ def test_malformed_checkpoints_are_damage(memory: Place, text: bytes) -> None:
     memory.write("c", text)
     with pytest.raises(CorruptLog, match="/data/c"):
         read_checkpoint(memory.filesystem, "/data/c", 3)
+
+
+@pytest.mark.parametrize("entry", [b"orders 0 -5", b"orders -1 5"])
+def test_negative_numbers_are_damage(memory: Place, entry: bytes) -> None:
+    memory.write("c", b"0\n1\n" + entry + b"\n")
+    offsets = OffsetCheckpoints(memory.filesystem, "/data/c", durable=False, lock=nullcontext())
+    with pytest.raises(CorruptLog, match="is not an entry"):
+        offsets.load(needed=True)
+    offsets.load(needed=False)
+    assert offsets.get(("orders", 0)) == 0
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(memory: Place) -> None:

@@ -23,7 +23,7 @@ CONSTANTS = {
     "bytes buffered for all connections": ("TOTAL_BUFFERED_BYTES",),
     "time of the event loop for pipelined requests of all connections, in one turn": ("TURN_S",),
     "requests of one connection in one turn of the event loop": ("REQUESTS_PER_TURN",),
-    "a request that is decoded in one turn": ("LARGE_REQUEST_BYTES",),
+    "a request that is decoded in one turn": ("LARGE_REQUEST_BYTES", "LARGE_PRODUCE_BYTES"),
     "unread responses of a connection": (
         "UNREAD_HIGH_BYTES",
         "UNREAD_DEADLINE_MS",

@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Any, cast
 
 from coterie.coordinator.kernel.request import ClientContext
+from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.server.loggers import SOCKET_SERVER
@@ -266,7 +267,8 @@ class Connection(Channel):
     def _decode_large(self, data: bytes, start: int, end: int) -> Any:
         """Return a large request, or None if it is decoded and handled in later turns."""
         route = self.route
-        if route.decode_in_steps is None:
+        is_small = route.api is ApiKey.PRODUCE and end - start <= limits.LARGE_PRODUCE_BYTES
+        if is_small or route.decode_in_steps is None:
             return route.decoder(data, start, end)
         steps = route.decode_in_steps(data, start, end)
         request = run_for_a_slice(steps, self._broker.environment.slice_clock_s)

@@ -345,3 +345,13 @@ def test_large_response_is_freed_in_slices(client: Client, monkeypatch: pytest.M
     assert alive[0] > 200, "some are freed after the response was sent"
     assert len(set(alive)) > 2, "some are freed before others"
     assert alive[-1] == 0
+
+
+@pytest.mark.usefixtures("tiny_slices")
+@pytest.mark.parametrize(("size", "at_once"), [(20_000, True), (40_000, False)])
+def test_usual_batches_are_decoded_at_once(client: Client, size: int, *, at_once: bool) -> None:
+    open_log(client.broker, "t0")
+    client.send(produce_request(batch(bytes(size)), topic="t0"), 9)
+    assert bool(client.answers()) == at_once
+    client.loop.turn()
+    assert bool(client.answers()) != at_once

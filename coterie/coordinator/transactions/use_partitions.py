@@ -72,8 +72,10 @@ def _refusal(transaction: Transaction | None, use: TransactionUse) -> ErrorCode:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if transaction.producer_id != use.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if transaction.epoch != use.producer_epoch or transaction.epoch > LAST_EPOCH:
-        # The epoch behind the last one is that of an abort, and no producer has it.
+    if transaction.epoch != use.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    if transaction.epoch > LAST_EPOCH:
+        # It is the epoch of an abort, and no producer has it.
         return ErrorCode.PRODUCER_FENCED
     if transaction.is_ending:
         return ErrorCode.CONCURRENT_TRANSACTIONS

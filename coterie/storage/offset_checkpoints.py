@@ -69,17 +69,20 @@ class OffsetCheckpoints:
         """
         assert not self._offsets, "a checkpoint is read once"
         try:
-            entries, self.is_ours = read_checkpoint(self._filesystem, self._path, 3)
-            for topic, number, offset in entries:
-                if int(number) < 0 or int(offset) < 0:
-                    line = f"{topic} {number} {offset}"
-                    raise CorruptLog(self._path, 0, f"{line!r} is not an entry")
+            self._offsets, self.is_ours = self._read()
         except CorruptLog:
             if needed:
                 raise
-            entries = []
             self._is_outdated = mended
-        self._offsets = {(topic, int(number)): int(offset) for topic, number, offset in entries}
+
+    def _read(self) -> tuple[dict[Key, int], bool]:
+        entries, is_ours = read_checkpoint(self._filesystem, self._path, 3)
+        offsets = {(topic, int(number)): int(offset) for topic, number, offset in entries}
+        for (topic, number), offset in offsets.items():
+            if number < 0 or offset < 0:
+                entry = f"{topic} {number} {offset}"
+                raise CorruptLog(self._path, 0, f"{entry!r} is not an entry")
+        return offsets, is_ours
 
     def get(self, key: Key) -> int:
         """Return the offset of a partition, 0 if there is none."""

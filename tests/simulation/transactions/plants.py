@@ -72,8 +72,8 @@ PLANTS = (
     Plant(
         "a zombie adds partitions",
         "coterie.coordinator.transactions.use_partitions:_refusal",
-        "return ErrorCode.PRODUCER_FENCED",
-        "return ErrorCode.NONE",
+        "if transaction.epoch != use.producer_epoch:",
+        "if False:",
     ),
     Plant(
         "markers are not written again after a start",

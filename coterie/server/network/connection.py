@@ -177,7 +177,11 @@ class Connection(Channel):
                     break
                 response = route.handle(broker, request, self)
                 position = end
-                if response is None or delayed or length > _LARGE_REQUEST_BYTES:
+                if (
+                    response is None
+                    or delayed
+                    or (length > _LARGE_REQUEST_BYTES and route.is_large(response))
+                ):
                     if self._queue_response(response):
                         break
                     continue

@@ -16,6 +16,7 @@ from coterie.coordinator.kernel.shard import Shard
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.transactions.effects import TransactionEffects, logging
 from coterie.coordinator.transactions.responses import end_error, end_response, error_response
+from coterie.coordinator.transactions.states import DEAD
 from coterie.coordinator.transactions.transaction import Transaction, WaitingEnd
 from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.errors import ErrorCode
@@ -143,7 +144,12 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
             self.transactions.pop(transactional_id, None)
         else:
             assert isinstance(value, TransactionLogValue), value
-            self.transactions[transactional_id] = Transaction.restored(transactional_id, value)
+            transaction = Transaction.restored(transactional_id, value)
+            if transaction.state is DEAD:
+                # Kafka and we write a tombstone instead; other software may not.
+                self.transactions.pop(transactional_id, None)
+            else:
+                self.transactions[transactional_id] = transaction
 
     def replay_open(self, _record: OpenRecord) -> None:
         """Count a record as skipped: no producer writes to this log."""

@@ -58,6 +58,8 @@ class LogOpener:
         self._queue: deque[Partition] = deque()
         # Partitions whose files a thread uses now.
         self._in_use: set[Partition] = set()
+        # Those that were being opened when the deletion of their topic began.
+        self._to_hold: set[Partition] = set()
         # Some of these, and what to call when none of them is left.
         self._leaving: list[tuple[set[Partition], Callable[[], None]]] = []
 
@@ -133,11 +135,16 @@ class LogOpener:
                 self._opened(partition, opening)
 
     def hold(self, partitions: Iterable[Partition]) -> None:
-        """Open no closed ones of some partitions, because their topic is being deleted."""
+        """Open no closed ones of some partitions, because their topic is being deleted.
+
+        One that is being opened is held if its opening fails for a reason that passes.
+        """
         for partition in partitions:
             assert partition.state is not PartitionState.HELD, "a topic is deleted once at a time"
             if partition.state is PartitionState.CLOSED:
                 partition.state = PartitionState.HELD
+            elif partition.state is PartitionState.OPENING:
+                self._to_hold.add(partition)
 
     def resume(self, partitions: Iterable[Partition]) -> None:
         """End `hold`: the topic could not be deleted."""
@@ -145,12 +152,14 @@ class LogOpener:
             assert partition.state is not PartitionState.DELETED, (
                 "a deleted partition is not used again"
             )
+            self._to_hold.discard(partition)
             if partition.state is PartitionState.HELD:
                 partition.state = PartitionState.CLOSED
 
     def release(self, partition: Partition) -> None:
         """Do not open a partition any more, because its topic is deleted."""
         assert partition.state is not PartitionState.DELETED, "a partition is deleted once"
+        self._to_hold.discard(partition)
         settled = self._waiting.pop(partition, ())
         partition.fail(FileNotFoundError(errno.ENOENT, "the topic was deleted"))
         partition.state = PartitionState.DELETED
@@ -226,7 +235,8 @@ class LogOpener:
         assert partition.opened_log is None, "an opening that fails leaves no log"
         cause = root_cause(error)
         if isinstance(cause, OSError) and cause.errno in _PASSING:
-            partition.state = PartitionState.CLOSED
+            is_held = partition in self._to_hold
+            partition.state = PartitionState.HELD if is_held else PartitionState.CLOSED
             is_known = partition.retry_ms > 0
             partition.retry_ms = self._now_ms() + RETRY_MS
             if is_known:

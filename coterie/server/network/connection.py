@@ -170,18 +170,14 @@ class Connection(Channel):
                     tags = data[start]
                     start = skip_tags(data, start + 1, end, tags) if tags else start + 1
                 self.correlation_id, self.route = correlation_id, route
-                decode = route.decoder if length <= _LARGE_REQUEST_BYTES else self._decode_large
-                request = decode(data, start, end)
+                large = length > _LARGE_REQUEST_BYTES
+                request = (self._decode_large if large else route.decoder)(data, start, end)
                 if request is None:
                     position = end
                     break
                 response = route.handle(broker, request, self)
                 position = end
-                if (
-                    response is None
-                    or delayed
-                    or (length > _LARGE_REQUEST_BYTES and route.is_large(response))
-                ):
+                if response is None or delayed or (large and route.is_large(response)):
                     if self._queue_response(response):
                         break
                     continue

@@ -182,6 +182,23 @@ class TestFailures:
         assert produce(client, batch(b"a")).error_code == ErrorCode.NONE
         assert len(logged(client.broker, "partition not opened yet")) == 1
 
+    def test_deletion_holds_what_fails_meanwhile(self, client: Client, disk: SlowDisk) -> None:
+        """It is opened neither for the request that waits nor for a later one."""
+        broker, opener = client.broker, client.broker.topics.opener
+        partition, other = broker.topics.by_name["t"].partitions
+        client.send(fetch_request((0, 0)), 12)
+        assert states(broker) == [PartitionState.OPENING, PartitionState.CLOSED]
+        opener.hold([partition, other])
+        ((_, done),) = disk.work
+        disk.work.clear()
+        done(OSError(errno.EMFILE, "too many open files"))
+        assert states(broker) == [PartitionState.HELD, PartitionState.HELD]
+        client.loop.advance(RETRY_MS)
+        assert not opener.may_open(partition)
+        opener.resume([partition, other])
+        assert states(broker) == [PartitionState.CLOSED, PartitionState.CLOSED]
+        assert opener.may_open(partition)
+
     def test_other_errors_are_final(self) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
         client = Client(make_broker(filesystem=faulty))

@@ -109,6 +109,21 @@ def test_state_that_does_not_exist_is_damage() -> None:
         restored(bytes(value))
 
 
+def test_dead_id_with_a_value_does_not_exist() -> None:
+    """Only other software writes such a record in place of a tombstone."""
+    coordinated = Coordinated()
+    coordinated.init()
+    ((key, value),) = [pair for pair in coordinated.log if pair[1] is not None]
+    assert value is not None
+    decoded = TRANSACTION_RECORDS.decode_value(TransactionLogKey(transactional_id=TID), value)
+    assert isinstance(decoded, TransactionLogValue)
+    decoded.transaction_status = TransactionState.DEAD
+    coordinated.log.append((key, TRANSACTION_RECORDS.encode_value(decoded)))
+    coordinated.restart()
+    assert coordinated.shard.transactions == {}
+    assert coordinated.init()[0] == 0
+
+
 def test_names_of_states() -> None:
     names = [each.kafka_name for each in TransactionState]
     assert names == [

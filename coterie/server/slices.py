@@ -22,6 +22,12 @@ def work_for_a_slice(steps: Iterator[object], clock_s: Callable[[], float]) -> b
     return any(clock_s() >= deadline_s for _ in steps)
 
 
+def raise_failure(failure: Exception | None) -> None:
+    """Raise the failure of work whose end nothing waits for; the event loop reports it."""
+    if failure is not None:
+        raise failure
+
+
 class Slices:
     """The work to be done, in turn."""
 

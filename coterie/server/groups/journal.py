@@ -129,9 +129,7 @@ class Journal:
 
     def write(self) -> None:
         """Write the oldest events that were added; later turns of the event loop write the rest."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
         if self._is_opening or not self._events:
             # `_opened` writes them.
             return
@@ -169,9 +167,7 @@ class Journal:
 
     def stop(self) -> None:
         """Write all events that were added, without a later turn of the event loop."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
         self._is_opening = False
         if not self._events:
             return
@@ -187,9 +183,12 @@ class Journal:
                 self._topics.opener.open_now(partition)
             for _ in range(0, len(self._events), _WRITTEN_AT_ONCE):
                 self.write()
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            self._cancel_timer()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _write(self, partition: Partition, pairs: list[Pair], now_ms: int) -> None:
         if partition.failure is not None:

@@ -7,7 +7,7 @@ from coterie.protocol.schema import array_names
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import StepFramer
 from coterie.server.services import Services
-from coterie.server.slices import SLICE_S
+from coterie.server.slices import SLICE_S, raise_failure
 
 Value = TypeVar("Value")
 Part = TypeVar("Part")
@@ -142,7 +142,7 @@ def encoded(
         for each in array
     ]
     if len(parts) > _FREED_AT_ONCE:
-        broker.slices.submit(_freed(parts), _raise)
+        broker.slices.submit(_freed(parts), raise_failure)
     return frame
 
 
@@ -150,11 +150,6 @@ def _freed(parts: list[Any]) -> Generator[None, None, None]:
     while parts:
         del parts[-_FREED_AT_ONCE:]
         yield
-
-
-def _raise(failure: Exception | None) -> None:
-    if failure is not None:
-        raise failure
 
 
 def run_in_slices(

@@ -20,7 +20,7 @@ from coterie.server.failures import Failures
 from coterie.server.logs.flusher import Flusher
 from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.topics import Topics
-from coterie.server.slices import Slices
+from coterie.server.slices import Slices, raise_failure
 from coterie.storage.errors import OutOfHandles, StorageError
 
 # The pause before markers are tried again.
@@ -100,7 +100,7 @@ class MarkerWriter:
         for name, index in markers.partitions[:_AT_ONCE]:
             self._write_until_done(markers, name, index, one_done)
         if len(markers.partitions) > _AT_ONCE:
-            self._slices.submit(self._write_rest(markers, one_done), _no_failure)
+            self._slices.submit(self._write_rest(markers, one_done), raise_failure)
         one_done()
 
     def _write_rest(
@@ -212,8 +212,3 @@ class MarkerWriter:
             answered(ErrorCode.NONE if failure is None else ErrorCode.KAFKA_STORAGE_ERROR)
 
         self._flusher.appended(log, synced)
-
-
-def _no_failure(failure: Exception | None) -> None:
-    if failure is not None:
-        raise failure

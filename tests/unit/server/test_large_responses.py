@@ -313,10 +313,9 @@ class TestManyPartitions:
         assert not any(each.watchers for each in client.broker.topics.by_name["t"].partitions)
 
 
-def test_large_response_is_freed_in_slices(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("tiny_slices")
+def test_large_response_is_freed_in_slices(client: Client) -> None:
     """The response is sent first; arrays that the broker keeps are left as they are."""
-    monkeypatch.setattr("coterie.server.slices.SLICE_S", 0)
-    monkeypatch.setattr("coterie.server.network.sliced_response.SLICE_S", 0)
     for number in range(3, 300):
         client.broker.topics.create(f"t{number}", 1, {})
     names = [MetadataRequestTopic(name=f"t{number}") for number in range(300)]

@@ -5,7 +5,6 @@ They show memory, which may be ahead of the log for the time of a write [transac
 
 from collections.abc import Iterator
 
-from coterie.coordinator.transactions.pattern import Pattern
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.states import STATES_BY_NAME
 from coterie.coordinator.transactions.transaction import Transaction
@@ -29,12 +28,12 @@ def unknown_states(request: ListTransactionsRequest) -> list[str]:
 
 
 def list_transactions(
-    shard: TransactionShard,
-    request: ListTransactionsRequest,
-    pattern: Pattern | None,
-    now_ms: int,
+    shard: TransactionShard, request: ListTransactionsRequest, now_ms: int
 ) -> Iterator[list[ListTransactionsResponseTransaction]]:
-    """Yield the ids of a partition that pass all filters, in slices [transactions/list]."""
+    """Yield the ids of a partition that pass all filters but the pattern, in slices.
+
+    [transactions/list]
+    """
     states = {STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME}
     producer_ids = frozenset(request.producer_id_filters)
     transactions = list(shard.transactions.values())
@@ -49,7 +48,6 @@ def list_transactions(
             if (not request.state_filters or each.state in states)
             and (not producer_ids or each.producer_id in producer_ids)
             and (request.duration_filter < 0 or now_ms - each.started_ms > request.duration_filter)
-            and (pattern is None or pattern.matches(each.transactional_id))
         ]
 
 

@@ -4,7 +4,6 @@ from collections.abc import Generator
 
 from coterie.coordinator.kernel.shard_state import ShardState, availability_error
 from coterie.coordinator.transactions.listing import list_transactions, unknown_states
-from coterie.coordinator.transactions.pattern import InvalidPattern, Pattern
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -13,6 +12,7 @@ from coterie.protocol.messages.list_transactions import (
 )
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.patterns import InvalidPattern, Pattern
 from coterie.server.services import Services
 
 
@@ -38,8 +38,12 @@ def _answer(
     found: list[ListTransactionsResponseTransaction] = []
     for shard in shards:
         if not availability_error(shard.state):
-            for part in list_transactions(shard, request, pattern, now_ms):
-                found += part
+            for part in list_transactions(shard, request, now_ms):
+                found += [
+                    each
+                    for each in part
+                    if pattern is None or pattern.matches(each.transactional_id)
+                ]
                 yield
     return ListTransactionsResponse(
         error_code=ErrorCode.NONE,

@@ -164,7 +164,7 @@ class TestSubscriptions:
         assert subscribe(client, "a", match="client_id=a{900}").error_code == ErrorCode.NONE
         errors = [
             subscribe(client, f"b{number}", match="client_id=a{1000}").error_code
-            for number in range(5)
+            for number in range(10)
         ]
         assert errors[0] == ErrorCode.NONE
         assert errors[-1] == ErrorCode.POLICY_VIOLATION

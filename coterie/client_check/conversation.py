@@ -4,7 +4,7 @@ Every request, response, connection and remark has a place, a number that grows.
 larger place, so two events of the same millisecond have an order, too.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
@@ -169,8 +169,3 @@ class Conversation:
     def of_kind(self, kind: str, after: int = 0) -> list[Remark]:
         """Return the remarks of a kind after a place."""
         return [each for each in self.remarks if each.kind == kind and each.place > after]
-
-
-def with_error(exchanges: Iterable[ClientExchange], error: int) -> list[ClientExchange]:
-    """Return those exchanges whose response has an error as a whole."""
-    return [each for each in exchanges if each.error == error]

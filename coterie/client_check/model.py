@@ -79,17 +79,20 @@ class Scenario(NamedTuple):
 SCENARIOS: list[Scenario] = []
 
 
-def scenario(*checks: Check, is_long: bool = False, **values: str) -> Callable[[Play], Play]:
+def scenario(
+    *checks: Check, title: str | None = None, is_long: bool = False, **values: str
+) -> Callable[[Play], Play]:
     """Register a coroutine as the scenario of some checks.
 
     Args:
         checks: the checks that it decides.
+        title: what happens; by default the first line of the coroutine's docstring.
         is_long: whether it takes part with --thorough only.
         values: what to substitute in the command, such as assignor="roundrobin".
     """
 
     def register(play: Play) -> Play:
-        name = (play.__doc__ or "").partition("\n")[0].rstrip(".")
+        name = (title or play.__doc__ or "").partition("\n")[0].rstrip(".")
         SCENARIOS.append(Scenario(name, checks, play, values, is_long))
         return play
 

@@ -32,6 +32,7 @@ END_LIMIT_S = 15.0
 # heartbeats' interval for one that a heartbeat's response causes.
 _REACTION_LIMIT_S = 15.0
 _START_LIMIT_S = 30.0
+_READ_LIMIT_S = 30.0
 
 
 class ReadRecord(NamedTuple):
@@ -104,6 +105,12 @@ class Run:
         else:
             self.verdict(name, otherwise, reason)
 
+    @property
+    def name(self) -> str:
+        """The only check of the scenario."""
+        (name,) = self._names
+        return name
+
     def skip(self, name: str, reason: str) -> None:
         """The check cannot be decided."""
         self.verdict(name, Judgement.SKIPPED, reason)
@@ -114,6 +121,11 @@ class Run:
         """Start the program."""
         self.talk.remark("scenario", "the program is started")
         await self.program.start(self.values, self._printed)
+
+    async def begin(self) -> ClientExchange:
+        """Start the program and wait until the client reads; see `stable`."""
+        await self.start()
+        return await self.stable()
 
     async def start_again(self) -> None:
         """Start the program another time."""
@@ -201,6 +213,43 @@ class Run:
             raise NotReached(reason + (f": {errors[-1]}" if errors else ""), status)
         raise NotReached(f"the client has not {what} within {limit_s:g} s", status)
 
+    async def joined(
+        self,
+        after: int,
+        what: str = "joined the group again",
+        limit_s: float = _REACTION_LIMIT_S,
+    ) -> ClientExchange:
+        """Wait for the client's next JoinGroup after a place; see `reached`."""
+        return await self.reached(lambda: next(iter(self.joins(after)), None), what, limit_s)
+
+    async def read_more(self, own: Iterable[TopicPartition] = ()) -> int:
+        """Produce a record to each partition, and wait until the client has read its own ones.
+
+        A program that prints what it reads has printed them then.
+
+        Args:
+            own: the client's partitions; all by default.
+
+        Returns:
+            The end offset of each partition.
+        """
+        end = 0
+        for index in range(PARTITIONS):
+            end = 1 + await self.broker.produce(TOPIC, index, [f"{index}-more"])
+        wanted = set(own) or self.partitions()
+
+        def is_read() -> bool:
+            positions = self.newest_positions()
+            if any(positions.get(each, -1) < end for each in wanted):
+                return False
+            records = self.records()
+            printed = {each.partition for each in records if each.offset + 1 >= end}
+            return not records or printed >= {each.partition for each in wanted}
+
+        which = "its partitions" if own else "every partition"
+        await self.reached(is_read, f"read {which} to offset {end}", _READ_LIMIT_S)
+        return end
+
     @property
     def is_silent(self) -> bool:
         """Whether the client runs, but has sent nothing for longer than any heartbeat takes."""
@@ -284,6 +333,34 @@ class Run:
             for each in topic.partitions
         }
 
+    def newest_positions(self, before: int = NEVER) -> dict[TopicPartition, int]:
+        """Return where the client has read each partition last, before a place."""
+        found: dict[TopicPartition, int] = {}
+        for each in self.talk.of("Fetch", before=before):
+            found |= self.positions(each)
+        return found
+
+    def first_positions(self) -> dict[TopicPartition, int]:
+        """Return where the client has begun to read each partition."""
+        found: dict[TopicPartition, int] = {}
+        for each in self.talk.of("Fetch"):
+            found = self.positions(each) | found
+        return found
+
+    def read_again(self, end: int, after: int) -> ClientExchange | None:
+        """Return the first Fetch after a place that reads before an offset."""
+        for each in self.talk.of("Fetch", after=after):
+            if any(offset < end for offset in self.positions(each).values()):
+                return each
+        return None
+
+    def all_committed(self, after: int = 0, before: int = NEVER) -> dict[TopicPartition, int]:
+        """Return the newest offsets that the client has committed between two places."""
+        found: dict[TopicPartition, int] = {}
+        for each in self.talk.of("OffsetCommit", after=after, before=before):
+            found |= self.committed(each)
+        return found
+
     def committed(self, commit: ClientExchange) -> dict[TopicPartition, int]:
         """Return the offsets of an OffsetCommit."""
         return {
@@ -325,17 +402,6 @@ class Run:
     def records(self) -> list[ReadRecord]:
         """Return the records that the program has printed, in order."""
         return read_records(self.program, self.values["topic"])
-
-    def offset(self, partition: TopicPartition) -> int:
-        """Return the committed offset of a partition, or -1."""
-        shard = self.broker.server.coordinator.shards[0]
-        from coterie.coordinator.groups.offsets import fetch
-
-        for topic in fetch(shard, self.group, None, stable=False):
-            for each in topic.partitions:
-                if (topic.name, each.partition_index) == partition:
-                    return each.committed_offset
-        return -1
 
 
 def read_records(program: Program, topic: str) -> list[ReadRecord]:

@@ -162,9 +162,7 @@ async def _read_to(run: Run, end: int) -> None:
     """Wait until every partition is read to an offset, and its records are printed."""
 
     def is_read() -> bool:
-        ends = dict.fromkeys(run.partitions(), -1)
-        for fetch in run.talk.of("Fetch"):
-            ends |= run.positions(fetch)
+        ends = dict.fromkeys(run.partitions(), -1) | run.newest_positions()
         if any(position < end for position in ends.values()):
             return False
         printed = {each.partition: each.offset for each in run.records()}
@@ -301,9 +299,7 @@ def _judge_reading(run: Run, sync: ClientExchange, stopped: int) -> None:
         asked is not None and asked.place < fetch.place,
         "it fetches records without OffsetFetch",
     )
-    firsts: dict[TopicPartition, int] = {}
-    for each in talk.of("Fetch"):
-        firsts = run.positions(each) | firsts
+    firsts = run.first_positions()
     looked_up = talk.first("ListOffsets") is not None
     run.check(
         "positions/resets-without-offset",
@@ -397,9 +393,7 @@ def _judge_end(run: Run, stopped: int, *, is_ended: bool) -> None:
     left = run.talk.first("LeaveGroup", after=stopped)
     run.check("closing/leaves", left, f"it ended with {code} without LeaveGroup", Judgement.DIFFERS)
     limit = NEVER if left is None else left.place
-    committed: dict[TopicPartition, int] = {}
-    for each in run.talk.of("OffsetCommit", before=limit):
-        committed |= run.committed(each)
+    committed = run.all_committed(before=limit)
     run.check(
         "closing/commits",
         set(committed.values()) == {RECORDS + 2} and len(committed) == PARTITIONS,

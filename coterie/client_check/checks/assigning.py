@@ -97,8 +97,7 @@ async def _all_of(run: Run, work: Sequence[Coroutine[Any, Any, object]], what: s
 
 async def _lead_some(run: Run, protocol: str) -> Led:
     """Let the client lead three more members, one of them with another subscription."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     members = [
         run.member("same", protocols=[protocol]),
         run.member("foreign", protocols=[protocol], topics=[OTHER_TOPIC]),
@@ -172,8 +171,7 @@ async def range_of_some(run: Run) -> None:
 )
 async def missing_topic(run: Run) -> None:
     """The client leads a member that also subscribes to a topic that does not exist."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     protocols = run.profile.protocols
     member = run.member("missing", protocols=protocols, topics=[TOPIC, MISSING_TOPIC])
     try:
@@ -182,7 +180,7 @@ async def missing_topic(run: Run) -> None:
         # One wrong subscription must not stop the group.
         raise NotReached(str(early), Judgement.BREAKS) from None
     problem = _problem(led)
-    run.check("assigning/missing-topics", not problem, problem)
+    run.check(run.name, not problem, problem)
 
 
 @scenario(
@@ -197,7 +195,7 @@ async def missing_topic(run: Run) -> None:
 async def round_robin(run: Run) -> None:
     """The client leads three members with the assignor roundrobin."""
     led = await _lead_some(run, "roundrobin")
-    _judge_exactly(run, "assigning/roundrobin", "roundrobin", led)
+    _judge_exactly(run, run.name, "roundrobin", led)
 
 
 @scenario(
@@ -211,13 +209,12 @@ async def round_robin(run: Run) -> None:
 )
 async def static_order(run: Run) -> None:
     """The client leads two static members with the assignor range."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     members = [
         run.member(name, protocols=["range"], instance_id=f"check-{name}") for name in ("z", "a")
     ]
     led = await _led_until_complete(run, members)
-    _judge_exactly(run, "assigning/static-members-first", "range", led)
+    _judge_exactly(run, run.name, "range", led)
 
 
 @scenario(
@@ -239,8 +236,7 @@ async def static_order(run: Run) -> None:
 )
 async def own_assignor(run: Run) -> None:
     """The client leads another member with the assignor that it prefers."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     members = [run.member("same", protocols=run.profile.protocols)]
     led = await _led_until_complete(run, members)
     given = led.partitions
@@ -289,8 +285,7 @@ async def _led_until_complete(run: Run, members: Sequence[ScriptedMember]) -> Le
 )
 async def sticky(run: Run) -> None:
     """The client leads two members, one after the other, with the assignor sticky."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     first = run.member("first", protocols=["sticky"])
     led = await lead(run, [first], run.talk.now)
     own_id = run.identity()[1]
@@ -333,8 +328,7 @@ def _new(partitions: set[TopicPartition]) -> str:
 )
 async def cooperative_sticky(run: Run) -> None:
     """The client leads another member with the assignor cooperative-sticky."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     members = [run.member("new", protocols=["cooperative-sticky"])]
     place = run.talk.now
     led = await lead(run, members, place)

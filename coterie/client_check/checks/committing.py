@@ -1,7 +1,5 @@
 """Commits and fetches of offsets that are refused for a while."""
 
-from coterie.assignors import TopicPartition
-from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
@@ -21,9 +19,8 @@ def _commit_check(name: str, sentence: str, source: str) -> Check:
 async def _refused(run: Run, error: ErrorCode) -> ClientExchange:
     """Refuse a commit; return it."""
     rule = run.rule(AnswerError(error), "OffsetCommit")
-    await run.start()
-    await run.stable()
-    await read_more(run)
+    await run.begin()
+    await run.read_more()
     return await run.reached(
         lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Judgement.SKIPPED
     )
@@ -53,7 +50,7 @@ async def commit_while_loading(run: Run) -> None:
     """The coordinator loads the group when the client commits."""
     refused = await _refused(run, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     await _commits_again(run, refused)
-    run.passes("committing/retries-while-loading")
+    run.passes(run.name)
 
 
 @scenario(
@@ -100,7 +97,7 @@ async def commit_in_rebalance(run: Run) -> None:
         "joined or committed again",
         max(_COMMIT_LIMIT_S, run.heartbeat_limit_s),
     )
-    run.passes("committing/goes-on-in-rebalance")
+    run.passes(run.name)
 
 
 @scenario(
@@ -112,9 +109,8 @@ async def commit_in_rebalance(run: Run) -> None:
 )
 async def commit_old_generation(run: Run) -> None:
     """The client's generation is over when it commits."""
-    await run.start()
-    await run.stable()
-    await read_more(run)
+    await run.begin()
+    await run.read_more()
     generation, member_id = run.identity()
     rule = run.rule(AnswerError(ErrorCode.ILLEGAL_GENERATION), "OffsetCommit", times=None)
     for partition in range(len(run.partitions())):
@@ -134,7 +130,7 @@ async def commit_old_generation(run: Run) -> None:
         and each.at_s > refused.answered_s + 0.3
     ]
     run.check(
-        "committing/not-in-old-generation",
+        run.name,
         joined and len(again) <= 1,
         f"{len(again)} more commits in generation {generation} as {member_id}"
         if joined
@@ -146,7 +142,7 @@ async def commit_old_generation(run: Run) -> None:
 # --- OffsetFetch ----------------------------------------------------------------------------------
 
 
-async def _fetch_refused(run: Run, name: str, action: Action) -> ClientExchange:
+async def _fetch_refused(run: Run, action: Action) -> None:
     rule = run.rule(action, "OffsetFetch")
     await run.start()
     refused = await run.hit(rule, "sent OffsetFetch", Judgement.BREAKS)
@@ -156,9 +152,8 @@ async def _fetch_refused(run: Run, name: str, action: Action) -> ClientExchange:
         30.0,
     )
     early = run.fetched(after=refused.place, before=again.place)
-    run.check(name, not early, "it reads before it knows the committed offsets")
+    run.check(run.name, not early, "it reads before it knows the committed offsets")
     await run.stable()
-    return refused
 
 
 @scenario(
@@ -170,8 +165,7 @@ async def _fetch_refused(run: Run, name: str, action: Action) -> ClientExchange:
 )
 async def offsets_while_loading(run: Run) -> None:
     """The coordinator loads the group when the client asks for offsets."""
-    name = "positions/retries-while-loading"
-    await _fetch_refused(run, name, AnswerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    await _fetch_refused(run, AnswerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
 
 @scenario(
@@ -198,9 +192,7 @@ async def offsets_not_coordinator(run: Run) -> None:
         run.skip("positions/no-reset-on-error", "the client does not begin to read at all")
         raise
     await run.until(lambda: run.fetched() == run.partitions())
-    firsts: dict[TopicPartition, int] = {}
-    for each in run.talk.of("Fetch"):
-        firsts = run.positions(each) | firsts
+    firsts = run.first_positions()
     run.check(
         "positions/no-reset-on-error",
         set(firsts.values()) == {_COMMITTED},
@@ -221,7 +213,6 @@ async def offsets_not_coordinator(run: Run) -> None:
 )
 async def offsets_unstable(run: Run) -> None:
     """A transaction's offsets are pending when the client asks for offsets."""
-    name = "positions/waits-for-stable-offsets"
     # Kafka answers this error for each partition.
     fields = {
         f"{way}topics.partitions.{field}": value
@@ -231,4 +222,4 @@ async def offsets_unstable(run: Run) -> None:
             ("committed_offset", -1),
         )
     }
-    await _fetch_refused(run, name, SetFields(fields))
+    await _fetch_refused(run, SetFields(fields))

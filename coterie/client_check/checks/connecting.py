@@ -1,8 +1,10 @@
 """Versions and frames: refusals, old brokers, unknown fields, parts of frames, slow answers."""
 
+from functools import partial
+
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import RECORDS, Run
-from coterie.client_check.script import AddTags, RefuseVersion, SetFields, Trickle
+from coterie.client_check.script import Action, AddTags, RefuseVersion, SetFields, Trickle
 from coterie.protocol.api_keys import ApiKey
 from coterie.testing.actions import CutAnswer, Delay
 
@@ -32,38 +34,42 @@ _SLOW_S = 0.3
 _THROTTLE_MS = 2_000
 
 
-async def _reads(run: Run, name: str) -> None:
-    """Let a check pass if the client reads everything."""
-    await run.start()
-    await run.stable()
+async def _reads(run: Run, action: Action, api: str | None, times: int | None) -> None:
+    """Lay an action over requests; the client must read everything."""
+    run.rule(action, api, times=times)
+    await run.begin()
     await reads_all(run)
-    run.passes(name)
+    run.passes(run.name)
+
+
+def _reads_with(
+    title: str, check: Check, action: Action, api: str | None = None, times: int | None = None
+) -> None:
+    """Register the scenario of a client that reads everything whatever is done to requests."""
+    scenario(check, title=title)(partial(_reads, action=action, api=api, times=times))
 
 
 async def reads_all(run: Run, end: int = RECORDS) -> None:
     """Wait until the client's positions have reached an offset in every partition."""
 
     def is_read() -> bool:
-        ends = dict.fromkeys(run.partitions(), -1)
-        for fetch in run.talk.of("Fetch"):
-            ends |= run.positions(fetch)
+        ends = dict.fromkeys(run.partitions(), -1) | run.newest_positions()
         return all(position >= end for position in ends.values())
 
     await run.reached(is_read, f"read every partition to offset {end}", 30.0)
 
 
-@scenario(
+_reads_with(
+    "The broker knows only version 0 of ApiVersions.",
     Check(
         "connecting/accepts-refused-version",
         "When ApiVersions is refused with UNSUPPORTED_VERSION the client asks in a lower version.",
         "KIP-511; [framing/api-versions-fallback]",
         ("version:ApiVersions>=1",),
-    )
+    ),
+    RefuseVersion(),
+    "ApiVersions",
 )
-async def refused_version(run: Run) -> None:
-    """The broker knows only version 0 of ApiVersions."""
-    run.rule(RefuseVersion(), "ApiVersions", times=None)
-    await _reads(run, "connecting/accepts-refused-version")
 
 
 @scenario(
@@ -92,17 +98,15 @@ async def old_broker(run: Run) -> None:
     run.passes("connecting/works-with-an-old-broker")
 
 
-@scenario(
+_reads_with(
+    "Every response has tagged fields that no client knows.",
     Check(
         "frames/unknown-tagged-fields",
         "The client skips tagged fields that it does not know.",
         "KIP-482; [framing/tagged-fields]",
-    )
+    ),
+    AddTags(),
 )
-async def unknown_fields(run: Run) -> None:
-    """Every response has tagged fields that no client knows."""
-    run.rule(AddTags(), None, times=None)
-    await _reads(run, "frames/unknown-tagged-fields")
 
 
 @scenario(
@@ -115,46 +119,40 @@ async def unknown_fields(run: Run) -> None:
 async def unknown_api(run: Run) -> None:
     """The broker announces an API that no client knows."""
     run.broker.announces_unknown = True
-    await _reads(run, "frames/unknown-apis")
+    await run.begin()
+    await reads_all(run)
+    run.passes(run.name)
 
 
-@scenario(
+_reads_with(
+    "Every response comes in parts of a few bytes.",
     Check(
         "frames/in-parts",
         "The client puts responses together that arrive byte by byte.",
         "[framing/frame-length]",
-    )
+    ),
+    Trickle(),
 )
-async def in_parts(run: Run) -> None:
-    """Every response comes in parts of a few bytes."""
-    run.rule(Trickle(), None, times=None)
-    await _reads(run, "frames/in-parts")
-
-
-@scenario(
+_reads_with(
+    "Every response is late.",
     Check(
         "frames/slow-answers",
         "The client reads everything from a broker whose every answer is 0.3 s late.",
         "request.timeout.ms of Kafka's clients",
-    )
+    ),
+    Delay(_SLOW_S),
 )
-async def slow_answers(run: Run) -> None:
-    """Every response is late."""
-    run.rule(Delay(_SLOW_S), None, times=None)
-    await _reads(run, "frames/slow-answers")
-
-
-@scenario(
+_reads_with(
+    "The response to FindCoordinator ends in its middle.",
     Check(
         "frames/cut-answer",
         "When a connection ends in the middle of a response the client connects and asks again.",
         "[framing/frame-length]",
-    )
+    ),
+    CutAnswer(7),
+    "FindCoordinator",
+    times=1,
 )
-async def cut_answer(run: Run) -> None:
-    """The response to FindCoordinator ends in its middle."""
-    run.rule(CutAnswer(7), "FindCoordinator")
-    await _reads(run, "frames/cut-answer")
 
 
 @scenario(
@@ -173,8 +171,7 @@ async def cut_answer(run: Run) -> None:
 )
 async def throttled(run: Run) -> None:
     """A Fetch is throttled."""
-    await run.start()
-    sync = await run.stable()
+    sync = await run.begin()
     rule = run.rule(SetFields({"throttle_time_ms": _THROTTLE_MS}), "Fetch")
     fetch = await run.hit(rule, "sent a Fetch")
     await run.reached(lambda: fetch.response, "received the response")

@@ -7,7 +7,7 @@ from coterie.client_check.checks.following import leader_of, partitions
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
-from coterie.client_check.run import PARTITIONS, TOPIC, Run
+from coterie.client_check.run import Run
 from coterie.protocol.messages.consumer_protocol import decode_subscription
 
 _NAME = "cooperative-sticky"
@@ -41,14 +41,14 @@ async def cooperative_follower(run: Run) -> None:
     client_id = leader.others()[0]
     await leader.sync({client_id: partitions(0, 1, 2), leader.member_id: partitions(3)})
     await run.reached(lambda: run.fetched() >= set(partitions(0, 1, 2)), "fetched its partitions")
-    end = await _read_more(run)
+    end = await run.read_more(partitions(0, 1, 2))
+    # What it has read is also handled then.
+    await run.sleep(_HANDLED_S)
     join = await _rebalance_held(run, leader)
     place = run.talk.now
     await leader.sync({client_id: partitions(0, 1), leader.member_id: partitions(3)})
-    again = await run.reached(
-        lambda: next(iter(run.joins(join.place)), None),
-        "joined again after it gave a partition up",
-        run.heartbeat_limit_s,
+    again = await run.joined(
+        join.place, "joined again after it gave a partition up", run.heartbeat_limit_s
     )
     owned = _stated(again)
     run.check(
@@ -56,9 +56,7 @@ async def cooperative_follower(run: Run) -> None:
         owned == set(partitions(0, 1)),
         f"it states {_text(owned)}",
     )
-    committed: dict[TopicPartition, int] = {}
-    for each in run.talk.of("OffsetCommit", before=again.place):
-        committed |= run.committed(each)
+    committed = run.all_committed(before=again.place)
     run.check(
         "cooperative/commits-revoked",
         committed.get(partitions(2)[0], -1) >= end,
@@ -103,9 +101,7 @@ async def _rebalance_held(run: Run, leader: ScriptedMember) -> ClientExchange:
     """Begin a rebalance, and let the client wait for the leader; return its JoinGroup."""
     before = run.talk.now
     run.broker.begin_rebalance(run.group)
-    join = await run.reached(
-        lambda: next(iter(run.joins(before)), None), "joined again", run.heartbeat_limit_s
-    )
+    join = await run.joined(before, "joined again", run.heartbeat_limit_s)
     owned = _stated(join)
     run.check(
         "cooperative/states-owned",
@@ -122,24 +118,6 @@ async def _rebalance_held(run: Run, leader: ScriptedMember) -> ClientExchange:
     )
     await _joined(run, leader)
     return join
-
-
-async def _read_more(run: Run) -> int:
-    """Produce a record to each partition, and wait until the client has read its own ones."""
-    end = 0
-    for index in range(PARTITIONS):
-        end = 1 + await run.broker.produce(TOPIC, index, [f"{index}-more"])
-
-    def is_read() -> bool:
-        ends: dict[TopicPartition, int] = {}
-        for fetch in run.talk.of("Fetch"):
-            ends |= run.positions(fetch)
-        return all(ends.get(each, -1) >= end for each in partitions(0, 1, 2))
-
-    await run.reached(is_read, f"read its partitions to offset {end}", 30.0)
-    # What it has read is also handled then.
-    await run.sleep(_HANDLED_S)
-    return end
 
 
 def _stated(join: ClientExchange) -> set[TopicPartition]:

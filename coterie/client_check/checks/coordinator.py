@@ -2,7 +2,6 @@
 
 from coterie.client_check.broker import OTHER_NODE
 from coterie.client_check.checks.joining import remove_ghost
-from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
@@ -35,8 +34,7 @@ _AWAY_S = 3.0
 )
 async def moved(run: Run) -> None:
     """The group gets another coordinator."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     _, member_id = run.identity()
     begin = run.talk.now
     run.say("node 2 is the coordinator now")
@@ -73,15 +71,14 @@ async def moved(run: Run) -> None:
 )
 async def not_available(run: Run) -> None:
     """The coordinator is not available when the client sends a heartbeat."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     rule = run.rule(AnswerError(ErrorCode.COORDINATOR_NOT_AVAILABLE), "Heartbeat")
     beat = await run.hit(rule, "sent a heartbeat")
     found = await run.until(
         lambda: run.talk.first("FindCoordinator", after=beat.place), run.heartbeat_limit_s
     )
     run.check(
-        "coordinator/looks-up-when-not-available",
+        run.name,
         found,
         "it goes on without FindCoordinator",
         Judgement.DIFFERS,
@@ -99,9 +96,8 @@ async def not_found(run: Run) -> None:
     """FindCoordinator has no answer three times."""
     error = AnswerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     run.rule(error, "FindCoordinator", times=3)
-    await run.start()
-    await run.stable()
-    run.passes("coordinator/asks-until-found")
+    await run.begin()
+    run.passes(run.name)
 
 
 @scenario(
@@ -118,8 +114,7 @@ async def not_found(run: Run) -> None:
 )
 async def outage(run: Run) -> None:
     """The broker is away for three seconds."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     _, member_id = run.identity()
     begin = run.talk.now
     run.say(f"every connection is closed, and none is accepted for {_AWAY_S:g} s")
@@ -141,7 +136,7 @@ async def outage(run: Run) -> None:
     await run.reached(
         lambda: run.talk.first("Heartbeat", after=begin), "sent a heartbeat again", 40.0
     )
-    await read_more(run)
+    await run.read_more()
     run.passes("coordinator/comes-back-after-outage")
     ids = {each.request.member_id for each in run.joins(begin)}
     run.check(

@@ -1,7 +1,6 @@
 """The connection ends instead of an answer, in each phase."""
 
 from coterie.client_check.checks.joining import remove_ghost
-from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
@@ -53,10 +52,10 @@ async def versions(run: Run) -> None:
         await run.stable()
     except NotReached as early:
         if run.program.exit_code is not None:
-            run.verdict("disconnects/ApiVersions", Judgement.DIFFERS, str(early))
+            run.verdict(run.name, Judgement.DIFFERS, str(early))
         raise
     # A client may take the broker for one that is older than ApiVersions.
-    run.passes("disconnects/ApiVersions")
+    run.passes(run.name)
 
 
 @scenario(_check("Metadata"), _check("FindCoordinator"))
@@ -116,8 +115,7 @@ def _joins(run: Run, closed: ClientExchange) -> list[ClientExchange]:
 )
 async def heartbeat(run: Run) -> None:
     """The connection ends at a heartbeat."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     _, member_id = run.identity()
     rule = run.rule(CloseBefore(), "Heartbeat")
     closed = await run.hit(rule, "sent a heartbeat")
@@ -142,17 +140,12 @@ async def heartbeat(run: Run) -> None:
 )
 async def fetch(run: Run) -> None:
     """The connection ends at a Fetch."""
-    await run.start()
-    await run.stable()
-    end = await read_more(run)
+    await run.begin()
+    end = await run.read_more()
     closed = await run.hit(run.rule(CloseBefore(), "Fetch"), "sent a Fetch")
     await _again(run, "Fetch", closed)
-    await read_more(run)
-    again = [
-        each
-        for each in run.talk.of("Fetch", after=closed.place)
-        if any(offset < end for offset in run.positions(each).values())
-    ]
+    await run.read_more()
+    again = run.read_again(end, closed.place)
     run.check("disconnects/reads-on", not again, "it reads records again", Judgement.DIFFERS)
 
 
@@ -167,9 +160,8 @@ async def fetch(run: Run) -> None:
 async def commit(run: Run) -> None:
     """The connection ends at a commit."""
     rule = run.rule(CloseBefore(), "OffsetCommit")
-    await run.start()
-    await run.stable()
-    await read_more(run)
+    await run.begin()
+    await run.read_more()
     closed = await run.reached(
         lambda: next(iter(rule.hits), None), "committed", _LIMIT_S, Judgement.SKIPPED
     )
@@ -179,5 +171,5 @@ async def commit(run: Run) -> None:
     )
     if _joins(run, closed):
         await remove_ghost(run, old_id, closed.place)
-        await read_more(run)
+        await run.read_more()
     await _again(run, "OffsetCommit", closed)

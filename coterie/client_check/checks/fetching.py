@@ -1,6 +1,7 @@
 """Fetch and Metadata that are refused for a while."""
 
-from coterie.client_check.checks.rejoining import read_more
+from functools import partial
+
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
@@ -9,33 +10,30 @@ from coterie.testing.actions import AnswerError
 _LIMIT_S = 20.0
 
 
-async def _fetch_refused(run: Run, goes_on: str, asks: str, error: ErrorCode) -> None:
-    """Refuse a Fetch; the client must ask for metadata, and go on where it was.
-
-    Args:
-        run: the run.
-        goes_on, asks: the checks.
-        error: the error.
-    """
-    await run.start()
-    await run.stable()
-    end = await read_more(run)
+async def _fetch_refused(run: Run, error: ErrorCode) -> None:
+    """Refuse a Fetch; the client must go on where it was, and ask for metadata if that counts."""
+    goes_on, *asks = (each.name for each in run.scenario.checks)
+    await run.begin()
+    end = await run.read_more()
     rule = run.rule(AnswerError(error), "Fetch")
     refused = await run.hit(rule, "sent a Fetch")
     asked = await run.until(lambda: run.talk.first("Metadata", after=refused.place), _LIMIT_S)
-    if asks:
-        run.check(asks, asked, "it goes on without Metadata", Judgement.DIFFERS)
-    await read_more(run)
-    moved = [
-        each
-        for each in run.talk.of("Fetch", after=refused.place)
-        if any(offset < end for offset in run.positions(each).values())
-    ]
-    reason = f"it reads from {min(run.positions(moved[0]).values())} again" if moved else ""
+    for name in asks:
+        run.check(name, asked, "it goes on without Metadata", Judgement.DIFFERS)
+    await run.read_more()
+    moved = run.read_again(end, refused.place)
+    reason = f"it reads from {min(run.positions(moved).values())} again" if moved else ""
     run.check(goes_on, not moved, reason, Judgement.DIFFERS)
 
 
-@scenario(
+def _refuses_fetch(title: str, error: ErrorCode, *checks: Check) -> None:
+    """Register the scenario of a Fetch that is refused."""
+    scenario(*checks, title=title)(partial(_fetch_refused, error=error))
+
+
+_refuses_fetch(
+    "The broker does not lead the partitions any more.",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
     Check(
         "fetching/goes-on-after-new-leader",
         "After NOT_LEADER_OR_FOLLOWER (6) the client reads on where it was.",
@@ -47,17 +45,9 @@ async def _fetch_refused(run: Run, goes_on: str, asks: str, error: ErrorCode) ->
         "Fetcher of Kafka's consumer",
     ),
 )
-async def not_leader(run: Run) -> None:
-    """The broker does not lead the partitions any more."""
-    await _fetch_refused(
-        run,
-        "fetching/goes-on-after-new-leader",
-        "fetching/asks-for-new-leader",
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    )
-
-
-@scenario(
+_refuses_fetch(
+    "The broker does not know the topic for a moment.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     Check(
         "fetching/goes-on-after-unknown-topic",
         "After UNKNOWN_TOPIC_OR_PARTITION (3) to a Fetch the client reads on where it was.",
@@ -69,77 +59,61 @@ async def not_leader(run: Run) -> None:
         "Fetcher of Kafka's consumer",
     ),
 )
-async def unknown_topic(run: Run) -> None:
-    """The broker does not know the topic for a moment."""
-    await _fetch_refused(
-        run,
-        "fetching/goes-on-after-unknown-topic",
-        "fetching/asks-for-unknown-topic",
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    )
-
-
-@scenario(
+_refuses_fetch(
+    "The broker has not heard of the leader epoch yet.",
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
     Check(
         "fetching/goes-on-after-unknown-epoch",
         "After UNKNOWN_LEADER_EPOCH (75) the client reads on where it was.",
         "KIP-320; [data-plane/current-leader-epoch]",
         ("version:Fetch>=9",),
-    )
+    ),
 )
-async def unknown_epoch(run: Run) -> None:
-    """The broker has not heard of the leader epoch yet."""
-    name = "fetching/goes-on-after-unknown-epoch"
-    await _fetch_refused(run, name, "", ErrorCode.UNKNOWN_LEADER_EPOCH)
-
-
-@scenario(
+_refuses_fetch(
+    "The broker's disk has failed.",
+    ErrorCode.KAFKA_STORAGE_ERROR,
     Check(
         "fetching/goes-on-after-disk-failure",
         "After KAFKA_STORAGE_ERROR (56) the client reads on where it was.",
         "KIP-112",
         ("version:Fetch>=6",),
-    )
+    ),
 )
-async def storage_error(run: Run) -> None:
-    """The broker's disk has failed."""
-    name = "fetching/goes-on-after-disk-failure"
-    await _fetch_refused(run, name, "", ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-async def _begins(run: Run, name: str) -> None:
-    """Let a check pass if the client begins to read; a program that reports the error differs."""
+async def _no_metadata(run: Run, error: ErrorCode) -> None:
+    """Refuse Metadata three times; a program that reports the error differs."""
+    run.rule(AnswerError(error), "Metadata", times=3)
     await run.start()
     try:
         await run.stable()
     except NotReached as early:
         if run.program.exit_code is not None:
-            run.verdict(name, Judgement.DIFFERS, str(early))
+            run.verdict(run.name, Judgement.DIFFERS, str(early))
         raise
-    run.passes(name)
+    run.passes(run.name)
 
 
-@scenario(
+def _refuses_metadata(title: str, check: Check, error: ErrorCode) -> None:
+    """Register the scenario of Metadata that is refused."""
+    scenario(check, title=title)(partial(_no_metadata, error=error))
+
+
+_refuses_metadata(
+    "The topic has no leader three times.",
     Check(
         "metadata/asks-until-leader",
         "After LEADER_NOT_AVAILABLE (5) the client asks for metadata again.",
         "[topics/offline-partitions]",
-    )
+    ),
+    ErrorCode.LEADER_NOT_AVAILABLE,
 )
-async def no_leader(run: Run) -> None:
-    """The topic has no leader three times."""
-    run.rule(AnswerError(ErrorCode.LEADER_NOT_AVAILABLE), "Metadata", times=3)
-    await _begins(run, "metadata/asks-until-leader")
-
-
-@scenario(
+_refuses_metadata(
+    "The topic is not known three times.",
     Check(
         "metadata/asks-until-topic",
         "After UNKNOWN_TOPIC_OR_PARTITION (3) the client asks for metadata again.",
         "Metadata of Kafka's clients",
-    )
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-async def no_topic(run: Run) -> None:
-    """The topic is not known three times."""
-    run.rule(AnswerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), "Metadata", times=3)
-    await _begins(run, "metadata/asks-until-topic")

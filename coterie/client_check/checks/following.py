@@ -7,7 +7,7 @@ from coterie.assignors import TopicPartition
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
-from coterie.client_check.run import PARTITIONS, TOPIC, Run
+from coterie.client_check.run import TOPIC, Run
 from coterie.conversation.subscriptions import encoded_assignment
 
 # What a client may still have under way when it gets its partitions.
@@ -153,7 +153,7 @@ async def follower(run: Run) -> None:
     leader = await leader_of(run, *protocols)
     sync = await give(run, leader, partitions(0, 1, 2), partitions(3))
     await _reads_exactly(run, "following/reads-assigned", sync, partitions(0, 1, 2))
-    end = await _read_on(run, partitions(0, 1, 2))
+    end = await run.read_more(partitions(0, 1, 2))
 
     await _give_and_take(run, leader, end)
 
@@ -182,9 +182,7 @@ async def _give_and_take(run: Run, leader: ScriptedMember, end: int) -> None:
     before = run.talk.now
     sync = await give(run, leader, partitions(2, 3), partitions(0, 1))
     join = next(each for each in reversed(run.joins()) if each.place < sync.place)
-    committed: dict[TopicPartition, int] = {}
-    for each in run.talk.of("OffsetCommit", before=join.place):
-        committed |= run.committed(each)
+    committed = run.all_committed(before=join.place)
     behind = [each for each in partitions(0, 1) if committed.get(each, -1) < end]
     run.check(
         "committing/before-giving-up",
@@ -231,23 +229,3 @@ async def _reads_exactly(
     await run.sleep(_UNDER_WAY_S)
     read = run.fetched(sync.answered_place)
     run.check(name, read == set(own), f"it reads {', '.join(map(str, sorted(read)))}")
-
-
-async def _read_on(run: Run, own: tuple[TopicPartition, ...]) -> int:
-    """Produce a record to each partition, and wait until the client has read its own ones."""
-    end = 0
-    for index in range(PARTITIONS):
-        end = 1 + await run.broker.produce(TOPIC, index, [f"{index}-more"])
-
-    def is_read() -> bool:
-        ends = dict.fromkeys(own, -1)
-        for fetch in run.talk.of("Fetch"):
-            ends |= {each: offset for each, offset in run.positions(fetch).items() if each in ends}
-        records = run.records()
-        printed = {each.partition for each in records if each.offset + 1 >= end}
-        return all(each >= end for each in ends.values()) and (
-            not records or printed >= {each.partition for each in own}
-        )
-
-    await run.reached(is_read, f"read its partitions to offset {end}", 30.0)
-    return end

@@ -1,5 +1,7 @@
 """JoinGroup and SyncGroup that are refused, for a while or for good."""
 
+from functools import partial
+
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import Run, error_name
@@ -26,22 +28,14 @@ async def remove_ghost(run: Run, old_id: str, after: int) -> ClientExchange:
 
     A client that has forgotten its id would otherwise wait for itself.
     """
-    join = await run.reached(
-        lambda: next(iter(run.joins(after)), None),
-        "joined the group again",
-        run.heartbeat_limit_s,
-    )
+    join = await run.joined(after, "joined the group again", run.heartbeat_limit_s)
     if old_id and join.request.member_id != old_id:
         await run.broker.expel(run.group, old_id)
     return join
 
 
-def _check(name: str, sentence: str, source: str) -> Check:
-    return Check(name, sentence, source)
-
-
 @scenario(
-    _check(
+    Check(
         "joining/retries-while-loading",
         "After COORDINATOR_LOAD_IN_PROGRESS (14) the client sends JoinGroup again.",
         "[coordinator/availability]",
@@ -51,11 +45,11 @@ async def join_while_loading(run: Run) -> None:
     """The coordinator loads the group when the client joins."""
     await _refused_once(run, "JoinGroup", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     await run.stable()
-    run.passes("joining/retries-while-loading")
+    run.passes(run.name)
 
 
 @scenario(
-    _check(
+    Check(
         "joining/looks-up-on-not-coordinator",
         "After NOT_COORDINATOR (16) the client looks the coordinator up and joins there.",
         "[coordinator/availability]",
@@ -66,12 +60,11 @@ async def join_not_coordinator(run: Run) -> None:
     join = await _refused_once(run, "JoinGroup", ErrorCode.NOT_COORDINATOR)
     await run.stable()
     found = run.talk.first("FindCoordinator", after=join.place)
-    name = "joining/looks-up-on-not-coordinator"
-    run.check(name, found, "it joins again without FindCoordinator")
+    run.check(run.name, found, "it joins again without FindCoordinator")
 
 
 @scenario(
-    _check(
+    Check(
         "joining/looks-up-on-not-available",
         "After COORDINATOR_NOT_AVAILABLE (15) the client looks the coordinator up and joins.",
         "[coordinator/availability]",
@@ -82,8 +75,7 @@ async def join_not_available(run: Run) -> None:
     join = await _refused_once(run, "JoinGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE)
     await run.stable()
     found = run.talk.first("FindCoordinator", after=join.place)
-    name = "joining/looks-up-on-not-available"
-    run.check(name, found, "it joins again without FindCoordinator", Judgement.DIFFERS)
+    run.check(run.name, found, "it joins again without FindCoordinator", Judgement.DIFFERS)
 
 
 @scenario(
@@ -97,79 +89,68 @@ async def join_not_available(run: Run) -> None:
 async def join_unknown_id(run: Run) -> None:
     """The coordinator does not know the id with which the client joins."""
     join = await _refused_once(run, "JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, skip=1)
-    name = "joining/forgets-unknown-id"
-    again = await run.reached(
-        lambda: next(iter(run.joins(join.place)), None), "joined the group again"
-    )
+    again = await run.joined(join.place)
     old_id = join.request.member_id
-    run.check(name, not again.request.member_id, f"it joins as {again.request.member_id} again")
+    run.check(run.name, not again.request.member_id, f"it joins as {again.request.member_id} again")
     await run.broker.expel(run.group, old_id)
     await run.stable()
 
 
-async def _refused_for_good(run: Run, name: str, error: ErrorCode) -> None:
+async def _refused_for_good(run: Run, error: ErrorCode) -> None:
     rule = run.rule(AnswerError(error), "JoinGroup", times=None)
     await run.start()
     await run.hit(rule, "sent JoinGroup", Judgement.BREAKS)
     await run.sleep(_WATCHED_S)
     count = len(rule.hits)
     run.check(
-        name,
+        run.name,
         count <= _MANY_JOINS // 4,
         f"{count} JoinGroups in {_WATCHED_S:g} s, each answered with {error.name}",
         Judgement.BREAKS if count > _MANY_JOINS else Judgement.DIFFERS,
     )
 
 
-@scenario(
-    _check(
+def _refuses_for_good(title: str, check: Check, error: ErrorCode) -> None:
+    """Register the scenario of a JoinGroup that is refused for good."""
+    scenario(check, title=title)(partial(_refused_for_good, error=error))
+
+
+_refuses_for_good(
+    "The group has other protocols.",
+    Check(
         "joining/accepts-inconsistent-protocol",
         "After INCONSISTENT_GROUP_PROTOCOL (23) the client stops, or tries again slowly.",
         "[joining/protocol-admission]",
-    )
+    ),
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
 )
-async def join_inconsistent(run: Run) -> None:
-    """The group has other protocols."""
-    name = "joining/accepts-inconsistent-protocol"
-    await _refused_for_good(run, name, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-
-
-@scenario(
-    _check(
+_refuses_for_good(
+    "The group is full.",
+    Check(
         "joining/accepts-full-group",
         "After GROUP_MAX_SIZE_REACHED (81) the client stops, or tries again slowly.",
         "KIP-389; [joining/size-gate]",
-    )
+    ),
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
 )
-async def join_full(run: Run) -> None:
-    """The group is full."""
-    await _refused_for_good(run, "joining/accepts-full-group", ErrorCode.GROUP_MAX_SIZE_REACHED)
-
-
-@scenario(
-    _check(
+_refuses_for_good(
+    "The client may not use the group.",
+    Check(
         "joining/accepts-missing-right",
         "After GROUP_AUTHORIZATION_FAILED (30) the client stops, or tries again slowly.",
         "KIP-11",
-    )
+    ),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
 )
-async def join_not_authorized(run: Run) -> None:
-    """The client may not use the group."""
-    name = "joining/accepts-missing-right"
-    await _refused_for_good(run, name, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-
-
-@scenario(
-    _check(
+_refuses_for_good(
+    "The session timeout is out of the broker's bounds.",
+    Check(
         "joining/accepts-refused-timeout",
         "After INVALID_SESSION_TIMEOUT (26) the client stops, or tries again slowly.",
         "[joining/session-timeout-bounds]",
-    )
+    ),
+    ErrorCode.INVALID_SESSION_TIMEOUT,
 )
-async def join_session_timeout(run: Run) -> None:
-    """The session timeout is out of the broker's bounds."""
-    name = "joining/accepts-refused-timeout"
-    await _refused_for_good(run, name, ErrorCode.INVALID_SESSION_TIMEOUT)
 
 
 @scenario(
@@ -188,7 +169,7 @@ async def lost_join(run: Run) -> None:
     old_id = lost.request.member_id
     again = await remove_ghost(run, old_id, lost.place)
     run.check(
-        "joining/keeps-id-after-lost-answer",
+        run.name,
         again.request.member_id == old_id,
         f"it joins as '{again.request.member_id}', so the group waits for {old_id} in vain",
         Judgement.DIFFERS,
@@ -197,7 +178,7 @@ async def lost_join(run: Run) -> None:
 
 
 @scenario(
-    _check(
+    Check(
         "joining/waits-for-others",
         "The client waits 12 s for the response to JoinGroup while others have not joined yet.",
         "KIP-62; [joining/rebalance-timeout]",
@@ -205,11 +186,11 @@ async def lost_join(run: Run) -> None:
 )
 async def slow_rebalance(run: Run) -> None:
     """Another member takes 12 s to join again."""
-    await _waits_for_others(run, "joining/waits-for-others", _SLOW_REBALANCE_S)
+    await _waits_for_others(run, _SLOW_REBALANCE_S)
 
 
 @scenario(
-    _check(
+    Check(
         "joining/waits-long-for-others",
         "The client waits 40 s for the response to JoinGroup while others have not joined yet.",
         "KIP-62; [joining/rebalance-timeout]",
@@ -218,15 +199,14 @@ async def slow_rebalance(run: Run) -> None:
 )
 async def very_slow_rebalance(run: Run) -> None:
     """Another member takes 40 s to join again."""
-    name = "joining/waits-long-for-others"
     rebalance_ms = run.profile.rebalance_timeout_ms
     if rebalance_ms < 1000 * _VERY_SLOW_REBALANCE_S:
-        run.skip(name, f"the client's rebalance timeout is {rebalance_ms} ms")
+        run.skip(run.name, f"the client's rebalance timeout is {rebalance_ms} ms")
         return
-    await _waits_for_others(run, name, _VERY_SLOW_REBALANCE_S)
+    await _waits_for_others(run, _VERY_SLOW_REBALANCE_S)
 
 
-async def _waits_for_others(run: Run, name: str, seconds: float) -> None:
+async def _waits_for_others(run: Run, seconds: float) -> None:
     other = run.member(protocols=run.profile.protocols)
     await other.join()
     await other.sync({other.member_id: run.partitions()})
@@ -240,7 +220,7 @@ async def _waits_for_others(run: Run, name: str, seconds: float) -> None:
     closed = [each for each in run.talk.of_kind("closed", join.place) if _is_of(each, join)]
     again = run.joins(join.place)
     run.check(
-        name,
+        run.name,
         not closed and not again,
         "it closed the connection" if closed else "it sent JoinGroup again",
     )
@@ -258,12 +238,11 @@ def _is_of(remark: object, exchange: ClientExchange) -> bool:
 # --- SyncGroup ------------------------------------------------------------------------------------
 
 
-async def _sync_refused(run: Run, name: str, error: ErrorCode, *, same_id: bool | None) -> None:
+async def _sync_refused(run: Run, error: ErrorCode, *, same_id: bool | None) -> None:
     """Refuse one SyncGroup; the client must join again.
 
     Args:
         run: the run.
-        name: the check.
         error: the error.
         same_id: whether it must have the same id (True), an empty one (False), or either (None).
     """
@@ -271,62 +250,57 @@ async def _sync_refused(run: Run, name: str, error: ErrorCode, *, same_id: bool 
     old_id = sync.request.member_id
     if same_id is False:
         await run.broker.expel(run.group, old_id)
-    join = await run.reached(
-        lambda: next(iter(run.joins(sync.place)), None), f"joined again after {error.name}"
-    )
+    join = await run.joined(sync.place, f"joined again after {error.name}")
     used = join.request.member_id
     if same_id is not None:
         wanted = old_id if same_id else ""
-        run.check(
-            name, used == wanted, f"it joins as '{used}', not as '{wanted}'", Judgement.DIFFERS
-        )
+        seen = f"it joins as '{used}', not as '{wanted}'"
+        run.check(run.name, used == wanted, seen, Judgement.DIFFERS)
     if used != old_id and same_id is not False:
         await run.broker.expel(run.group, old_id)
     await run.stable()
-    run.passes(name)
+    run.passes(run.name)
 
 
-@scenario(
-    _check(
+def _refuses_sync(title: str, check: Check, error: ErrorCode, *, same_id: bool | None) -> None:
+    """Register the scenario of a SyncGroup that is refused."""
+    scenario(check, title=title)(partial(_sync_refused, error=error, same_id=same_id))
+
+
+_refuses_sync(
+    "A rebalance begins before the client's SyncGroup.",
+    Check(
         "syncing/rejoins-on-rebalance",
         "After REBALANCE_IN_PROGRESS (27) to SyncGroup the client joins again with its id.",
         "[syncing/order-of-checks]",
-    )
+    ),
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    same_id=True,
 )
-async def sync_rebalance(run: Run) -> None:
-    """A rebalance begins before the client's SyncGroup."""
-    name = "syncing/rejoins-on-rebalance"
-    await _sync_refused(run, name, ErrorCode.REBALANCE_IN_PROGRESS, same_id=True)
-
-
-@scenario(
-    _check(
+_refuses_sync(
+    "The group is in another generation when the client sends SyncGroup.",
+    Check(
         "syncing/rejoins-on-illegal-generation",
         "After ILLEGAL_GENERATION (22) to SyncGroup the client joins again.",
         "[syncing/order-of-checks]",
-    )
+    ),
+    ErrorCode.ILLEGAL_GENERATION,
+    same_id=None,
 )
-async def sync_generation(run: Run) -> None:
-    """The group is in another generation when the client sends SyncGroup."""
-    name = "syncing/rejoins-on-illegal-generation"
-    await _sync_refused(run, name, ErrorCode.ILLEGAL_GENERATION, same_id=None)
-
-
-@scenario(
-    _check(
+_refuses_sync(
+    "The member was removed before its SyncGroup.",
+    Check(
         "syncing/forgets-unknown-id",
         "After UNKNOWN_MEMBER_ID (25) to SyncGroup the client joins with an empty member id.",
         "[syncing/order-of-checks]",
-    )
+    ),
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    same_id=False,
 )
-async def sync_unknown_id(run: Run) -> None:
-    """The member was removed before its SyncGroup."""
-    name = "syncing/forgets-unknown-id"
-    await _sync_refused(run, name, ErrorCode.UNKNOWN_MEMBER_ID, same_id=False)
 
 
 @scenario(
-    _check(
+    Check(
         "syncing/looks-up-on-not-coordinator",
         "After NOT_COORDINATOR (16) to SyncGroup the client looks the coordinator up and goes on.",
         "[coordinator/availability]",
@@ -343,5 +317,4 @@ async def sync_not_coordinator(run: Run) -> None:
         await run.broker.expel(run.group, sync.request.member_id)
     await run.stable()
     found = run.talk.first("FindCoordinator", after=sync.place)
-    name = "syncing/looks-up-on-not-coordinator"
-    run.check(name, found, f"it goes on after {error_name(16)} without FindCoordinator")
+    run.check(run.name, found, f"it goes on after {error_name(16)} without FindCoordinator")

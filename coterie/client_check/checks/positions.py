@@ -1,7 +1,6 @@
 """Where the client starts to read: committed offsets, offsets that do not exist, truncated logs."""
 
 from coterie.assignors import TopicPartition
-from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import RECORDS, TOPIC, Run
 from coterie.client_check.script import SetFields
@@ -31,17 +30,11 @@ _LIMIT_S = 20.0
 async def committed(run: Run) -> None:
     """The group has committed offset 3 of every partition."""
     await run.member("before").commit(dict.fromkeys(run.partitions(), _COMMITTED))
-    await run.start()
-    await run.stable()
-    firsts: dict[TopicPartition, int] = {}
-
-    def all_seen() -> bool:
-        for each in run.talk.of("Fetch"):
-            for partition, offset in run.positions(each).items():
-                firsts.setdefault(partition, offset)
-        return len(firsts) == len(run.partitions())
-
-    await run.reached(all_seen, "fetched every partition")
+    await run.begin()
+    await run.reached(
+        lambda: len(run.first_positions()) == len(run.partitions()), "fetched every partition"
+    )
+    firsts = run.first_positions()
     run.check(
         "positions/starts-at-committed",
         set(firsts.values()) == {_COMMITTED},
@@ -69,8 +62,7 @@ async def out_of_range(run: Run) -> None:
     """The committed offset of a partition lies beyond its end."""
     partition = TopicPartition(TOPIC, 0)
     await run.member("before").commit({partition: _BEYOND})
-    await run.start()
-    await run.stable()
+    await run.begin()
 
     def is_back() -> bool:
         return any(
@@ -79,8 +71,7 @@ async def out_of_range(run: Run) -> None:
 
     await run.reached(is_back, f"fetched {partition} at an offset that exists", _LIMIT_S)
     asked = run.talk.first("ListOffsets")
-    name = "positions/resets-out-of-range"
-    run.check(name, asked, "it goes on without ListOffsets", Judgement.DIFFERS)
+    run.check(run.name, asked, "it goes on without ListOffsets", Judgement.DIFFERS)
 
 
 @scenario(
@@ -112,9 +103,8 @@ async def truncated(run: Run) -> None:
         "OffsetForLeaderEpoch",
         times=None,
     )
-    await run.start()
-    await run.stable()
-    end = await read_more(run)
+    await run.begin()
+    end = await run.read_more()
     epochs = {
         each.current_leader_epoch
         for fetch in run.talk.of("Fetch")
@@ -142,13 +132,6 @@ async def truncated(run: Run) -> None:
     if asked is None:
         run.skip(name, "the client does not ask, so it cannot know")
         return
-    back = await run.until(
-        lambda: any(
-            offset < end
-            for each in run.talk.of("Fetch", after=asked.answered_place)
-            for offset in run.positions(each).values()
-        ),
-        _LIMIT_S,
-    )
+    back = await run.until(lambda: run.read_again(end, asked.answered_place), _LIMIT_S)
     ended = run.program.exit_code is not None
     run.check(name, back or ended, f"it goes on at offset {end}", Judgement.DIFFERS)

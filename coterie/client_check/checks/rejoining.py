@@ -2,11 +2,10 @@
 
 from itertools import pairwise
 
-from coterie.assignors import TopicPartition
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, scenario
-from coterie.client_check.run import PARTITIONS, TOPIC, Run
+from coterie.client_check.run import TOPIC, Run
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
@@ -46,24 +45,19 @@ async def _next_error(run: Run, error: ErrorCode) -> ClientExchange:
 )
 async def rebalance(run: Run) -> None:
     """The coordinator begins a rebalance."""
-    await run.start()
-    sync = await run.stable()
-    end = await read_more(run)
+    sync = await run.begin()
+    end = await run.read_more()
     generation, member_id = run.identity()
     run.broker.begin_rebalance(run.group)
     beat = await _next_error(run, ErrorCode.REBALANCE_IN_PROGRESS)
-    join = await run.reached(
-        lambda: next(iter(run.joins(beat.place)), None), "joined the group again"
-    )
+    join = await run.joined(beat.place)
     name = "rejoining/on-rebalance"
     run.check(name, join.request.member_id == member_id, f"it joins as '{join.request.member_id}'")
     name = "committing/before-rejoin"
     if _is_cooperative(join):
         run.skip(name, "the assignor is cooperative: the client keeps its partitions")
     else:
-        committed: dict[TopicPartition, int] = {}
-        for each in run.talk.of("OffsetCommit", after=sync.place, before=join.place):
-            committed |= run.committed(each)
+        committed = run.all_committed(sync.place, join.place)
         behind = [each for each in run.partitions() if committed.get(each, -1) < end]
         run.check(
             name,
@@ -89,26 +83,6 @@ def _is_cooperative(join: ClientExchange) -> bool:
     return "cooperative" in (chosen or offered[0])
 
 
-async def read_more(run: Run) -> int:
-    """Produce a record to each partition, and wait until it is read; return the end offset."""
-    end = 0
-    for partition in range(PARTITIONS):
-        end = 1 + await run.broker.produce(TOPIC, partition, [f"{partition}-more"])
-
-    def is_read() -> bool:
-        ends = dict.fromkeys(run.partitions(), -1)
-        for fetch in run.talk.of("Fetch"):
-            ends |= run.positions(fetch)
-        records = run.records()
-        printed = {each.partition for each in records if each.offset + 1 >= end}
-        return all(each >= end for each in ends.values()) and (
-            not records or len(printed) == PARTITIONS
-        )
-
-    await run.reached(is_read, f"read every partition to offset {end}", 30.0)
-    return end
-
-
 @scenario(
     Check(
         "rejoining/forgets-unknown-id",
@@ -129,14 +103,11 @@ async def read_more(run: Run) -> int:
 )
 async def removed(run: Run) -> None:
     """The client is removed from the group."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     generation, member_id = run.identity()
     await run.broker.expel(run.group, member_id)
     beat = await _next_error(run, ErrorCode.UNKNOWN_MEMBER_ID)
-    join = await run.reached(
-        lambda: next(iter(run.joins(beat.place)), None), "joined the group again"
-    )
+    join = await run.joined(beat.place)
     await run.stable(generation)
     name = "rejoining/forgets-unknown-id"
     reason = f"it joins as {join.request.member_id} first, which is refused again"
@@ -162,14 +133,13 @@ async def removed(run: Run) -> None:
 )
 async def illegal_generation(run: Run) -> None:
     """The coordinator says that the client's generation is over."""
-    await run.start()
-    await run.stable()
+    await run.begin()
     generation, member_id = run.identity()
     rule = run.rule(AnswerError(ErrorCode.ILLEGAL_GENERATION), "Heartbeat")
     beat = await run.hit(rule, "sent a heartbeat")
     await remove_ghost(run, member_id, beat.place)
     await run.stable(generation)
-    run.passes("rejoining/on-illegal-generation")
+    run.passes(run.name)
 
 
 @scenario(
@@ -182,10 +152,8 @@ async def illegal_generation(run: Run) -> None:
 )
 async def slow_record(run: Run) -> None:
     """The program works on one record for nine seconds."""
-    name = "heartbeats/while-processing"
-    await run.start()
-    await run.stable()
-    await read_more(run)
+    await run.begin()
+    await run.read_more()
     begin = run.talk.now
     offset = await run.broker.produce(TOPIC, 0, [f"sleep {_SLEEP_S:g}"])
     began_s = run.talk.elapsed_s
@@ -197,7 +165,7 @@ async def slow_record(run: Run) -> None:
     )
     line = next(each for each in run.talk.remarks if each.place == printed[0].place)
     if line.at_s - began_s < _SLEEP_S - 1:
-        run.skip(name, "the program does not work on a record `sleep 9` for nine seconds")
+        run.skip(run.name, "the program does not work on a record `sleep 9` for nine seconds")
         return
     beats = run.talk.of("Heartbeat", after=begin, before=printed[0].place)
     times = [began_s, *(each.at_s for each in beats), line.at_s]
@@ -205,7 +173,7 @@ async def slow_record(run: Run) -> None:
     session_s = run.profile.session_timeout_ms / 1000
     rejoined = run.joins(begin)
     run.check(
-        name,
+        run.name,
         beats and silent_s < max(session_s * _SILENT_PART, 1) and not rejoined,
         f"{silent_s:.1f} s pass without a heartbeat, the session ends after {session_s:g} s",
     )

@@ -1,6 +1,5 @@
 """Static members: they state their instance, do not leave, come back, and stop when fenced."""
 
-from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
@@ -43,9 +42,8 @@ def _check(name: str, sentence: str, source: str, *needs: str) -> Check:
 )
 async def restarted(run: Run) -> None:
     """A static member ends and is started again."""
-    await run.start()
-    await run.stable()
-    await read_more(run)
+    await run.begin()
+    await run.read_more()
     await run.reached(
         lambda: run.talk.first("Heartbeat"), "sent a heartbeat", run.heartbeat_limit_s
     )
@@ -66,9 +64,7 @@ async def restarted(run: Run) -> None:
     run.check("static/does-not-leave", left is None, "it sends LeaveGroup")
     begin = run.talk.now
     await run.start_again()
-    join = await run.reached(
-        lambda: next(iter(run.joins(begin)), None), "joined after its restart", 30.0
-    )
+    join = await run.joined(begin, "joined after its restart", 30.0)
     request = join.request
     run.check(
         "static/comes-back",
@@ -98,9 +94,8 @@ async def restarted(run: Run) -> None:
 )
 async def fenced(run: Run) -> None:
     """Another program uses the same instance id."""
-    await run.start()
-    await run.stable()
-    end = await read_more(run)
+    await run.begin()
+    end = await run.read_more()
     fence = AnswerError(ErrorCode.FENCED_INSTANCE_ID)
     rule = run.rule(fence, "Heartbeat", times=None)
     for api in ("JoinGroup", "SyncGroup", "OffsetCommit", "LeaveGroup"):

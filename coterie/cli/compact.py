@@ -14,25 +14,13 @@ from coterie.cli.output import (
     Column,
     Row,
     byte_progress,
+    bytes_text,
     note,
     print_json,
     print_table,
 )
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_UNIT_STEP = 1024
 _STATE_STYLES = {"compacted": "green", "due": "yellow", "failed": "red", "not due": "dim"}
-
-
-def _bytes_text(value: Any) -> str:
-    if value is None:
-        return NOTHING
-    size = float(value)
-    for unit in _UNITS[:-1]:
-        if size < _UNIT_STEP:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= _UNIT_STEP
-    return f"{size:.1f} {_UNITS[-1]}"
 
 
 def _ratio_text(value: Any) -> str:
@@ -51,16 +39,16 @@ _PARTITION_COLUMNS = [
 ]
 _DRY_RUN_COLUMNS = [
     *_PARTITION_COLUMNS,
-    Column("DIRTY", "dirty_bytes", 10, _bytes_text),
-    Column("BYTES", "bytes_before", 10, _bytes_text),
+    Column("DIRTY", "dirty_bytes", 10, bytes_text),
+    Column("BYTES", "bytes_before", 10, bytes_text),
     Column("SEGMENTS", "segments_before", 8),
 ]
 _COLUMNS = [
     *_PARTITION_COLUMNS,
     Column("SEGMENTS", "segments_before", 8),
     Column("NOW", "segments_after", 5),
-    Column("BYTES", "bytes_before", 10, _bytes_text),
-    Column("NOW", "bytes_after", 10, _bytes_text),
+    Column("BYTES", "bytes_before", 10, bytes_text),
+    Column("NOW", "bytes_after", 10, bytes_text),
     Column("RECORDS-READ", "records_read", 12),
     Column("KEPT", "records_kept", 9),
     Column("SECONDS", "seconds", 7),

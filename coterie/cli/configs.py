@@ -11,7 +11,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed
 from coterie.cli.main import CommandGroup
 from coterie.cli.options import complete_groups, complete_topics, json_option
-from coterie.cli.output import Column, Row, note, print_json, print_table, printable
+from coterie.cli.output import Column, Row, note, print_json, print_rows, print_table, printable
 from coterie.client.configs import (
     CLUSTER,
     DEFAULT_SOURCE,
@@ -81,10 +81,7 @@ def list_command(*, kinds: tuple[str, ...], as_json: bool) -> None:
                 if kinds:
                     raise
                 note(f"This broker does not list {kind} with settings.")
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_LIST_COLUMNS, rows)
+    print_rows(_LIST_COLUMNS, rows, as_json=as_json)
 
 
 @command.command("describe")

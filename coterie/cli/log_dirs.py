@@ -11,30 +11,26 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.numbers import NATURAL
 from coterie.cli.options import complete_topics, json_option
-from coterie.cli.output import Column, Row, print_folded, print_json, print_table, printable
+from coterie.cli.output import (
+    Column,
+    Row,
+    bytes_text,
+    print_folded,
+    print_json,
+    print_table,
+    printable,
+)
 from coterie.client.log_dirs import UNKNOWN, LogDir, describe_log_dirs
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_KIBI = 1024
-
-
-def _size(size_bytes: int) -> str:
-    """Return a size for people, such as 1.5 MiB."""
-    size, unit = float(size_bytes), 0
-    while size >= _KIBI and unit < len(_UNITS) - 1:
-        size, unit = size / _KIBI, unit + 1
-    return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
-
 
 _TOPIC_COLUMNS = [
     Column("TOPIC", "topic", 25),
     Column("PARTITIONS", "partitions", 10, number=True),
-    Column("SIZE", "size_bytes", 12, _size, number=True),
+    Column("SIZE", "size_bytes", 12, bytes_text, number=True),
 ]
 _PARTITION_COLUMNS = [
     Column("TOPIC", "topic", 25),
     Column("PARTITION", "partition", 9, number=True),
-    Column("SIZE", "size_bytes", 12, _size, number=True),
+    Column("SIZE", "size_bytes", 12, bytes_text, number=True),
     Column("OFFSET-LAG", "offset_lag", 10, number=True),
     Column("FUTURE", "is_future", 6),
 ]
@@ -110,7 +106,7 @@ def _summary(found: LogDir) -> str:
     if found.error is not None:
         return found.error
     total = sum(each.size_bytes for each in found.partitions)
-    text = f"{len(found.partitions)} partitions, {_size(total)}"
+    text = f"{len(found.partitions)} partitions, {bytes_text(total)}"
     if found.usable_bytes != UNKNOWN:
-        text += f"; {_size(found.usable_bytes)} of {_size(found.total_bytes)} free"
+        text += f"; {bytes_text(found.usable_bytes)} of {bytes_text(found.total_bytes)} free"
     return text

@@ -36,6 +36,8 @@ _PIPE_WIDTH = 1 << 30
 # A word with the spaces before it.
 _WORD = re.compile(r"\s*\S+|\s+$")
 
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_UNIT_STEP = 1024
 _STATE_STYLES = {
     "Stable": "green",
     "Empty": "dim",
@@ -53,6 +55,16 @@ printable = names.printable
 def cell_text(value: Any) -> str:
     """Return a value as the text of a cell."""
     return NOTHING if value is None or value == "" else printable(str(value))
+
+
+def bytes_text(size_bytes: int | None) -> str:
+    """Return a size for people, such as 1.5 MiB."""
+    if size_bytes is None:
+        return NOTHING
+    size, unit = float(size_bytes), 0
+    while size >= _UNIT_STEP and unit < len(_UNITS) - 1:
+        size, unit = size / _UNIT_STEP, unit + 1
+    return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
 
 
 def assignment_text(assignment: Any) -> str:
@@ -238,6 +250,14 @@ def in_colour() -> bool:
 def print_json(value: Any, *, one_line: bool = False) -> None:
     """Print a value as JSON, indented or on one line."""
     click.echo(json.dumps(value, indent=None if one_line else 2, ensure_ascii=False))
+
+
+def print_rows(columns: Sequence[Column], rows: Sequence[Row], *, as_json: bool) -> None:
+    """Print rows as JSON or as a table."""
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(columns, rows)
 
 
 def note(text: str) -> None:

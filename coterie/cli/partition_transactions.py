@@ -11,7 +11,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.numbers import LONG_NATURAL, NATURAL, SHORT_NATURAL
 from coterie.cli.options import complete_topics, json_option
-from coterie.cli.output import Column, Row, print_json, print_table, printable
+from coterie.cli.output import Column, Row, print_json, print_rows, printable
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.producers import (
     Producer,
@@ -71,10 +71,7 @@ def describe_producers(*, topic: str, partition: int, broker_id: int | None, as_
     with connected() as cluster:
         found = producers_of(cluster, [(topic, partition)], broker_id)
     rows = [_row(each) for each in found]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_PRODUCER_COLUMNS, rows)
+    print_rows(_PRODUCER_COLUMNS, rows, as_json=as_json)
 
 
 @click.command("find-hanging")
@@ -116,10 +113,7 @@ def find_hanging(
         partitions = _partitions(cluster, topic, partition, broker_id)
         found = hanging_transactions(cluster, partitions, before_ms, broker_id)
     rows = [{**_row(each), "duration_ms": now_ms - each.last_timestamp_ms} for each in found]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_HANGING_COLUMNS, rows)
+    print_rows(_HANGING_COLUMNS, rows, as_json=as_json)
 
 
 def _partitions(

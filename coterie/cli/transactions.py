@@ -14,7 +14,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.main import CommandGroup
 from coterie.cli.numbers import LONG_NATURAL
 from coterie.cli.options import json_option, suggest
-from coterie.cli.output import Column, Row, assignment_text, print_json, print_table, printable
+from coterie.cli.output import Column, Row, assignment_text, print_json, print_rows, printable
 from coterie.cli.partition_transactions import abort, describe_producers, find_hanging
 from coterie.client.cluster import Cluster
 from coterie.client.transactions import (
@@ -96,10 +96,7 @@ def list_command(
     with connected() as cluster:
         found = list_transactions(cluster, Filter(states, producer_ids, least_ms, pattern))
     rows: list[Row] = [each._asdict() for each in found]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_LIST_COLUMNS, rows)
+    print_rows(_LIST_COLUMNS, rows, as_json=as_json)
 
 
 @command.command("describe")
@@ -114,10 +111,7 @@ def describe(*, transactional_ids: tuple[str, ...], as_json: bool) -> None:
         found = describe_transactions(cluster, transactional_ids)
     now_ms = time.time_ns() // 1_000_000
     rows = [_described_row(name, found[name], now_ms) for name in transactional_ids]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_DESCRIBE_COLUMNS, rows)
+    print_rows(_DESCRIBE_COLUMNS, rows, as_json=as_json)
 
 
 def _described_row(name: str, described: DescribedTransaction, now_ms: int) -> Row:

@@ -6,7 +6,7 @@ import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
-from coterie.cli.output import Column, Row, note, print_json, print_table
+from coterie.cli.output import Column, Row, note, print_rows
 from coterie.cli.pipeline.session import pipeline_errors, spark_options, spark_session
 
 _STYLES = {"ok": "green", "missing": "red", "low": "yellow"}
@@ -51,10 +51,7 @@ def command(
     ]
     if try_query and not lacking:
         rows.append(_query_row(master, settings))
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_COLUMNS, rows)
+    print_rows(_COLUMNS, rows, as_json=as_json)
     if lacking:
         remedies = dict.fromkeys(each.remedy for each in lacking)
         raise CommandFailed(

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from coterie.cli.log_dirs import _size
 from coterie.cli.main import main
+from coterie.cli.output import bytes_text
 from tests.unit.cli.command import rows_of
 from tests.unit.server.running import RunningBroker
 
@@ -98,4 +98,4 @@ def test_log_directories(broker: RunningBroker) -> None:
     ("size_bytes", "text"), [(1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
 )
 def test_sizes_are_readable(size_bytes: int, text: str) -> None:
-    assert _size(size_bytes) == text
+    assert bytes_text(size_bytes) == text

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.client.names import natural_order
-from coterie.pipeline.findings.changes import Session
+from coterie.pipeline.findings.changes import Session, event_of, session_of
 from coterie.pipeline.findings.finding import (
     CRITICAL,
     INFO,
@@ -22,7 +22,13 @@ from coterie.pipeline.findings.finding import (
     finding_columns,
 )
 from coterie.pipeline.findings.group import Row, rows_of
-from coterie.pipeline.findings.many_groups import ROLLOUT, Touch, findings_across, in_order
+from coterie.pipeline.findings.many_groups import (
+    ROLLOUT,
+    Touch,
+    findings_across,
+    in_order,
+    touch_of,
+)
 from coterie.pipeline.findings.of_group import GROUP_RULES, MEMBER_RULES
 from coterie.pipeline.findings.outages import RESTART
 from coterie.pipeline.findings.precedence import is_explained_across
@@ -118,34 +124,15 @@ def _sessions(table: pa.Table) -> dict[str, list[Session]]:
     """Return the sessions of each group, by their beginnings."""
     found: dict[str, list[Session]] = {}
     for row in rows_of(table, ACROSS_SESSIONS):
-        key, begin, end = row["member_key"], row["first_seen_ts"], row["last_seen_ts"]
-        session = Session(
-            key, row["identity"] or key, begin, end, row["exit_kind"], silent_ms=row["silent_ms"]
-        )
-        found.setdefault(row["group_id"], []).append(session)
+        found.setdefault(row["group_id"], []).append(session_of(row))
     return {group: sorted(each, key=lambda one: one.from_ms) for group, each in found.items()}
 
 
 def _touches(rebalances: pa.Table) -> list[Touch]:
     """Return the rebalances by time."""
-    at = pc.coalesce(rebalances.column("started_ts"), rebalances.column("completed_ts"))
-    rows = rows_of(rebalances.select(ACROSS).append_column("at", at))
     of_groups: dict[str, list[Touch]] = {}
-    for row in rows:
-        if row["at"] is None:
-            continue
-        unowned_ms = row["unowned_partition_ms"]
-        seconds = float(row["partitions"] or 0) if unowned_ms is None else unowned_ms / 1000
-        touch = Touch(
-            row["at"],
-            row["group_id"],
-            row["trigger"] or "unknown",
-            row["trigger_identity"],
-            row["partitions"] or 0,
-            seconds,
-            row["joined"] or (),
-            row["left"] or (),
-            row["members"] or 0,
-        )
-        of_groups.setdefault(row["group_id"], []).append(touch)
+    for row in rows_of(rebalances, ACROSS):
+        event = event_of(row)
+        if event is not None:
+            of_groups.setdefault(row["group_id"], []).append(touch_of(row["group_id"], event))
     return in_order(of_groups.values())

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 MINUTE_MS = 60_000
 _FOREVER_MS = 1 << 62
@@ -48,6 +48,27 @@ class Event(NamedTuple):
         if self.unowned_ms is None:
             return float(self.partitions)
         return self.unowned_ms / 1000
+
+
+def event_of(row: Mapping[str, Any]) -> Event | None:
+    """Return a row of `rebalances`, with times in epoch milliseconds; None without any time."""
+    at_ms = row["started_ts"] if row["started_ts"] is not None else row["completed_ts"]
+    if at_ms is None:
+        return None
+    return Event(
+        at_ms,
+        row["trigger"] or "unknown",
+        row["trigger_identity"],
+        row["joined"] or (),
+        row["left"] or (),
+        row["members"] or 0,
+        row["partitions"] or 0,
+        row["unowned_partition_ms"],
+        row.get("moved") or 0,
+        row.get("excess_moved"),
+        row.get("protocol"),
+        row.get("to_generation"),
+    )
 
 
 class Change(Protocol):
@@ -132,6 +153,22 @@ class Session(NamedTuple):
     session_timeout_ms: int | None = None
     rebalance_timeout_ms: int | None = None
     exit_evidence: str | None = None
+
+
+def session_of(row: Mapping[str, Any]) -> Session:
+    """Return a row of `member_sessions`, with times in epoch milliseconds."""
+    return Session(
+        row["member_key"],
+        row["identity"] or row["member_key"],
+        row["first_seen_ts"],
+        row["last_seen_ts"],
+        row["exit_kind"],
+        row.get("entry_kind"),
+        row["silent_ms"],
+        row.get("session_timeout_ms"),
+        row.get("rebalance_timeout_ms"),
+        row.get("exit_evidence"),
+    )
 
 
 class Owned(NamedTuple):

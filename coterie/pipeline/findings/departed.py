@@ -16,6 +16,7 @@ from coterie.pipeline.findings.finding import (
     clock,
     cost_of,
     counted,
+    episodes,
     listed,
 )
 from coterie.pipeline.report.words import duration
@@ -65,7 +66,7 @@ def expired_members(group: Changes) -> Iterator[Finding]:
         [each for each in expired if _returned(group, each) is None],
         [each for each in expired if _returned(group, each) is not None],
     ):
-        for together in _within(some, AT_ONCE_MS):
+        for together in episodes(some, lambda each: each.to_ms or 0, AT_ONCE_MS):
             yield _expired(group, together)
 
 
@@ -75,18 +76,6 @@ def _flaps(session: Session, flapping: Sequence[Finding]) -> bool:
         each.subject == session.identity and each.from_ms <= (session.to_ms or 0) <= each.to_ms
         for each in flapping
     )
-
-
-def _within(sessions: Sequence[Session], apart_ms: int) -> Iterator[list[Session]]:
-    """Yield sessions that end, or begin if they go on, within a time of the first of them."""
-    current: list[Session] = []
-    for each in sessions:
-        if current and (each.to_ms or 0) > (current[0].to_ms or 0) + apart_ms:
-            yield current
-            current = []
-        current.append(each)
-    if current:
-        yield current
 
 
 def _expired(group: Changes, sessions: Sequence[Session]) -> Finding:
@@ -261,15 +250,8 @@ def _polled_too_late(session: Session) -> bool:
 def static_restarts(group: Changes) -> Iterator[Finding]:
     """Find static members that came back with their place, so that nothing was rebalanced."""
     began = [each for each in group.sessions if each.entry_kind == RESTARTED_FREELY]
-    current: list[Session] = []
-    for session in [*began, None]:
-        if current and (
-            session is None or session.from_ms > current[-1].from_ms + RESTARTS_APART_MS
-        ):
-            yield _static_restart(group, current)
-            current = []
-        if session is not None:
-            current.append(session)
+    for together in episodes(began, lambda each: each.from_ms, RESTARTS_APART_MS, chained=True):
+        yield _static_restart(group, together)
 
 
 def _static_restart(group: Changes, sessions: Sequence[Session]) -> Finding:

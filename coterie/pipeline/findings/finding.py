@@ -1,11 +1,12 @@
 """What a finding is [pipeline/findings]."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coterie.client.names import counted as counted  # noqa: PLC0414 - the rules import it from here
 
+T = TypeVar("T")
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 
 
@@ -99,6 +100,27 @@ def clock(at_ms: int, now_ms: int) -> str:
     """Return a time of day in UTC, with the date unless it is that of `now_ms`."""
     at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
     return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def episodes(
+    items: Iterable[T], at_ms: Callable[[T], int], apart_ms: int, *, chained: bool = False
+) -> Iterator[list[T]]:
+    """Yield items that are in order of time, together if they are close to each other.
+
+    Args:
+        items: the items.
+        at_ms: the time of one.
+        apart_ms: the longest time from the first to the last one.
+        chained: whether it is that between two neighbours instead.
+    """
+    current: list[T] = []
+    for each in items:
+        if current and at_ms(each) > at_ms(current[-1 if chained else 0]) + apart_ms:
+            yield current
+            current = []
+        current.append(each)
+    if current:
+        yield current
 
 
 def most_frequent(texts: Iterable[str]) -> tuple[str, int]:

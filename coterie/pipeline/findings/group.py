@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coterie.pipeline.findings.changes import MINUTE_MS, Changes, Event, Owned, Session
+from coterie.pipeline.findings.changes import (
+    MINUTE_MS,
+    Changes,
+    Event,
+    Owned,
+    Session,
+    event_of,
+    session_of,
+)
 
 Row = dict[str, Any]
 
@@ -49,47 +57,14 @@ class Group(Changes):
     @cached_property
     def events(self) -> list[Event]:
         """Its rebalances."""
-        found = []
-        for row in rows_of(self.rows.rebalances):
-            at_ms = row["started_ts"] if row["started_ts"] is not None else row["completed_ts"]
-            if at_ms is None:
-                continue
-            found.append(
-                Event(
-                    at_ms,
-                    row["trigger"] or "unknown",
-                    row["trigger_identity"],
-                    row["joined"] or (),
-                    row["left"] or (),
-                    row["members"] or 0,
-                    row["partitions"] or 0,
-                    row["unowned_partition_ms"],
-                    row["moved"] or 0,
-                    row["excess_moved"],
-                    row["protocol"],
-                    row["to_generation"],
-                )
-            )
+        every = map(event_of, rows_of(self.rows.rebalances))
+        found = (event for event in every if event is not None)
         return sorted(found, key=lambda event: (event.at_ms, event.to_generation or 0))
 
     @cached_property
     def sessions(self) -> list[Session]:
         """The sessions of its members."""
-        found = [
-            Session(
-                row["member_key"],
-                row["identity"] or row["member_key"],
-                row["first_seen_ts"],
-                row["last_seen_ts"],
-                row["exit_kind"],
-                row["entry_kind"],
-                row["silent_ms"],
-                row["session_timeout_ms"],
-                row["rebalance_timeout_ms"],
-                row["exit_evidence"],
-            )
-            for row in rows_of(self.rows.member_sessions)
-        ]
+        found = map(session_of, rows_of(self.rows.member_sessions))
         return sorted(found, key=lambda session: session.from_ms)
 
     @cached_property

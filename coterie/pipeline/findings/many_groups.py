@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from coterie.pipeline.findings.changes import Session, in_operation
+from coterie.pipeline.findings.changes import Event, Session, in_operation
 from coterie.pipeline.findings.finding import (
     INFO,
     Finding,
     Rule,
     cost_of,
     counted,
+    episodes,
     most_frequent,
 )
 from coterie.pipeline.findings.outages import RESTART, loaded_text, outage_finding, outages
@@ -56,6 +57,21 @@ class Touch(NamedTuple):
     def has_culprit(self) -> bool:
         """Whether a member of the group caused it, or members came and went."""
         return self.identity is not None or self.cause not in _OF_NOBODY
+
+
+def touch_of(group_id: str, event: Event) -> Touch:
+    """Return a rebalance of a group."""
+    return Touch(
+        event.at_ms,
+        group_id,
+        event.cause,
+        event.identity,
+        event.partitions,
+        event.partition_seconds,
+        event.joined,
+        event.left,
+        event.members,
+    )
 
 
 def in_order(of_groups: Iterable[Iterable[Touch]]) -> list[Touch]:
@@ -188,14 +204,9 @@ def _without_culprit(
         and (not touch.has_culprit or _load_before(touch.at_ms, loaded_ms) is not None)
     ]
     needed = _needed(counted_, known)
-    current: list[Touch] = []
-    for touch in [*counted_, None]:
-        if current and (touch is None or touch.at_ms > current[0].at_ms + TOGETHER_MS):
-            if len({each.group_id for each in current}) >= needed:
-                yield _together(current, known, loaded_ms, now_ms)
-            current = []
-        if touch is not None:
-            current.append(touch)
+    for found in episodes(counted_, lambda touch: touch.at_ms, TOGETHER_MS):
+        if len({each.group_id for each in found}) >= needed:
+            yield _together(found, known, loaded_ms, now_ms)
 
 
 def _load_before(at_ms: int, loaded_ms: Sequence[int]) -> int | None:

@@ -8,11 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from coterie.pipeline.findings import bursts, departed
-from coterie.pipeline.findings.changes import MINUTE_MS, Changes, Event, Owned, Session
+from coterie.pipeline.findings.changes import (
+    MINUTE_MS,
+    Changes,
+    Event,
+    Owned,
+    Session,
+    event_of,
+    session_of,
+)
 from coterie.pipeline.findings.finding import Finding, Rule
-from coterie.pipeline.findings.many_groups import Touch, findings_across, in_order
+from coterie.pipeline.findings.many_groups import Touch, findings_across, in_order, touch_of
 from coterie.pipeline.findings.outages import RESTART, outage_finding, outages
 from coterie.pipeline.findings.precedence import is_explained_across, without_explained
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_facts import exit_evidence, silence_of
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.identity import identity_of
@@ -99,63 +108,17 @@ class _Recorded(Changes):
 
     @cached_property
     def events(self) -> list[Event]:
-        found = []
-        for each in self._history.rebalances:
-            at_ms = each.started_ms if each.started_ms is not None else each.completed_ms
-            if at_ms is not None:
-                found.append(
-                    Event(
-                        at_ms,
-                        each.trigger.cause,
-                        each.trigger.identity,
-                        each.joined,
-                        each.left,
-                        each.members,
-                        each.partitions,
-                        each.unowned_partition_ms,
-                        each.moved,
-                        each.excess_moved,
-                        each.protocol,
-                        each.to_generation,
-                    )
-                )
-        return found
+        every = (event_of(rebalance_columns(each)) for each in self._history.rebalances)
+        return [event for event in every if event is not None]
 
     @property
     def touches(self) -> list[Touch]:
         """Its rebalances, as far as they matter across groups."""
-        return [
-            Touch(
-                each.at_ms,
-                self.group_id,
-                each.cause,
-                each.identity,
-                each.partitions,
-                each.partition_seconds,
-                each.joined,
-                each.left,
-                each.members,
-            )
-            for each in self.events
-        ]
+        return [touch_of(self.group_id, each) for each in self.events]
 
     @cached_property
     def sessions(self) -> list[Session]:
-        found = [
-            Session(
-                each.member_key,
-                each.identity or each.member_key,
-                each.first_seen_ms,
-                each.last_seen_ms,
-                each.exit_kind,
-                each.entry_kind,
-                each.silent_ms,
-                each.session_timeout_ms,
-                each.rebalance_timeout_ms,
-                each.exit_evidence,
-            )
-            for each in self._history.sessions
-        ]
+        found = [session_of(session_columns(each)) for each in self._history.sessions]
         found += self._begun_before(found)
         return sorted(found, key=lambda session: session.from_ms)
 

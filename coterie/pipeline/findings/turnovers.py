@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from coterie.pipeline.findings.changes import MINUTE_MS, Session
+from coterie.pipeline.findings.finding import episodes
 
 # A rolling deployment stops the next member when the one before is back, which takes seconds, and
 # rarely more than a minute.
@@ -85,14 +86,8 @@ def _turnover(group_id: str, sessions: Sequence[Session], begin_ms: int) -> Turn
 
 def together(turnovers: Sequence[Turnover], within_ms: int) -> Iterator[list[Turnover]]:
     """Yield turnovers that begin within a time of the first of them; times do not chain."""
-    current: list[Turnover] = []
-    for each in sorted(turnovers, key=lambda each: each.from_ms):
-        if current and each.from_ms > current[0].from_ms + within_ms:
-            yield current
-            current = []
-        current.append(each)
-    if current:
-        yield current
+    in_order = sorted(turnovers, key=lambda each: each.from_ms)
+    return episodes(in_order, lambda each: each.from_ms, within_ms)
 
 
 def all_turnovers(sessions: Mapping[str, Sequence[Session]]) -> list[Turnover]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import Number
+from coterie.cli.values import Number
 from coterie.client.cluster import DEFAULT_PORT, DEFAULT_TIMEOUT_S, Cluster
 from coterie.client.errors import ClientError
 

@@ -18,10 +18,9 @@ from rich.console import Console
 from rich.live import Live
 
 from coterie.address import Address
-from coterie.cli.numbers import AT_ONCE
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
-from coterie.cli.output_file import OutputFile
+from coterie.cli.values import AT_ONCE, OutputFile
 from coterie.conformance.checks.registry import all_checks, selected
 from coterie.conformance.checks.runner import PARALLEL, PREFIX, CheckOutcome, Options, Run
 from coterie.conformance.checks.text import Board, alike, print_alike, print_stop, skips_by_reason

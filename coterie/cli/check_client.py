@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coterie.cli.numbers import AT_ONCE
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
-from coterie.cli.output_file import OutputFile
+from coterie.cli.values import AT_ONCE, OutputFile
 
 if TYPE_CHECKING:
     from coterie.client_check.model import Check, Scenario

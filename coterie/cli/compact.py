@@ -6,7 +6,6 @@ import click
 
 from coterie.cli.dump.log_files import PartitionFiles, complete_partitions
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import LONG_NATURAL, RATIO
 from coterie.cli.offline_compaction import Options, compact, locked_directory, select_partitions
 from coterie.cli.options import json_option
 from coterie.cli.output import (
@@ -19,6 +18,7 @@ from coterie.cli.output import (
     print_json,
     print_table,
 )
+from coterie.cli.values import LONG_NATURAL, RATIO
 
 _STATE_STYLES = {"compacted": "green", "due": "yellow", "failed": "red", "not due": "dim"}
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from coterie.cli.gathered_options import gather
-from coterie.cli.numbers import WholeNumber
+from coterie.cli.values import WholeNumber, gather
 
 if TYPE_CHECKING:
     from coterie.server.run import Options

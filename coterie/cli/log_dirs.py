@@ -9,7 +9,6 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
-from coterie.cli.numbers import NATURAL
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import (
     Column,
@@ -20,6 +19,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.values import NATURAL
 from coterie.client.log_dirs import UNKNOWN, LogDir, describe_log_dirs
 
 _TOPIC_COLUMNS = [

@@ -9,9 +9,9 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
-from coterie.cli.numbers import LONG_NATURAL, NATURAL, SHORT_NATURAL
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import Column, Row, print_json, print_rows, printable
+from coterie.cli.values import LONG_NATURAL, NATURAL, SHORT_NATURAL
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.producers import (
     Producer,

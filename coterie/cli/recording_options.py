@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from coterie.cli.gathered_options import gather
-from coterie.cli.numbers import COUNT, LONG_COUNT
+from coterie.cli.values import COUNT, LONG_COUNT, gather
 
 if TYPE_CHECKING:
     from coterie.recording.files import RecordingOptions

@@ -7,9 +7,9 @@ import click
 
 from coterie.address import Address
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import COUNT, FACTOR
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, printable
+from coterie.cli.values import COUNT, FACTOR
 
 if TYPE_CHECKING:
     from coterie.recording.conversation import Conversation

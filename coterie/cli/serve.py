@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.cli.control_options import ControlArguments, control_options
-from coterie.cli.numbers import WholeNumber
 from coterie.cli.recording_options import RecordingArguments, recording_options
+from coterie.cli.values import WholeNumber
 
 if TYPE_CHECKING:
     from coterie.server.releases import Release

@@ -10,7 +10,6 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.main import CommandGroup
-from coterie.cli.numbers import COUNT, WholeNumber
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import (
     Column,
@@ -23,6 +22,7 @@ from coterie.cli.output import (
     printable,
 )
 from coterie.cli.topics_assign import command as assign_command
+from coterie.cli.values import COUNT, WholeNumber
 from coterie.client.errors import Refused, error_name
 from coterie.client.topics import (
     BROKER_DEFAULT,

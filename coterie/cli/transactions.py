@@ -12,10 +12,10 @@ from click.shell_completion import CompletionItem
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.main import CommandGroup
-from coterie.cli.numbers import LONG_NATURAL
 from coterie.cli.options import json_option, suggest
 from coterie.cli.output import Column, Row, assignment_text, print_json, print_rows, printable
 from coterie.cli.partition_transactions import abort, describe_producers, find_hanging
+from coterie.cli.values import LONG_NATURAL
 from coterie.client.cluster import Cluster
 from coterie.client.transactions import (
     DescribedTransaction,

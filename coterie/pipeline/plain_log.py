@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from coterie.pipeline.records import timestamp_us
 from coterie.pipeline.records.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.records.commits import commit_fields
 from coterie.pipeline.records.epochs import KINDS, epoch_fields
 from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.records.groups import group_fields
-from coterie.pipeline.records.values import timestamp_us
 from coterie.pipeline.segments import list_segments
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.records import check_crc, decode_records, iterate_batches

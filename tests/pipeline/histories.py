@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from coterie.pipeline.ranges import LogRange, RangeStep, read_range
+from coterie.pipeline.records import timestamp_us
 from coterie.pipeline.records.commits import commit_fields
 from coterie.pipeline.records.epochs import KINDS, epoch_fields
 from coterie.pipeline.records.groups import group_fields
-from coterie.pipeline.records.values import timestamp_us
 from coterie.pipeline.schemas import VIEWS
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 from coterie.protocol.records import check_crc, decode_records, iterate_batches

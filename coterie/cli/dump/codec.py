@@ -4,7 +4,7 @@ import click
 
 from coterie.cli.dump.apis import api_name, api_named, complete_api
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import SHORT_NATURAL
+from coterie.cli.values import SHORT_NATURAL
 from coterie.protocol.api_keys import declared_versions
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.compile import source_of

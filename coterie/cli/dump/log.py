@@ -22,7 +22,6 @@ from coterie.cli.dump.log_rows import batch_row, damage_row, record_rows
 from coterie.cli.dump.log_text import batch_line, damage_line, record_lines
 from coterie.cli.dump.log_walk import Batch, Damage, RemovedSegment, walk_partition
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import COUNT, LONG_NATURAL
 from coterie.cli.output import (
     Line,
     Row,
@@ -33,6 +32,7 @@ from coterie.cli.output import (
     note,
     styled,
 )
+from coterie.cli.values import COUNT, LONG_NATURAL
 from coterie.pipeline.segments import topic_names
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC

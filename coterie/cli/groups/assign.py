@@ -25,7 +25,6 @@ from coterie.cli.assignment_preview import (
 )
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups
-from coterie.cli.numbers import WholeNumber
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
     Column,
@@ -37,6 +36,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.values import WholeNumber
 from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups
 from coterie.client.names import short_member

@@ -5,12 +5,11 @@ from typing import NamedTuple
 import click
 
 from coterie.cli.broker import broker_options, connected
-from coterie.cli.durations import short_duration_ms
 from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
-from coterie.cli.numbers import Number
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, folded, note, print_json, print_line
+from coterie.cli.values import Number, short_duration_ms
 from coterie.client.cluster import Cluster
 from coterie.client.groups import list_groups
 from coterie.client.health.checks import CHECKS, NEED_JOURNAL, NEED_TWO_LOOKS, Found, findings

@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from coterie.cli.broker import broker_options, connected
-from coterie.cli.durations import short_duration_ms
 from coterie.cli.errors import no_such_groups
 from coterie.cli.groups.journal_events import JournalEvents
-from coterie.cli.numbers import NATURAL
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.timeline import Timeline
+from coterie.cli.values import NATURAL, short_duration_ms
 from coterie.client.cluster import Cluster
 from coterie.client.groups import describe_groups
 from coterie.client.history import Journal, follow_history, journal_of, read_history

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import click
 
-from coterie.cli.numbers import Number
 from coterie.cli.output import is_for_people
+from coterie.cli.values import Number
 
 L = TypeVar("L")
 

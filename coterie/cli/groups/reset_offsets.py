@@ -10,7 +10,6 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, live_members_text
-from coterie.cli.numbers import LONG, LONG_NATURAL
 from coterie.cli.options import complete_groups, group_option, json_option, topic_option
 from coterie.cli.output import (
     NOTHING,
@@ -22,6 +21,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.values import LONG, LONG_NATURAL
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import error_name
 from coterie.client.groups import describe_groups

@@ -6,9 +6,9 @@ import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow
-from coterie.cli.numbers import FACTOR
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, print_json, print_table
+from coterie.cli.values import FACTOR
 
 _COLUMNS = [
     Column("SCENARIO", "scenario", 20),

@@ -9,9 +9,9 @@ import click
 from coterie.cli.errors import INTERRUPTED, CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
-from coterie.cli.numbers import COUNT, LONG, NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table
+from coterie.cli.values import COUNT, LONG, NATURAL
 
 _CLEAR_LINE = "\r\x1b[K"
 

@@ -9,10 +9,10 @@ import click
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, settings_of
 from coterie.cli.lab.table import COLUMNS, row_texts
-from coterie.cli.numbers import LONG, NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
+from coterie.cli.values import LONG, NATURAL
 
 if TYPE_CHECKING:
     from coterie.lab.outcome import RunOutcome

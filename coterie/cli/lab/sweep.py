@@ -12,9 +12,9 @@ import click
 
 from coterie.cli.errors import INTERRUPTED, CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow
-from coterie.cli.numbers import WholeNumber
 from coterie.cli.output import note
 from coterie.cli.pipeline.session import key_values, pipeline_errors, spark_session
+from coterie.cli.values import WholeNumber
 
 if TYPE_CHECKING:
     from coterie.lab.store import Store

@@ -3,7 +3,6 @@
 import click
 
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import LONG_NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table
 from coterie.cli.pipeline.session import (
@@ -12,6 +11,7 @@ from coterie.cli.pipeline.session import (
     pipeline_errors,
     started_engine,
 )
+from coterie.cli.values import LONG_NATURAL
 
 _STYLES = {"error": "red", "warning": "yellow"}
 

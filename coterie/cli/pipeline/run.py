@@ -10,7 +10,6 @@ import click
 
 from coterie.address import Address
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import COUNT, PAUSE_S
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.pipeline.progress import step_progress
@@ -23,6 +22,7 @@ from coterie.cli.pipeline.session import (
     pipeline_errors,
     started_engine,
 )
+from coterie.cli.values import COUNT, PAUSE_S
 from coterie.client.cluster import DEFAULT_PORT
 from coterie.client.errors import ClientError
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.cli.errors import CommandFailed
-from coterie.cli.numbers import NATURAL
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
 from coterie.cli.timeline import Timeline, TopicPartition
+from coterie.cli.values import NATURAL
 from coterie.client.names import counted
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
-from coterie.pipeline.records.values import MAX_TIMESTAMP_MS, topic_id_text
+from coterie.pipeline.records import MAX_TIMESTAMP_MS, topic_id_text
 from coterie.pipeline.schemas import TIMESTAMP
 
 _ID_BYTES = 16

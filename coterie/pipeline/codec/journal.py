@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record, record_damage
+from coterie.pipeline.records import timestamp_us
 from coterie.pipeline.records.groups import member_fields
-from coterie.pipeline.records.values import timestamp_us
 from coterie.pipeline.schemas import JOURNAL
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import FACT_NAMES as NAMES

@@ -12,7 +12,7 @@ from coterie.pipeline.codec.damage import Damage, damage
 from coterie.pipeline.codec.framing import Batches
 from coterie.pipeline.codec.numbers import Buffer, Int64s
 from coterie.pipeline.codec.records import Records, is_control, open_records
-from coterie.pipeline.records.values import timestamp_us
+from coterie.pipeline.records import timestamp_us
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.record_types import UnknownValueVersion
 

@@ -5,7 +5,7 @@ that is one finding with its groups [pipeline/broker-restart]. What a member of 
 never explained by what happened to other groups.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,8 +32,10 @@ from coterie.pipeline.findings.many_groups import (
 from coterie.pipeline.findings.of_group import GROUP_RULES, MEMBER_RULES
 from coterie.pipeline.findings.outages import RESTART
 from coterie.pipeline.findings.precedence import is_explained_across
-from coterie.pipeline.findings.unreadable import UNREADABLE
 
+UNREADABLE = Rule(
+    "unreadable_history", WARNING, "the records of a group contradict each other or are damaged"
+)
 RULES: tuple[Rule, ...] = (
     *GROUP_RULES[:2],
     RESTART,
@@ -136,3 +138,23 @@ def _touches(rebalances: pa.Table) -> list[Touch]:
         if event is not None:
             of_groups.setdefault(row["group_id"], []).append(touch_of(row["group_id"], event))
     return in_order(of_groups.values())
+
+
+def unreadable_histories(rows: Iterable[Row], now_ms: int) -> Iterator[Finding]:
+    """Return a finding for each group without a history [pipeline/unreadable].
+
+    Args:
+        rows: `group_id` and `error` of each.
+        now_ms: the end of the records.
+    """
+    for row in rows:
+        yield Finding(
+            UNREADABLE.name,
+            row["group_id"],
+            now_ms,
+            now_ms,
+            now_ms,
+            None,
+            1,
+            f"its rebalances are not in the tables: {row['error']}",
+        )

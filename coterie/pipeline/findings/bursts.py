@@ -16,9 +16,9 @@ from coterie.pipeline.findings.finding import (
     Rule,
     cost_of,
     counted,
+    duration,
     most_frequent,
 )
-from coterie.pipeline.report.words import duration
 
 # Fewer rebalances in ten minutes are everyday business: a member that is replaced costs two.
 BURST_REBALANCES = 5

@@ -16,10 +16,10 @@ from coterie.pipeline.findings.finding import (
     clock,
     cost_of,
     counted,
+    duration,
     episodes,
     listed,
 )
-from coterie.pipeline.report.words import duration
 from coterie.pipeline.timeline.departures import LEAVE, OPEN, SESSION_EXPIRY
 from coterie.pipeline.timeline.sessions import RESTARTED_FREELY
 

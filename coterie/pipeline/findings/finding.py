@@ -140,3 +140,23 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """Return names in short: a, b, c and 3 more."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+UNKNOWN = "unknown"
+_SECOND_MS = 1_000
+
+
+def duration(ms: float | None) -> str:
+    """Return a duration in words: 340 ms, 12.4 s, 3 min 05 s, 2 h 10 min."""
+    if ms is None:
+        return UNKNOWN
+    if ms < _SECOND_MS:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"

@@ -16,13 +16,13 @@ from coterie.pipeline.findings.finding import (
     Rule,
     cost_of,
     counted,
+    duration,
     episodes,
     most_frequent,
 )
 from coterie.pipeline.findings.outages import RESTART, loaded_text, outage_finding, outages
 from coterie.pipeline.findings.precedence import TOGETHER_MS, covers
 from coterie.pipeline.findings.turnovers import Turnover, all_turnovers, together
-from coterie.pipeline.report.words import duration
 
 # The members of many groups are replaced by one cause within this time: the groups of a broker that
 # is gone are taken over at once, and their members try again several times a second.

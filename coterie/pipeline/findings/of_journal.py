@@ -21,11 +21,14 @@ from coterie.pipeline.findings.finding import Finding, Rule
 from coterie.pipeline.findings.many_groups import Touch, findings_across, in_order, touch_of
 from coterie.pipeline.findings.outages import RESTART, outage_finding, outages
 from coterie.pipeline.findings.precedence import is_explained_across, without_explained
-from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_facts import exit_evidence, silence_of
 from coterie.pipeline.timeline.from_journal import journal_history
-from coterie.pipeline.timeline.identity import identity_of
-from coterie.pipeline.timeline.model import GroupHistory
+from coterie.pipeline.timeline.model import (
+    GroupHistory,
+    identity_of,
+    rebalance_columns,
+    session_columns,
+)
 from coterie.protocol.messages.journal_records import Fact, MemberRemoved, PartitionLoaded
 
 # A member that joined before the first fact was there for longer than a short session.

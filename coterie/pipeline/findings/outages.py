@@ -16,9 +16,9 @@ from coterie.pipeline.findings.finding import (
     clock,
     cost_of,
     counted,
+    duration,
     listed,
 )
-from coterie.pipeline.report.words import duration
 from coterie.pipeline.timeline.departures import LEAVE
 
 # Consumers commit every five seconds by default.

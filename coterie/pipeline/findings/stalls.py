@@ -21,11 +21,11 @@ from coterie.pipeline.findings.finding import (
     clock,
     cost_of,
     counted,
+    duration,
     places_text,
 )
 from coterie.pipeline.findings.group import Group, Row, rows_of
 from coterie.pipeline.findings.last_progress import LastProgress, Place
-from coterie.pipeline.report.words import duration
 from coterie.pipeline.schemas import TIMESTAMP
 
 # After this many minutes with a lag and without progress a partition is stalled, as in `lag_1m`.

@@ -35,7 +35,7 @@ from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
-from coterie.pipeline.transforms.by_group import by_group
+from coterie.pipeline.transforms.histories import by_group
 from coterie.pipeline.transforms.transactions import has_attribute
 from coterie.pipeline.transforms.unowned import UNOWNED
 from coterie.protocol.java_hash import partition_for

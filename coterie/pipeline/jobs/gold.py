@@ -20,11 +20,11 @@ from coterie.pipeline.findings.across import (
     all_findings,
     end_of_records,
     finding_rows,
+    unreadable_histories,
 )
 from coterie.pipeline.findings.finding import Finding
 from coterie.pipeline.findings.of_group import findings_by_group
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
-from coterie.pipeline.findings.unreadable import unreadable_histories
 from coterie.pipeline.jobs import group_records
 from coterie.pipeline.jobs import log_ends as ends_of
 from coterie.pipeline.jobs.group_records import Labels

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coterie.pipeline.records.values import timestamp_us, topic_id_text
+from coterie.pipeline.records import timestamp_us, topic_id_text
 from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key, decode_value
 
 KEY_TYPES = (0, 1)

@@ -8,7 +8,7 @@ by their ids [pipeline/topic-ids].
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.pipeline.records.values import timestamp_us, topic_id_text
+from coterie.pipeline.records import timestamp_us, topic_id_text
 from coterie.protocol.messages import consumer_group_records as records
 from coterie.protocol.messages.log_records import GROUP_RECORDS, decode_key, decode_value
 from coterie.protocol.messages.record_types import UnknownKey

@@ -7,7 +7,7 @@ commits, and `protocol` decodes them one by one.
 from collections.abc import Iterable
 from typing import Any
 
-from coterie.pipeline.records.values import timestamp_us
+from coterie.pipeline.records import timestamp_us
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages.consumer_protocol import (

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coterie.client.names import natural_order, short_member
 from coterie.pipeline.findings.finding import most_frequent
-from coterie.pipeline.timeline.identity import identity_of
+from coterie.pipeline.timeline.model import identity_of
 
 Row = dict[str, Any]
 # A topic and a partition number.

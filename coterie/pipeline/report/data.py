@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coterie.client.names import cut, printable, short_member
+from coterie.pipeline.findings.finding import duration
 from coterie.pipeline.report.content import Content, GroupContent, Place, Row, Unowned
 from coterie.pipeline.report.series import Series, lag_series, progress_series
-from coterie.pipeline.report.words import HINT_LETTERS, duration, hint
 from coterie.protocol.messages.connect_protocol import CONNECTOR_TASK
 
 # What the page has of one group: the newest, or the worst [report/limits].
@@ -26,6 +26,8 @@ MAX_SEGMENTS = 200
 # The steps of all charts together, and those of one. More could not be distinguished on a screen.
 _CHART_STEPS, _MOST_STEPS, _LEAST_STEPS = 60_000, 1_500, 100
 _SENTENCE_LETTERS = 400
+# A full name in a tip is cut here: a client may choose one of 32 KB.
+_HINT_LETTERS = 500
 # Severities from the worst to the least; others follow.
 _SEVERITIES = ("critical", "warning", "info")
 
@@ -321,12 +323,12 @@ def _name(key: str | None, short: Mapping[str, str]) -> list[str] | None:
     if key is None:
         return None
     name = short.get(key) or short_member(key)
-    full = hint(key)
+    full = _text(key)
     return [name] if name == full else [name, full]
 
 
 def _text(text: str | None) -> str:
-    return printable(text or "")[:HINT_LETTERS]
+    return printable(text or "")[:_HINT_LETTERS]
 
 
 def _newest(rows: list[Row], most: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The parts of a group's history.
+"""The parts of a group's history, and two of them as rows of their tables.
 
 Units: `_ms` after `started`, `completed`, `from`, `to`, `at` or `seen` is epoch milliseconds; every
 other `_ms` is a duration. Unknown values are None [pipeline/unknown-is-null]. Members are
@@ -6,11 +6,36 @@ identified by their keys [pipeline/member-key].
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.identity import identity_of, member_identity
 from coterie.protocol.messages import connect_protocol
+
+
+def member_identity(
+    instance_id: str | None, client_id: str | None, client_host: str | None
+) -> str | None:
+    """Return the instance id of a static member, else `CLIENT_ID at HOST`.
+
+    A dynamic member has a new member id each time it joins, so whatever counts what a member does
+    over time (causes of rebalances, short sessions) counts by identity [pipeline/member-identity].
+
+    Returns:
+        None if neither is known.
+    """
+    if instance_id:
+        return instance_id
+    if client_id is None and client_host is None:
+        return None
+    return f"{client_id or '?'} at {(client_host or '?').removeprefix('/')}"
+
+
+def identity_of(
+    member_key: str | None, member_id: str | None, client_id: str | None, client_host: str | None
+) -> str | None:
+    """Return the identity of a member by its key, which differs from its id if it is static."""
+    is_static = member_key is not None and member_key != member_id
+    return member_identity(member_key if is_static else None, client_id, client_host)
 
 
 class Evidence(StrEnum):
@@ -242,3 +267,35 @@ class GroupHistory(NamedTuple):
     moves: list[PartitionMove]
     ownership: list[Ownership]
     sessions: list[MemberSession]
+
+
+def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
+    """Return the columns of `rebalances`, with times (`_ts`) in epoch milliseconds."""
+    trigger = rebalance.trigger
+    row = rebalance._asdict()
+    row |= {
+        "trigger": trigger.cause,
+        "trigger_member_key": trigger.member_key,
+        "trigger_member_id": trigger.member_id,
+        "trigger_client_id": trigger.client_id,
+        "trigger_client_host": trigger.client_host,
+        "trigger_identity": trigger.identity,
+        "trigger_reason": trigger.reason,
+        "subscription_change": trigger.subscription_change,
+        "started_ts": row.pop("started_ms"),
+        "completed_ts": row.pop("completed_ms"),
+        "duration_ms": rebalance.duration_ms,
+        "excess_moved": rebalance.excess_moved,
+        "evidence": rebalance.evidence.value,
+    }
+    return row | {name: list(row[name]) for name in ("joined", "left", "replaced")}
+
+
+def session_columns(session: MemberSession) -> dict[str, Any]:
+    """Return the columns of `member_sessions`, with times (`_ts`) in epoch milliseconds."""
+    row = session._asdict()
+    return row | {
+        "identity": session.identity,
+        "first_seen_ts": row.pop("first_seen_ms"),
+        "last_seen_ts": row.pop("last_seen_ms"),
+    }

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS
 from coterie.pipeline.tables import TABLES
-from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
@@ -23,8 +22,10 @@ from coterie.pipeline.timeline.model import (
     Ownership,
     PartitionMove,
     Rebalance,
+    rebalance_columns,
+    session_columns,
 )
-from coterie.pipeline.transforms.by_group import by_group
+from coterie.pipeline.transforms.commit_runs import name_codes
 from coterie.pipeline.transforms.decoding import labelled_name
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
@@ -212,3 +213,21 @@ def _session(session: MemberSession) -> dict[str, Any]:
     row = session_columns(session)
     times = {name: _us(row[name]) for name in ("first_seen_ts", "last_seen_ts")}
     return row | times
+
+
+def by_group(rows: pa.Table, *order: str) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows of each group, the groups by name. Rows without a group are left out.
+
+    Args:
+        rows: rows with a column `group_id`.
+        order: the columns by which the rows of a group are sorted.
+    """
+    keys = [("group_id", "ascending"), *((name, "ascending") for name in order)]
+    ordered = rows.filter(rows.column("group_id").is_valid()).sort_by(keys).combine_chunks()
+    if not ordered.num_rows:
+        return
+    codes = name_codes(ordered, "group_id")
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])).tolist()
+    names = ordered.column("group_id")
+    for begin, end in zip(starts, [*starts[1:], ordered.num_rows], strict=True):
+        yield names[begin].as_py(), ordered.slice(begin, end - begin)

@@ -12,9 +12,14 @@ import pyarrow as pa
 
 from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
 from coterie.pipeline.tables import TABLES
-from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Generation, GroupHistory, RecordedMember
+from coterie.pipeline.timeline.model import (
+    Generation,
+    GroupHistory,
+    RecordedMember,
+    rebalance_columns,
+    session_columns,
+)
 from coterie.pipeline.transforms.commit_runs import MINUTES
 from coterie.pipeline.transforms.lag import lag_1m
 

@@ -2,8 +2,7 @@
 
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.identity import identity_of, member_identity
-from coterie.pipeline.timeline.model import Generation, RecordedMember
+from coterie.pipeline.timeline.model import Generation, RecordedMember, identity_of, member_identity
 from tests.pipeline.timeline.facts import (
     began,
     completed,

@@ -7,8 +7,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from coterie.cli.durations import short_duration_ms
 from coterie.cli.main import main
+from coterie.cli.values import short_duration_ms
 from coterie.conversation.syntax import TranscriptError, parse_duration_ms
 from coterie.server.logs.flusher import parse_flush_mode
 
@@ -42,7 +42,7 @@ def test_number_out_of_its_bounds_is_a_usage_error(
 ) -> None:
     kind: Any = parameter.type
     has_range = isinstance(parameter.type, click.IntRange | click.FloatRange)
-    assert has_range, "give it a type of cli/numbers.py"
+    assert has_range, "give it a type of cli/values.py"
     assert kind.min is not None
     assert kind.max is not None
     wrong = ["1" * 30, "-" + "1" * 30] + (

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from coterie.client.errors import error_name
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
@@ -105,14 +106,6 @@ class Refused(Exception):  # noqa: N818 - the name says what happened
     def __init__(self, api: ApiKey, code: int) -> None:
         super().__init__(f"{api.kafka_name} was answered {error_name(code)}")
         self.code = code
-
-
-def error_name(code: int) -> str:
-    """Return Kafka's name of an error code."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
 
 
 def first_error(message: Struct) -> int:

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from benchmarks.processes import Stretch, Usage
-from benchmarks.requests import AgreedApi, Refused, error_name, first_error
+from benchmarks.requests import AgreedApi, Refused, first_error
 from benchmarks.session import Conversation, Job, connect
+from coterie.client.errors import error_name
 from coterie.protocol.errors import ErrorCode
 
 # More than the largest number of requests in flight.

@@ -5,6 +5,7 @@ larger place, so two events of the same millisecond have an order, too.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
@@ -14,6 +15,7 @@ from coterie.testing.requests import api_named
 NEVER = 1 << 60
 
 
+@dataclass(eq=False, slots=True)
 class ClientExchange:
     """A request and its response.
 
@@ -28,32 +30,19 @@ class ClientExchange:
         script: what the script did to it, for people; "" if nothing.
     """
 
-    def __init__(
-        self,
-        place: int,
-        at_s: float,
-        speaker: str,
-        connection: int,
-        node: int,
-        api: ApiKey,
-        version: int,
-        client_id: str | None,
-        request: Any,
-    ) -> None:
-        """Begin with the request."""
-        self.place = place
-        self.at_s = at_s
-        self.speaker = speaker
-        self.connection = connection
-        self.node = node
-        self.api = api
-        self.version = version
-        self.client_id = client_id
-        self.request = request
-        self.response: Any = None
-        self.answered_place = NEVER
-        self.answered_s = float("inf")
-        self.script = ""
+    place: int
+    at_s: float
+    speaker: str
+    connection: int
+    node: int
+    api: ApiKey
+    version: int
+    client_id: str | None
+    request: Any
+    response: Any = None
+    answered_place: int = NEVER
+    answered_s: float = float("inf")
+    script: str = ""
 
     @property
     def error(self) -> int:
@@ -123,17 +112,8 @@ class Conversation:
     ) -> ClientExchange:
         """Add a request; return its exchange."""
         self._place += 1
-        exchange = ClientExchange(
-            self._place,
-            self.elapsed_s,
-            speaker,
-            connection,
-            node,
-            api,
-            version,
-            client_id,
-            request,
-        )
+        now = self._place, self.elapsed_s
+        exchange = ClientExchange(*now, speaker, connection, node, api, version, client_id, request)
         (self.exchanges if speaker == "client" else self.others).append(exchange)
         return exchange
 

@@ -13,7 +13,6 @@ from coterie.client_check.model import Judgement, NotReached, Profile, Scenario,
 from coterie.client_check.program import Program
 from coterie.client_check.script import Action, Rule
 from coterie.conversation.subscriptions import decoded_assignment
-from coterie.protocol.errors import ErrorCode
 
 T = TypeVar("T")
 
@@ -412,11 +411,3 @@ def read_records(program: Program, topic: str) -> list[ReadRecord]:
         for line in program.lines
         if (found := pattern.match(line.text))
     ]
-
-
-def error_name(code: int) -> str:
-    """Return the name of an error code."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"

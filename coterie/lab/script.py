@@ -166,25 +166,20 @@ def _lasting(do: str) -> Callable[[_Builder, float, dict[str, Any]], None]:
     return build_step
 
 
-def _leader_dies(build: _Builder, at_s: float, _step: dict[str, Any]) -> None:
-    build.add(at_s, "kill_leader", "")
+def _at_servers(
+    do: str, key: str = "", times: float = 1
+) -> Callable[[_Builder, float, dict[str, Any]], None]:
+    """Return the step that does something to the servers, by the value of a key."""
 
+    def build_step(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+        build.add(at_s, do, "", step[key] * times if key else 0)
 
-def _coordinator_moves(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
-    build.add(at_s, "coordinator_moves", "", step["down_s"] * SECOND)
+    return build_step
 
 
 def _server_slow(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
     build.add(at_s, "server_slow", "", step["factor"])
     build.add(at_s + step["s"], "server_slow", "", 1)
-
-
-def _follower_lags(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
-    build.add(at_s, "follower_lags", "", step["ms"] * 1_000)
-
-
-def _notices_lost(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
-    build.add(at_s, "notices_lost", "", step["share"])
 
 
 def _topic_grows(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
@@ -195,10 +190,6 @@ def _topic_grows(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
         )
     build.partitions = int(step["to"])
     build.add(at_s, "topic_grows", "", build.partitions)
-
-
-def _broker_dies(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
-    build.add(at_s, "broker_dies", "", step["down_s"] * SECOND)
 
 
 # What the keys of steps mean, for the documentation and for the error of a wrong key.
@@ -242,13 +233,13 @@ STEPS: dict[str, _Step] = {
     "rolling": _Step(_rolling, ("every_s", "down_s"), ("keep_ids", "max_surge")),
     "scale": _Step(_scale, ("to",), ("over_s",)),
     "flap": _Step(_flap, ("every_s",), ("times", "down_s", "pod")),
-    "leader_dies": _Step(_leader_dies),
-    "coordinator_moves": _Step(_coordinator_moves, ("down_s",)),
+    "leader_dies": _Step(_at_servers("kill_leader")),
+    "coordinator_moves": _Step(_at_servers("coordinator_moves", "down_s", SECOND), ("down_s",)),
     "server_slow": _Step(_server_slow, ("factor", "s")),
-    "follower_lags": _Step(_follower_lags, ("ms",)),
+    "follower_lags": _Step(_at_servers("follower_lags", "ms", 1_000), ("ms",)),
     "topic_grows": _Step(_topic_grows, ("to",)),
-    "broker_dies": _Step(_broker_dies, ("down_s",)),
-    "notices_lost": _Step(_notices_lost, ("share",)),
+    "broker_dies": _Step(_at_servers("broker_dies", "down_s", SECOND), ("down_s",)),
+    "notices_lost": _Step(_at_servers("notices_lost", "share"), ("share",)),
 }
 _EVERY_STEP = ("at_s", "do", "jitter_s")
 

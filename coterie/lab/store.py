@@ -113,16 +113,15 @@ class Store:
     def add(self, rows: list[dict[str, Any]], timeline: list[dict[str, Any]]) -> None:
         """Add rows. Timelines are written first: a run counts once its row is there."""
         if timeline:
-            self._write("timeline", timeline, _timeline_schema())
+            self._write(_part("timeline"), timeline, _timeline_schema())
         if rows:
-            self._write("runs", rows, _run_schema())
+            self._write(_part("runs"), rows, _run_schema())
 
-    def _write(self, folder: str, rows: list[dict[str, Any]], schema: Any) -> None:
+    def _write(self, name: str, rows: list[dict[str, Any]], schema: Any) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        # Several processes may write at once.
-        path = os.path.join(self.directory, folder, f"part-{uuid.uuid4().hex}.parquet")
+        path = os.path.join(self.directory, name)
         table = pa.Table.from_pylist(rows, schema=schema)
         pq.write_table(table, f"{path}.new", compression="zstd")
         os.replace(f"{path}.new", path)
@@ -174,13 +173,12 @@ class Store:
 
     def write_summary(self, rows: list[dict[str, Any]]) -> None:
         """Write the summary."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        self._write("summary.parquet", rows, _summary_schema())
 
-        path = os.path.join(self.directory, "summary.parquet")
-        table = pa.Table.from_pylist(rows, schema=_summary_schema())
-        pq.write_table(table, f"{path}.new", compression="zstd")
-        os.replace(f"{path}.new", path)
+
+def _part(folder: str) -> str:
+    """Return the name of a new file; several processes may write at once."""
+    return os.path.join(folder, f"part-{uuid.uuid4().hex}.parquet")
 
 
 def _identity(pa: Any) -> list[tuple[str, Any]]:

@@ -88,14 +88,7 @@ def run_key(key: Key, *, with_timeline: bool) -> tuple[dict[str, Any], list[dict
     """Make a run; return its row, and its intervals as rows if they are wanted."""
     began = time.perf_counter()
     scenario = load_scenario(key.scenario).resized(key.members, key.partitions)
-    identity: dict[str, Any] = {
-        "scenario": key.scenario,
-        "machine": key.machine,
-        "members": key.members,
-        "partitions": key.partitions,
-        "seed": key.seed,
-        "settings": list(key.settings),
-    }
+    identity: dict[str, Any] = {**key._asdict(), "settings": list(key.settings)}
     row: dict[str, Any] = {**identity, "evidence": "simulated", "code_version": __version__}
     try:
         outcome = run(key.machine, scenario, key.seed, RunOptions(dict(key.settings)))

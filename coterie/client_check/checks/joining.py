@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from coterie.client.errors import error_name
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.model import Check, Judgement, scenario
-from coterie.client_check.run import Run, error_name
+from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError, CloseAfter
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
-from benchmarks.requests import PROTOCOL_NAME, PROTOCOL_TYPE, error_name
+from benchmarks.requests import PROTOCOL_NAME, PROTOCOL_TYPE
+from coterie.client.errors import error_name
 from coterie.protocol.api_keys import ApiKey
 from tests.soak.turns.answers import decoded
 from tests.soak.turns.requests import frame

@@ -41,7 +41,7 @@ def main() -> None:
             content = read_content(Store.reading(store))
             write_page(str(page), render(content))
             written.append(time.monotonic() - began)
-        with Browser(Path(directory, "profile")) as browser:
+        with Browser() as browser:
             painted = [browser.open(page).value(_PAINTED) / 1_000 for _ in range(_RUNS)]
     count = sum(len(group.rebalances) for group in content.groups)
     print(f"{count:,} rebalances of {len(content.groups):,} groups")

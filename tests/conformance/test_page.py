@@ -50,7 +50,7 @@ def test_two_brokers_are_drawn_side_by_side(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     both = [result("one:9092", ["pass", "fails", "skipped"]), result(HOSTILE, ["pass"] * 3)]
     path.write_text(page(both), encoding="utf-8")
-    with Browser(tmp_path / "profile") as browser:
+    with Browser() as browser:
         tab = browser.open(path)
         assert tab.value("document.querySelectorAll('.cell').length") == 4
         assert tab.value("document.querySelectorAll('.cell i.fails').length") == 1
@@ -61,4 +61,4 @@ def test_two_brokers_are_drawn_side_by_side(tmp_path: Path) -> None:
         text = tab.value("document.querySelector('dialog[open]').innerText")
         assert "produce/appends/v1" in text
         assert HOSTILE in text
-        assert not tab.errors()
+        assert not tab.errors

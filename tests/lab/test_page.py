@@ -84,10 +84,10 @@ def test_picture_of_the_readme_is_what_its_command_writes(tmp_path: Path) -> Non
 def test_page_fits_the_window(page: str, tmp_path: Path, width: int) -> None:
     path = tmp_path / "lab.html"
     path.write_text(page)
-    with Browser(tmp_path / "profile") as browser:
+    with Browser() as browser:
         tab = browser.open(path, width=width)
         assert tab.value("document.documentElement.scrollWidth") <= width
-        assert tab.errors() == []
+        assert tab.errors == []
 
 
 def test_claims_are_numbered_and_judged() -> None:

@@ -54,8 +54,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+def browser() -> Iterator[Browser]:
+    with Browser() as browser:
         yield browser
 
 
@@ -85,7 +85,7 @@ def test_page_is_painted_and_opened_without_errors(
         assert ("more-right" in table[0]) == table[1]
     paper = tab.value("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) == dark
-    assert tab.errors() == []
+    assert tab.errors == []
 
 
 def times(*seconds: float) -> list[datetime]:
@@ -133,7 +133,7 @@ def test_silences_are_shaded_and_replacements_marked(browser: Browser, tmp_path:
     # The members of billing and of orders were replaced 550 and 600 s after the beginning.
     middles = sorted(x + width / 2 for x, width in marked)
     assert [(each - first) / wide for each in middles] == pytest.approx([5.5, 6], abs=0.1)
-    assert tab.errors() == []
+    assert tab.errors == []
 
 
 def test_dragging_zooms_every_drawing_and_the_rebalances(browser: Browser, page: Path) -> None:
@@ -153,7 +153,7 @@ def test_dragging_zooms_every_drawing_and_the_rebalances(browser: Browser, page:
     assert tab.value(label) != before
     tab.value("document.querySelector('.range button').click()")
     tab.wait(f"{fields}[0] === {whole[0]!r} && {rows} === {every}")
-    assert tab.errors() == []
+    assert tab.errors == []
 
 
 def test_typed_time_is_shown_and_a_wrong_one_is_marked(browser: Browser, page: Path) -> None:
@@ -202,7 +202,7 @@ def test_touch_shows_a_tip_with_both_times(browser: Browser, page: Path) -> None
         r"2026-11-01 0\d:.* UTC, 2026-11-01 0\d:.* UTC\+1",
         tab.value("document.querySelector('.tip').textContent"),
     )
-    assert tab.errors() == []
+    assert tab.errors == []
 
 
 def test_finger_chooses_a_time(browser: Browser, page: Path) -> None:
@@ -236,4 +236,4 @@ def test_script_in_a_page_would_change_the_title(browser: Browser, tmp_path: Pat
     )
     tab = browser.open(path)
     assert tab.value("document.title") == "run"
-    assert tab.errors()
+    assert tab.errors

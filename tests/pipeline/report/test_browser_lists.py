@@ -62,8 +62,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+def browser() -> Iterator[Browser]:
+    with Browser() as browser:
         yield browser
 
 
@@ -76,7 +76,7 @@ def test_like_findings_are_one_line_until_it_is_pressed(browser: Browser, page: 
     assert "evidence of g13" in other
     tab.value("document.querySelector('.findings .like .plain').click()")
     assert "evidence of g2" in tab.value(lines)[1]
-    assert tab.errors() == []
+    assert tab.errors == []
 
 
 def test_narrow_screen_shows_twenty_groups_and_all_on_demand(browser: Browser, page: Path) -> None:

@@ -115,17 +115,15 @@ class Cluster:
             " HOST:PORT or COTERIE_BOOTSTRAP.",
         )
 
-    def call_any(self, request: Message, response_type: type[R], highest: int = 32767) -> R:
+    def call_any(self, request: Message, response_type: type[R]) -> R:
         """Send a request to any broker and return its response."""
         deadline = Deadline(self.timeout_s)
-        return self.any_broker(deadline).call(request, response_type, deadline, highest)
+        return self.any_broker(deadline).call(request, response_type, deadline)
 
-    def call_node(
-        self, node: Node, request: Message, response_type: type[R], highest: int = 32767
-    ) -> R:
+    def call_node(self, node: Node, request: Message, response_type: type[R]) -> R:
         """Send a request to one broker of the cluster and return its response."""
         deadline = Deadline(self.timeout_s)
-        return self._to(node, deadline).call(request, response_type, deadline, highest)
+        return self._to(node, deadline).call(request, response_type, deadline)
 
     def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline | None = None

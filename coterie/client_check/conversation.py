@@ -142,9 +142,9 @@ class Conversation:
         """Return the client's first request of one of the APIs after a place."""
         return next(iter(self.of(*apis, after=after)), None)
 
-    def last(self, *apis: str, before: int = NEVER) -> ClientExchange | None:
-        """Return the client's last request of one of the APIs before a place."""
-        return next(iter(reversed(self.of(*apis, before=before))), None)
+    def last(self, *apis: str) -> ClientExchange | None:
+        """Return the client's last request of one of the APIs."""
+        return next(iter(reversed(self.of(*apis))), None)
 
     def of_kind(self, kind: str, after: int = 0) -> list[Remark]:
         """Return the remarks of a kind after a place."""

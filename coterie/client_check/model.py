@@ -124,7 +124,6 @@ class Profile:
         protocols: the assignors that it offers, in its order.
         session_timeout_ms, rebalance_timeout_ms: of its JoinGroup.
         heartbeat_interval_s: the longest time between two heartbeats; None if it sent none.
-        is_static: whether it joined with an instance id.
     """
 
     def __init__(self, places: set[str]) -> None:
@@ -139,7 +138,6 @@ class Profile:
         self.session_timeout_ms = 0
         self.rebalance_timeout_ms = 0
         self.heartbeat_interval_s: float | None = None
-        self.is_static = False
 
     def lacks(self, need: str) -> str:
         """Return why a need is not met; "" if it is.

@@ -143,7 +143,7 @@ class Run:
             self.talk.remark("ended", f"the program has ended with {self.program.exit_code}")
         return is_ended
 
-    async def stable(self, generation: int = 0, limit_s: float = _START_LIMIT_S) -> ClientExchange:
+    async def stable(self, generation: int = 0) -> ClientExchange:
         """Wait until the client has partitions in a later generation, and reads them.
 
         Returns:
@@ -169,7 +169,7 @@ class Run:
         if generation:
             what = f"joined a generation after {generation} and read its partitions"
         try:
-            return await self.reached(found, what, limit_s)
+            return await self.reached(found, what, _START_LIMIT_S)
         except NotReached:
             is_running = self.program.exit_code is None
             self.has_not_started = is_running and not generation and not self.broker.has_acted
@@ -332,10 +332,10 @@ class Run:
             for each in topic.partitions
         }
 
-    def newest_positions(self, before: int = NEVER) -> dict[TopicPartition, int]:
-        """Return where the client has read each partition last, before a place."""
+    def newest_positions(self) -> dict[TopicPartition, int]:
+        """Return where the client has read each partition last."""
         found: dict[TopicPartition, int] = {}
-        for each in self.talk.of("Fetch", before=before):
+        for each in self.talk.of("Fetch"):
             found |= self.positions(each)
         return found
 

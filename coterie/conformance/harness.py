@@ -124,20 +124,16 @@ class PartitionLog:
     Attributes:
         durable: the acknowledged records, oldest first.
         pending: appended batches that are neither acknowledged nor lost, oldest first.
-        acknowledged: the number of the newest acknowledged batch; -1 before the first.
     """
 
     def __init__(self) -> None:
         self.durable: list[Pair] = []
         self.pending: deque[Batch] = deque()
-        self.acknowledged = -1
 
     def acknowledge(self, count: int) -> None:
         """Make the oldest `count` pending batches durable."""
         for _ in range(count):
-            batch = self.pending.popleft()
-            self.durable += batch.pairs
-            self.acknowledged = batch.number
+            self.durable += self.pending.popleft().pairs
 
     def take_pending(self) -> list[Batch]:
         """Remove all pending batches and return them."""

@@ -6,6 +6,7 @@ pipeline's findings, so that this and its page have one answer [pipeline/one-rul
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from coterie.client.health.finding import Finding, error, names_text, warning
 from coterie.client.health.observation import Observation
@@ -20,64 +21,10 @@ from coterie.protocol.messages.journal_records import (
 _SESSION_EXPIRY = "session expiry"
 
 
-def rebalance_storm(seen: Observation) -> Iterator[Finding]:
-    """The group rebalances more often than a deployment explains."""
-    yield from _judged(
-        seen,
-        "rebalance_storm",
-        "`coterie groups history` shows each of them with its cause.",
-        error,
-    )
-
-
-def broker_restart(seen: Observation) -> Iterator[Finding]:
-    """The broker restarted, and members of the group were replaced or did not come back."""
-    yield from _judged(
-        seen,
-        "broker_restart",
-        "Look for the reason in the log of the broker. Members that did not come back have to be"
-        " started.",
-        warning,
-    )
-
-
-def flapping_member(seen: Observation) -> Iterator[Finding]:
-    """A client comes and goes again and again."""
-    yield from _judged(
-        seen,
-        "flapping_member",
-        "Look for the reason of its restarts in its own log: a crash at a certain record, a limit"
-        " of memory, a failing health check.",
-        warning,
-    )
-
-
-def max_poll_exceeded(seen: Observation) -> Iterator[Finding]:
-    """Members left or were removed because they did not call poll in time."""
-    yield from _judged(
-        seen,
-        "max_poll_exceeded",
-        "The processing of a batch takes too long, and its records are read again by another"
-        " member. Reduce max.poll.records, raise max.poll.interval.ms, or process in another"
-        " thread.",
-        error,
-    )
-
-
-def expired_member(seen: Observation) -> Iterator[Finding]:
-    """Members were removed because they sent no heartbeat."""
-    yield from _judged(
-        seen,
-        "expired_member",
-        "A process was killed, stopped for long (garbage collection, a suspended machine) or lost"
-        " its network. A consumer that is closed leaves the group at once.",
-        warning,
-    )
-
-
 def _judged(
-    seen: Observation, rule: str, remedy: str, finding: Callable[[str, str, str], Finding]
+    seen: Observation, rule: str, finding: Callable[[str, str, str], Finding], remedy: str
 ) -> Iterator[Finding]:
+    """What a rule of the pipeline's findings has judged."""
     # A static member that has not come back is a finding of its own.
     missing = _missing(seen)
     for each in seen.judged:
@@ -85,6 +32,48 @@ def _judged(
             yield finding(
                 printable(each.subject or ""), f"In {_period(seen)}: {each.evidence}.", remedy
             )
+
+
+# The group rebalances more often than a deployment explains.
+rebalance_storm = partial(
+    _judged,
+    rule="rebalance_storm",
+    finding=error,
+    remedy="`coterie groups history` shows each of them with its cause.",
+)
+# The broker restarted, and members of the group were replaced or did not come back.
+broker_restart = partial(
+    _judged,
+    rule="broker_restart",
+    finding=warning,
+    remedy="Look for the reason in the log of the broker. Members that did not come back have to be"
+    " started.",
+)
+# A client comes and goes again and again.
+flapping_member = partial(
+    _judged,
+    rule="flapping_member",
+    finding=warning,
+    remedy="Look for the reason of its restarts in its own log: a crash at a certain record, a"
+    " limit of memory, a failing health check.",
+)
+# Members left or were removed because they did not call poll in time.
+max_poll_exceeded = partial(
+    _judged,
+    rule="max_poll_exceeded",
+    finding=error,
+    remedy="The processing of a batch takes too long, and its records are read again by another"
+    " member. Reduce max.poll.records, raise max.poll.interval.ms, or process in another"
+    " thread.",
+)
+# Members were removed because they sent no heartbeat.
+expired_member = partial(
+    _judged,
+    rule="expired_member",
+    finding=warning,
+    remedy="A process was killed, stopped for long (garbage collection, a suspended machine) or"
+    " lost its network. A consumer that is closed leaves the group at once.",
+)
 
 
 def missing_static_members(seen: Observation) -> Iterator[Finding]:

@@ -49,14 +49,14 @@ def _reads_with(
     scenario(check, title=title)(partial(_reads, action=action, api=api, times=times))
 
 
-async def reads_all(run: Run, end: int = RECORDS) -> None:
-    """Wait until the client's positions have reached an offset in every partition."""
+async def reads_all(run: Run) -> None:
+    """Wait until the client's positions have reached the last record of every partition."""
 
     def is_read() -> bool:
         ends = dict.fromkeys(run.partitions(), -1) | run.newest_positions()
-        return all(position >= end for position in ends.values())
+        return all(position >= RECORDS for position in ends.values())
 
-    await run.reached(is_read, f"read every partition to offset {end}", 30.0)
+    await run.reached(is_read, f"read every partition to offset {RECORDS}", 30.0)
 
 
 _reads_with(

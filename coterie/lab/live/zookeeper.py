@@ -4,7 +4,6 @@ The nodes are those of Kafka 0.8.2, so consumers of that release and ours can be
 """
 
 import json
-import socket
 import time
 from contextlib import suppress
 from typing import Any, Protocol
@@ -254,13 +253,3 @@ def announce_topics(run: LiveRun) -> None:
     finally:
         client.stop()
         client.close()
-
-
-def packets_received(zookeeper: str) -> int:
-    """Return how many requests a ZooKeeper has received since its start, pings included."""
-    host, _, port = zookeeper.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
-        connection.sendall(b"mntr")
-        answer = b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
-    lines = dict(line.split("\t", 1) for line in answer.splitlines() if "\t" in line)
-    return int(lines["zk_packets_received"])

@@ -89,7 +89,6 @@ class ConnectWorker(GroupMember):
         self._group = group
         self._units: list[Unit] = []
         self._reading: set[TopicPartition] = set()
-        self._protocol = ""
         self._completed_generation = -1
         self._assignor = IncrementalAssignor(
             self.environment.parameters.connect_delay_ms, backs_off=group.options.backs_off

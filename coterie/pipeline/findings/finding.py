@@ -131,9 +131,9 @@ def most_frequent(texts: Iterable[str]) -> tuple[str, int]:
     return min(counts.items(), key=lambda each: (-each[1], each[0]), default=("", 0))
 
 
-def places_text(places: Iterable[tuple[str, int]], most: int = 3) -> str:
+def places_text(places: Iterable[tuple[str, int]]) -> str:
     """Return partitions in short: orders-0, orders-1, orders-2 and 3 more."""
-    return listed([f"{topic}-{partition}" for topic, partition in sorted(places)], most)
+    return listed([f"{topic}-{partition}" for topic, partition in sorted(places)])
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

@@ -153,11 +153,9 @@ class Job:
         tables: Iterable[str],
         count: int,
         work: Callable[[int, PartFiles], None],
-        *,
-        replace: bool = False,
     ) -> None:
         """Let tasks write a part of each of some tables at the same time."""
-        with self.writing(stage, tables, replace=replace) as output:
+        with self.writing(stage, tables) as output:
             directories = output.directories
 
             def write(number: int) -> list[str]:

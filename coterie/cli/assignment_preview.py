@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import click
 
-from coterie.assignors import ASSIGNORS, Assignment, MemberSubscription, TopicPartition
+from coterie.assignors import ASSIGNORS, Assignment, MemberSubscription
 from coterie.cli.errors import no_such_topics
 from coterie.cli.output import NOTHING
 from coterie.cli.timeline import partition_ranges
@@ -67,14 +67,6 @@ def final_assignment(
         ]
         assignment = ASSIGNORS[assignor](counts, rejoined)
     return assignment
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return the numbers of partitions by topic, both in order."""
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        topics.setdefault(topic, []).append(partition)
-    return topics
 
 
 def ranges_text(assignment: dict[str, list[int]]) -> str:

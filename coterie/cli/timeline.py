@@ -12,7 +12,7 @@ instance id, because its member id changes with every restart.
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -189,8 +189,8 @@ def cause_text(cause: str, member: str | None, subscription_change: str | None) 
 
 def partition_ranges(partitions: Sequence[TopicPartition]) -> str:
     """Return sorted partitions in short: sales 0-2,5; billing 1."""
-    by_topic = _by_topic(partitions).items()
-    return "; ".join(f"{printable(topic)} {_ranges(each)}" for topic, each in by_topic) or "nothing"
+    topics = by_topic(partitions).items()
+    return "; ".join(f"{printable(topic)} {_ranges(each)}" for topic, each in topics) or "nothing"
 
 
 def work_text(tasks: Sequence[TopicPartition]) -> str:
@@ -200,7 +200,7 @@ def work_text(tasks: Sequence[TopicPartition]) -> str:
         tasks: connectors and numbers of tasks, sorted; -1 is the connector itself.
     """
     parts = []
-    for connector, numbers in _by_topic(tasks).items():
+    for connector, numbers in by_topic(tasks).items():
         work = ["connector"] if CONNECTOR_TASK in numbers else []
         if found := [number for number in numbers if number != CONNECTOR_TASK]:
             work.append(f"task{'s' * (len(found) > 1)} {_ranges(found)}")
@@ -208,11 +208,12 @@ def work_text(tasks: Sequence[TopicPartition]) -> str:
     return "; ".join(parts) or "nothing"
 
 
-def _by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the numbers of partitions by topic, in the same order."""
+    topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
-    return by_topic
+        topics.setdefault(topic, []).append(partition)
+    return topics
 
 
 def _ranges(numbers: list[int]) -> str:

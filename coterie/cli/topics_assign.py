@@ -21,7 +21,6 @@ from coterie.assignors import (
 from coterie.cli.assignment_preview import (
     assumed_counts,
     assumed_partitions_option,
-    by_topic,
     final_assignment,
     ranges_text,
 )
@@ -38,6 +37,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.timeline import by_topic
 from coterie.client.cluster import Cluster
 from coterie.client.topics import broker_racks, describe_topics
 
@@ -253,7 +253,7 @@ def _row(name: str, rooms: Mapping[str, str], assignment: Assignment) -> Row:
         "member": name,
         "room": rooms.get(name),
         "partition_count": len(assignment[name]),
-        "assignment": by_topic(assignment[name]),
+        "assignment": by_topic(sorted(assignment[name])),
     }
 
 

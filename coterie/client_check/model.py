@@ -4,9 +4,11 @@ A scenario is a coroutine that gets a `Run`: it starts the program, waits for wh
 changes what the broker answers, and gives a verdict for each of its checks.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from coterie.assignors import TopicPartition
 
 # A story; its argument is the `Run`.
 Play = Callable[[Any], Awaitable[None]]
@@ -77,6 +79,11 @@ class Scenario(NamedTuple):
 
 
 SCENARIOS: list[Scenario] = []
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """Return partitions for a verdict, in order."""
+    return ", ".join(map(str, sorted(partitions))) or "nothing"
 
 
 def scenario(

@@ -18,7 +18,6 @@ from coterie.assignors import (
 from coterie.cli.assignment_preview import (
     assumed_counts,
     assumed_partitions_option,
-    by_topic,
     final_assignment,
     partition_counts,
     ranges_text,
@@ -36,6 +35,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.timeline import by_topic
 from coterie.cli.values import WholeNumber
 from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups
@@ -210,8 +210,8 @@ def _row(member: MemberSubscription, then: Assignment) -> Row:
     return {
         "consumer_id": member.member_id,
         "group_instance_id": member.group_instance_id,
-        "now": by_topic(now),
-        "then": by_topic(assigned),
+        "now": by_topic(sorted(now)),
+        "then": by_topic(sorted(assigned)),
         "gains": len(assigned - now),
         "loses": len(now - assigned),
     }

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import no_such_groups
 from coterie.cli.groups.journal_events import JournalEvents
 from coterie.cli.options import complete_groups, json_option
-from coterie.cli.output import Row, note, print_json, print_line, printable
+from coterie.cli.output import Row, note, print_json, print_line, printable, time_text
 from coterie.cli.timeline import Timeline
 from coterie.cli.values import NATURAL, short_duration_ms
 from coterie.client.cluster import Cluster
@@ -186,8 +185,7 @@ def _last_rebalances(facts: list[Fact], count: int) -> list[Fact]:
 
 def _row(group_id: str, fact: Fact) -> Row:
     """Return a fact with stable keys, and with the consumer protocol in it decoded."""
-    at = datetime.fromtimestamp(fact.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    row: Row = {"group": group_id, "at": at, "event": FACT_NAMES[type(fact)]}
+    row: Row = {"group": group_id, "at": time_text(fact.at_ms), "event": FACT_NAMES[type(fact)]}
     row |= {name: getattr(fact, name) for name in fact.fields_}
     if isinstance(fact, GenerationCompleted):
         row["members"] = [_member_row(member, fact.protocol_type) for member in fact.members]

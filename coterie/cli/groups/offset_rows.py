@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from coterie.cli.output import NOTHING, Column, Row, lag_style
+from coterie.cli.output import NOTHING, Column, Row, lag_style, time_text
 from coterie.cli.timeline import duration_text
 from coterie.client.cluster import TopicPartition
 from coterie.client.group_description import GroupDescription
@@ -24,13 +24,6 @@ _EQUAL_RATES = 0.1
 def rate_text(value: Any) -> str:
     """Return records each second as the text of a cell."""
     return NOTHING if value is None else f"{value:,.1f}"
-
-
-def time_text(at_ms: int | None) -> str | None:
-    """Return epoch milliseconds as an ISO 8601 time in UTC."""
-    if at_ms is None:
-        return None
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def age_text(value: Any) -> str:
@@ -93,6 +86,7 @@ def offset_rows(
     rows: list[Row] = []
     for partition in sorted(sample.committed[group.group_id].keys() | owners):
         committed = sample.committed[group.group_id].get(partition)
+        committed_ms = commit_times.get(partition)
         owner = members[owners[partition][-1]] if partition in owners else None
         rates = rates_between(before, sample, group.group_id, partition)
         rows.append(
@@ -113,7 +107,7 @@ def offset_rows(
                 "client_id": owner.client_id if owner else None,
                 "consumed_per_s": rates.consumed,
                 "produced_per_s": rates.produced,
-                "last_commit": time_text(commit_times.get(partition)),
+                "last_commit": None if committed_ms is None else time_text(committed_ms),
             }
         )
     return rows

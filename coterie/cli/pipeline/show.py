@@ -8,11 +8,11 @@ import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
-from coterie.cli.output import Row, note, print_json, print_line, printable
+from coterie.cli.output import Row, note, print_json, print_line, printable, time_text
 from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
-from coterie.cli.timeline import Timeline, TopicPartition
+from coterie.cli.timeline import Timeline, by_topic
 from coterie.cli.values import NATURAL
 from coterie.client.names import counted
 
@@ -93,9 +93,9 @@ def _row(story: RebalanceStory) -> Row:
     row["steps"] = [
         {
             "generation": step.generation,
-            "at_ts": _time(step.at_ms),
+            "at_ts": time_text(step.at_ms),
             "owned": {
-                key: _by_topic(partitions)
+                key: by_topic(partitions)
                 for key, partitions in sorted(step.ownership.by_member.items())
             },
         }
@@ -111,17 +111,6 @@ def _without_group(row: Row) -> Row:
 def _with_times(row: Row) -> Row:
     """Return a row with its timestamps as text."""
     return {
-        name: _time(value) if name.endswith("_ts") and value is not None else value
+        name: time_text(value) if name.endswith("_ts") and value is not None else value
         for name, value in row.items()
     }
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
-
-
-def _by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return topics

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.conversation import NEVER, ClientExchange
-from coterie.client_check.model import Check, Judgement, scenario
+from coterie.client_check.model import Check, Judgement, partitions_text, scenario
 from coterie.client_check.run import PARTITIONS, RECORDS, TOPIC, Run
 from coterie.conversation.subscriptions import decoded_assignment
 from coterie.protocol.errors import ErrorCode, MalformedFrame
@@ -268,7 +268,7 @@ def _judge_joining(run: Run, sync: ClientExchange) -> None:
     run.check(
         "assigning/alone",
         sorted(own) == sorted(run.partitions()),
-        f"it assigned {_text(own)} to itself",
+        f"it assigned {partitions_text(own)} to itself",
     )
 
 
@@ -311,7 +311,7 @@ def _judge_reading(run: Run, sync: ClientExchange, stopped: int) -> None:
     run.check(
         "fetching/only-assigned",
         fetched == run.partitions(),
-        f"assigned are {_text(run.partitions())}, fetched {_text(fetched)}",
+        f"assigned are {partitions_text(run.partitions())}, fetched {partitions_text(fetched)}",
     )
     records = [(each.partition, each.offset) for each in run.records()]
     wanted = [(partition, offset) for partition in range(PARTITIONS) for offset in _offsets(firsts)]
@@ -400,8 +400,3 @@ def _judge_end(run: Run, stopped: int, *, is_ended: bool) -> None:
         f"the records end at {RECORDS + 2}, committed is {sorted(committed.values())}",
         Judgement.DIFFERS,
     )
-
-
-def _text(partitions: object) -> str:
-    assert isinstance(partitions, list | set | tuple), "partitions"
-    return ", ".join(str(each) for each in sorted(partitions)) or "nothing"

@@ -6,7 +6,7 @@ from coterie.assignors import TopicPartition
 from coterie.client_check.checks.following import leader_of, partitions
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember
-from coterie.client_check.model import Check, Judgement, NotReached, scenario
+from coterie.client_check.model import Check, Judgement, NotReached, partitions_text, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.messages.consumer_protocol import decode_subscription
 
@@ -54,7 +54,7 @@ async def cooperative_follower(run: Run) -> None:
     run.check(
         "cooperative/rejoins-after-revoking",
         owned == set(partitions(0, 1)),
-        f"it states {_text(owned)}",
+        f"it states {partitions_text(owned)}",
     )
     committed = run.all_committed(before=again.place)
     run.check(
@@ -106,14 +106,14 @@ async def _rebalance_held(run: Run, leader: ScriptedMember) -> ClientExchange:
     run.check(
         "cooperative/states-owned",
         owned == set(partitions(0, 1, 2)),
-        f"it owns {_text(set(partitions(0, 1, 2)))}, and states {_text(owned)}",
+        f"it owns {partitions_text(set(partitions(0, 1, 2)))}, and states {partitions_text(owned)}",
     )
     await run.sleep(_HELD_S)
     read = run.fetched(after=join.place)
     run.check(
         "cooperative/reads-during-rebalance",
         read == set(partitions(0, 1, 2)),
-        f"it reads {_text(read)}",
+        f"it reads {partitions_text(read)}",
         Judgement.DIFFERS,
     )
     await _joined(run, leader)
@@ -126,7 +126,3 @@ def _stated(join: ClientExchange) -> set[TopicPartition]:
         owned = decode_subscription(each.metadata).owned_partitions
         return {TopicPartition(one.topic, index) for one in owned for index in one.partitions}
     return set()
-
-
-def _text(owned: set[TopicPartition]) -> str:
-    return ", ".join(map(str, sorted(owned))) or "nothing"

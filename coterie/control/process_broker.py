@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from os import PathLike
 from typing import Any, NoReturn, Self
 
 from coterie.address import Address
@@ -40,33 +39,10 @@ class ProcessBroker(Broker):
     would not outlive `kill`. `virtual_time` cannot be used.
     """
 
-    def __init__(
-        self,
-        *,
-        config: Mapping[str, str] | None = None,
-        topics: Mapping[str, int] | None = None,
-        data_dir: str | PathLike[str] | None = None,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        flush: str = "never",
-        version: str | None = None,
-        features: Mapping[str, int] | None = None,
-    ) -> None:
-        """Describe a broker; see `Broker`."""
-        super().__init__(
-            config=config,
-            topics=topics,
-            data_dir=data_dir,
-            host=host,
-            port=port,
-            flush=flush,
-            version=version,
-            features=features,
-        )
-        self._child: Child | None = None
-        self._link: Link | None = None
-        self._temporary: str | None = None
-        self._faults: list[ProcessFault] = []
+    _child: Child | None = None
+    _link: Link | None = None
+    _temporary: str | None = None
+    _faults: list[ProcessFault]
 
     def __repr__(self) -> str:
         where = "not running" if self._child is None else f"process {self._child.pid}"
@@ -82,6 +58,7 @@ class ProcessBroker(Broker):
         """
         if self._child is not None:
             raise WrongUse("the broker runs already")
+        self._faults = []
         if self._data_dir == IN_MEMORY:
             self._temporary = tempfile.mkdtemp(prefix="coterie-")
         try:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.processes import Child, Children
 from coterie.lab.parameters import Parameters
 from coterie.lab.scenario import Scenario
+from coterie.processes import Child, Children
 
 # What can be done to every process; see `Event.do`.
 PROCESS_STEPS = frozenset({"start", "stop", "kill", "pause"})

@@ -15,7 +15,7 @@ from pathlib import Path
 from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
 from coterie.lab.live.lines import Writer
 from coterie.lab.live.parts import CONNECT_4, jars_of, java_command
-from coterie.lab.live.processes import Child, free_port
+from coterie.processes import Child, free_port
 
 _HEAP_MB = 320
 _CONNECTOR_CLASS = "org.apache.kafka.connect.tools.VerifiableSourceConnector"

@@ -16,9 +16,9 @@ from coterie.lab.kernel import SECOND, stream
 from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
 from coterie.lab.live.lines import Line, Reader, Writer, now_us
 from coterie.lab.live.measure import Measured, Replay
-from coterie.lab.live.processes import Child
 from coterie.lab.live.servers import OF_OUR_BROKER, Servers
 from coterie.lab.script import Event, events_of, script_digest, starts_at_forming
+from coterie.processes import Child
 
 _TICK_S = 0.02
 _READ_EVERY_S = 0.25

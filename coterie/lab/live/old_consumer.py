@@ -10,7 +10,6 @@ from coterie.address import Address
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess, need_module
 from coterie.lab.live.parts import compile_java, jars_of, java_command
-from coterie.lab.live.processes import Child, free_port
 from coterie.lab.live.zookeeper import (
     KAFKA_0_8,
     SMALL_JAVA,
@@ -19,6 +18,7 @@ from coterie.lab.live.zookeeper import (
     quiet_log,
     start_zookeeper,
 )
+from coterie.processes import Child, free_port
 
 JAVA_SOURCES = Path(__file__).with_name("java")
 _COMMIT_MS = 60_000
@@ -98,7 +98,7 @@ class OldConsumerJava(LiveClient):
         command = java_command(
             self._jars, "kafka.Kafka", [str(configuration)], heap_mb=256, options=options
         )
-        run.children.wait_for_port(run.children.start("broker", command), address, START_LIMIT_S)
+        run.children.start("broker", command).wait_for_port(address, START_LIMIT_S)
         run.bootstrap, run.broker = str(address), "Kafka 0.8.2.2"
 
     def begin(self, run: LiveRun) -> None:

@@ -8,8 +8,8 @@ from coterie.address import Address
 from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
 from coterie.lab.live.old_consumer import JAVA_SOURCES, wait_for_topics, wait_until
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
-from coterie.lab.live.processes import free_port
 from coterie.lab.live.zookeeper import SMALL_JAVA, START_LIMIT_S
+from coterie.processes import free_port
 
 ROCKETMQ_5 = Part(
     "rocketmq-5.4.0",
@@ -51,7 +51,7 @@ class RocketMq(LiveClient):
         )
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
         server = run.children.start("name-server", self._java(run, main, ["-c", path], 128), home)
-        run.children.wait_for_port(server, names_at, START_LIMIT_S)
+        server.wait_for_port(names_at, START_LIMIT_S)
         self._start_broker(run, home)
 
     def _start_broker(self, run: LiveRun, home: dict[str, str]) -> None:

@@ -19,7 +19,7 @@ from coterie.processes import Child, Children
 PROCESS_STEPS = frozenset({"start", "stop", "kill", "pause"})
 
 
-class MemberProcess(NamedTuple):
+class PodProcess(NamedTuple):
     """A process that is to be started.
 
     Attributes:
@@ -125,11 +125,11 @@ class LiveClient:
     def begin(self, run: LiveRun) -> None:
         """Begin to produce, or whatever gives the first members work; called before they start."""
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         raise NotImplementedError
 
-    def started(self, run: LiveRun, member: MemberProcess, child: Child) -> None:
+    def started(self, run: LiveRun, member: PodProcess, child: Child) -> None:
         """Note that a member's process has been started."""
 
     def observe(self, run: LiveRun) -> None:

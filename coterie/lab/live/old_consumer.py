@@ -1,14 +1,12 @@
 """The consumers of the ZooKeeper era: that of Kafka 0.8.2.2 itself, and our port of it."""
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from coterie.address import Address
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess, need_module
+from coterie.lab.live.clients import LiveClient, LiveRun, PodProcess, need_module
 from coterie.lab.live.parts import compile_java, jars_of, java_command
 from coterie.lab.live.zookeeper import (
     KAFKA_0_8,
@@ -19,6 +17,7 @@ from coterie.lab.live.zookeeper import (
     start_zookeeper,
 )
 from coterie.processes import Child, free_port
+from coterie.processes.member_process import member_command
 
 JAVA_SOURCES = Path(__file__).with_name("java")
 _COMMIT_MS = 60_000
@@ -41,30 +40,23 @@ class OldConsumerPort(LiveClient):
         start_zookeeper(run)
         announce_topics(run)
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         options = {
             "bootstrap": run.bootstrap,
             "group": run.group,
-            "topics": list(run.counts),
+            "topic": list(run.counts),
             "client_id": member.identity,
-            "instance": None,
-            "machine": run.machine,
-            "session_ms": parameters.zk_session_ms,
-            "heartbeat_ms": 0,
-            "rebalance_ms": 0,
-            "commit_ms": parameters.commit_ms or _COMMIT_MS,
+            "session_timeout_ms": parameters.zk_session_ms,
+            "commit_interval_ms": parameters.commit_ms or _COMMIT_MS,
             "poll_gap_ms": parameters.poll_gap_ms,
-            "lines": str(member.lines),
-        }
-        more = {
             "zookeeper": run.zookeeper,
             "retries": parameters.zk_retries,
             "backoff_ms": parameters.zk_backoff_ms,
+            "lines": member.lines,
         }
-        module = "coterie.lab.live.members.old_consumer_member"
-        return [sys.executable, "-m", module, json.dumps(options), json.dumps(more)]
+        return member_command(options, "coterie.lab.live.old_consumer_member")
 
 
 class OldConsumerJava(LiveClient):
@@ -110,7 +102,7 @@ class OldConsumerJava(LiveClient):
         run.lines.mkdir(exist_ok=True)
         wait_for_topics(run, run.children.start("producer", command))
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         settings = {

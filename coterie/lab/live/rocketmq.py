@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from coterie.address import Address
-from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
+from coterie.lab.live.clients import LiveClient, LiveRun, PodProcess
 from coterie.lab.live.old_consumer import JAVA_SOURCES, wait_for_topics, wait_until
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
 from coterie.lab.live.zookeeper import SMALL_JAVA, START_LIMIT_S
@@ -94,7 +94,7 @@ class RocketMq(LiveClient):
         command = self._java(run, "RocketMqProducer", arguments, 64)
         wait_for_topics(run, run.children.start("producer", command))
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         mode = "orderly" if run.machine == "rocketmq-ordered" else "concurrently"
         commit_ms = run.parameters.commit_ms or _PERSIST_MS

@@ -44,7 +44,6 @@ class ControlledBroker:
         ]
         self._place = tempfile.TemporaryDirectory(prefix="coterie-")
         output = Path(self._place.name, "output")
-        self._announcement_end = 0
         self._child = Child(
             "coterie", command, output, {**environment, "COTERIE_CONTROL_TOKEN": self.token}
         )
@@ -59,7 +58,6 @@ class ControlledBroker:
         except BaseException:
             self.kill()
             raise
-        self._announcement_end = line.end()
         announced: dict[str, Any] = json.loads(line[0])
         self.bootstrap_servers: str = announced["bootstrap_servers"]
         self.control_url: str = announced["control_url"]
@@ -94,4 +92,4 @@ class ControlledBroker:
 
     def last_words(self) -> str:
         """Return what it has written since it was ready."""
-        return self._child.log.read_text(errors="replace")[self._announcement_end :].strip()
+        return self._child.rest().strip()

@@ -66,6 +66,7 @@ class Child:
         """
         self.name = name
         self.log = log
+        self._read_characters = 0
         try:
             with log.open("ab") as output:
                 self.process = subprocess.Popen(  # noqa: S603 - the caller's own program
@@ -141,9 +142,13 @@ class Child:
             stream.write(f"{line}\n".encode())
             stream.flush()
 
-    def last_lines(self, count: int = _SHOWN_LINES) -> str:
+    def rest(self) -> str:
+        """Return what it has written since the line that was waited for."""
+        return self.log.read_text(errors="replace")[self._read_characters :]
+
+    def last_lines(self) -> str:
         """Return the end of the log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:])
 
     def wait_for_port(self, address: tuple[str, int], limit_s: float = 60.0) -> None:
         """Wait until something listens at an address.
@@ -174,14 +179,17 @@ class Child:
                 return
 
     def wait_for_line(self, pattern: str, limit_s: float = 60.0) -> re.Match[str]:
-        """Wait for a line of the output, and return its first match with a regular expression.
+        """Wait for the next line that has a regular expression, and return the match.
+
+        Lines up to the one that was waited for before do not count.
 
         Raises:
             ProcessFailed: the process has ended, or the time is over.
         """
         for _ in self._looks(limit_s, f"did not print '{pattern}'"):
-            found = re.search(rf"{pattern}.*\n", self.log.read_text(errors="replace"))
+            found = re.search(rf"{pattern}.*\n", self.rest())
             if found is not None:
+                self._read_characters += found.end()
                 return found
         raise AssertionError("looks end with an error")
 

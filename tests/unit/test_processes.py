@@ -33,8 +33,10 @@ def test_log_of_a_process_that_ends_is_shown(tmp_path: Path) -> None:
         ended = r"server ended with exit code 0\. Its log ends:\nno such thing"
         with pytest.raises(ProcessFailed, match=ended):
             child.wait_for_port(("127.0.0.1", 1))
-        # It was printed before the end.
+        # It was printed before the end; after it there is nothing.
         assert child.wait_for_line("no (such)")[1] == "such"
+        with pytest.raises(ProcessFailed, match="exit code 0"):
+            child.wait_for_line("thing")
 
 
 def test_process_that_does_not_end_is_killed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Child processes: what is waited for, how they end, and what is left."""
+"""Child processes: what is waited for, how they end, what is left, and what members write."""
 
 import signal
 import sys
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from coterie.processes import Child, Children, ProcessFailed
+from coterie.processes.lines import FileReader, Writer
+from coterie.processes.member.application import ranges_of
+from coterie.processes.member_process import member_command
 
 SLEEP = (sys.executable, "-c", "print('awake', flush=True); import time; time.sleep(60)")
 STUBBORN = (
@@ -56,3 +59,33 @@ def test_what_is_not_ready_in_time_or_cannot_be_run_is_an_error(tmp_path: Path) 
     assert child.kill() == -signal.SIGKILL
     with pytest.raises(ProcessFailed, match=r"/no/such can't be started: No such file"):
         Child("The server", ["/no/such"], tmp_path / "log")
+
+
+def test_offset_that_was_not_delivered_is_in_no_range() -> None:
+    records = [("t", 0, 5), ("t", 0, 6), ("t", 0, 9), ("t", 1, 10), ("u", 1, 11), ("t", 0, 10)]
+    assert ranges_of(records) == [
+        ("t", 0, 5, 6), ("t", 0, 9, 9), ("t", 1, 10, 10), ("u", 1, 11, 11), ("t", 0, 10, 10),
+    ]  # fmt: skip
+
+
+def test_lines_are_read_once_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "member.jsonl"
+    writer, reader = Writer(str(path)), FileReader(path)
+    writer.write_at(1, "assigned", partitions=[["t", 0]])
+    (line,) = reader.new_lines()
+    assert (line.at_us, line.member, line.event) == (1, "member", "assigned")
+    assert line.partitions == [("t", 0)]
+    with path.open("ab") as file:
+        file.write(b'{"at":2,"ev')
+    assert reader.new_lines() == []
+    with path.open("ab") as file:
+        file.write(b'ent":"closed"}\n')
+    assert [each.event for each in reader.new_lines()] == ["closed"]
+    writer.close()
+
+
+def test_options_of_a_member_become_words() -> None:
+    options = {"topic": ["t", "u"], "instance": None, "auto_commit": True, "poll_gap_ms": 0.0}
+    words = ["--topic=t", "--topic=u", "--auto-commit", "--poll-gap-ms=0.0"]
+    assert member_command(options)[3:] == words
+    assert member_command({"auto_commit": False})[3:] == []

@@ -50,7 +50,7 @@ async def member(application: Application) -> int:
     )
     listener = Listener(application, consumer)
     await consumer.start()
-    consumer.subscribe(topics=options.topic, pattern=options.pattern, listener=listener)
+    consumer.subscribe(topics=options.topic, listener=listener)
     try:
         while not application.stopping.is_set():
             topics = application.subscription()
@@ -84,7 +84,7 @@ async def work_on(batches: Any, consumer: Any, application: Application) -> None
 
 async def commit(consumer: Any, application: Application) -> None:
     """Commit what was read."""
-    offsets = application.to_commit()
+    offsets = dict(application.positions)
     try:
         if offsets:
             await consumer.commit(

@@ -31,15 +31,12 @@ def parser() -> argparse.ArgumentParser:
     add("--lines", required=True, help="the file to write to")
     add("--bootstrap", required=True)
     add("--group", required=True)
-    what = options.add_mutually_exclusive_group(required=True)
-    what.add_argument("--topic", action="append", default=[])
-    what.add_argument("--pattern")
+    add("--topic", action="append", required=True, help="can be repeated")
     add("--client-id", default="member")
     add("--instance")
     add("--join", choices=["at-once", "when-ordered"], default="at-once")
     add("--group-protocol", choices=["classic", "consumer"], default="classic")
     add("--assignor", choices=sorted(ASSIGNOR_CLASSES), default="range")
-    add("--auto-offset-reset", default="earliest")
     add("--session-timeout-ms", type=int, default=30_000)
     add("--heartbeat-interval-ms", type=int, default=300)
     add("--max-poll-interval-ms", type=int, default=60_000)
@@ -48,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     add("--reconnect-backoff-max-ms", type=int, help="by default that of the library")
     # Small, so that a kill leaves some records uncommitted.
     add("--max-poll-records", type=int, default=20)
-    add("--commit-interval-ms", type=int, default=0, help="0: after each poll, -1: never")
+    add("--commit-interval-ms", type=int, default=0, help="0: after each poll")
     add("--auto-commit", action="store_true", help="the library commits (kafka-python only)")
     add("--poll-gap-ms", type=float, default=0.0, help="the work on the records of a poll; a mean")
     return options
@@ -133,13 +130,8 @@ class Application:
 
     def take(self, records: Iterable[tuple[str, int, int]]) -> None:
         """Take the records of a poll: topic, partition and offset of each."""
-        ranges: list[tuple[str, int, int, int]] = []
-        for topic, number, offset in records:
-            first = offset
-            if ranges and ranges[-1] == (topic, number, ranges[-1][2], offset - 1):
-                first = ranges.pop()[2]
-            ranges.append((topic, number, first, offset))
-            self.positions[topic, number] = offset + 1
+        ranges = ranges_of(records)
+        self.positions |= {(topic, number): last + 1 for topic, number, _, last in ranges}
         if ranges:
             self.write("delivered", batches=ranges)
 
@@ -164,10 +156,6 @@ class Application:
         return EXIT_FATAL
 
     # -- what it does ------------------------------------------------------------------------------
-
-    def to_commit(self) -> dict[Partition, int]:
-        """Return the offsets that were read and are not committed; none if the member does not."""
-        return {} if self.options.commit_interval_ms < 0 else dict(self.positions)
 
     def commit_is_due(self) -> bool:
         """Return whether the interval between two commits has passed."""
@@ -198,7 +186,7 @@ class Application:
             "max_poll_records": options.max_poll_records,
             "metadata_max_age_ms": options.metadata_max_age_ms,
             "partition_assignment_strategy": [assignor],
-            "auto_offset_reset": options.auto_offset_reset,
+            "auto_offset_reset": "earliest",
             "enable_auto_commit": options.auto_commit,
             "fetch_max_wait_ms": 100,
         }
@@ -206,6 +194,17 @@ class Application:
             # Old releases do not have this setting.
             settings["group_instance_id"] = options.instance
         return settings
+
+
+def ranges_of(records: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int, int]]:
+    """Return topic, partition, first and last offset of stretches in which no offset is missing."""
+    ranges: list[tuple[str, int, int, int]] = []
+    for topic, number, offset in records:
+        first = offset
+        if ranges and ranges[-1] == (topic, number, ranges[-1][2], offset - 1):
+            first = ranges.pop()[2]
+        ranges.append((topic, number, first, offset))
+    return ranges
 
 
 def _pairs(partitions: Iterable[Any]) -> list[Partition]:

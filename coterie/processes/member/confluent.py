@@ -22,7 +22,7 @@ def settings(application: Application) -> dict[str, Any]:
         "max.poll.interval.ms": options.max_poll_interval_ms,
         "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
         "reconnect.backoff.max.ms": options.reconnect_backoff_max_ms,
-        "auto.offset.reset": options.auto_offset_reset,
+        "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 100,
     }
@@ -93,7 +93,7 @@ class Member:
 
     def commit(self) -> None:
         """Commit what was read."""
-        offsets = self._application.to_commit()
+        offsets = dict(self._application.positions)
         listed = [confluent_kafka.TopicPartition(*each, offset) for each, offset in offsets.items()]
         try:
             if listed:
@@ -112,8 +112,7 @@ def _places(records: list[confluent_kafka.Message]) -> Iterator[tuple[str, int, 
 def run(application: Application) -> int:
     """Read until the member is asked to stop, and return the exit code."""
     member = Member(application)
-    options = application.options
-    member.subscribe(options.topic or [options.pattern])
+    member.subscribe(application.options.topic)
     try:
         while not application.stopping.is_set():
             topics = application.subscription()

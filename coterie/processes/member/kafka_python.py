@@ -41,7 +41,7 @@ def run(application: Application) -> int:
     """Read until the member is asked to stop, and return the exit code."""
     consumer = made_consumer(application)
     options, listener = application.options, Listener(application, consumer)
-    consumer.subscribe(topics=options.topic, pattern=options.pattern, listener=listener)
+    consumer.subscribe(topics=options.topic, listener=listener)
     # Fetch the metadata before the first join. Without this call the leader joins before it has the
     # partitions of the topics, and joins again when their metadata arrives. In this second round
     # kafka-python 3.0.12 can get stuck forever. The round is due to the changed metadata alone;
@@ -100,7 +100,7 @@ def poll(consumer: kafka.KafkaConsumer, application: Application) -> None:
     application.work()
     if application.options.auto_commit or not application.commit_is_due():
         return
-    offsets = application.to_commit()
+    offsets = dict(application.positions)
     try:
         if offsets:
             consumer.commit(to_commit(offsets))

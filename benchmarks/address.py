@@ -64,9 +64,3 @@ class Address:
         except ValueError:
             raise ValueError(f"{text!r} is not host:port or host:port:pid") from None
         return cls(require_loopback(host), port, int(last) if has_pid else None)
-
-
-def free_port() -> int:
-    """Return a loopback port on which no process listens at this moment."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

@@ -8,34 +8,29 @@ left as it is.
 from __future__ import annotations
 
 import os
-import select
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import testing_broker
-from benchmarks.address import Address, free_port
+from benchmarks.address import Address
 from benchmarks.processes import command_name, listening_pid
 from benchmarks.requests import VERSIONS, AgreedApi
+from coterie.processes import API_VERSIONS, ProcessFailed, free_port, serve_command
+from coterie.processes import Child as Process
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
-PROBE_EVERY_S = 0.001
 _ROOT = Path(__file__).parent.parent
-# How much of the output of a broker that did not start is printed.
-_OUTPUT_CHARACTERS = 300
-
-
-class StartFailed(Exception):  # noqa: N818 - the name says what happened
-    """A broker did not start; the message says why."""
+_HEARTBEAT = AgreedApi(ApiKey.HEARTBEAT, VERSIONS[ApiKey.HEARTBEAT][0]).frame(
+    HeartbeatRequest(group_id="probe", generation_id=1, member_id="probe")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,90 +107,42 @@ class Child:
     tree: Path = _ROOT
     ours = True
     needs_warming = False
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _process: Process | None = field(default=None, init=False)
     _scratch: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
 
     def start(self) -> Running:
         """Start the process and wait until it has answered a request.
 
         Raises:
-            StartFailed: it ended, or did not answer in time.
+            ProcessFailed: it ended, or did not answer in time.
         """
         assert self._process is None, "one process at a time"
         self._scratch = tempfile.TemporaryDirectory(prefix="coterie-bench-")
+        scratch = Path(self._scratch.name)
         port = free_port()
-        command = self.command(port, os.path.join(self._scratch.name, "data"))
+        command = self.command(port, str(scratch / "data"))
+        environment = _environment() | {"PYTHONPATH": str(self.tree)}
         began = time.perf_counter()
-        deadline = began + START_TIMEOUT_S
         try:
-            with open(os.path.join(self._scratch.name, "log"), "wb") as log:
-                self._process = subprocess.Popen(
-                    command,
-                    cwd=self.tree,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    env=_environment() | {"PYTHONPATH": str(self.tree)},
-                )
-        except OSError as error:
-            self.stop()
-            raise StartFailed(f"{command[0]} cannot be started: {error}") from error
-        try:
+            self._process = Process("It", command, scratch / "log", environment, self.tree)
             if self.announces:
-                port = self._announced_port(deadline)
-            self._first_response(port, deadline)
-        except StartFailed:
+                port = int(self._process.wait_for_line(r"127\.0\.0\.1:(\d+)")[1])
+            address = Address("127.0.0.1", port, self._process.process.pid)
+            self._process.wait_for_answer(
+                (address.host, port),
+                _HEARTBEAT if self.bare else API_VERSIONS,
+                START_TIMEOUT_S,
+            )
+        except ProcessFailed:
             self.stop()
             raise
-        seconds = time.perf_counter() - began
-        return Running(Address("127.0.0.1", port, self._process.pid), seconds)
-
-    def _announced_port(self, deadline: float) -> int:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], deadline - time.perf_counter())
-        line = self._process.stdout.readline().decode() if ready else ""
-        if not line.strip():
-            raise StartFailed(f"it did not print its address; {self._last_output()}")
-        return Address.parse(line.strip()).port
-
-    def _first_response(self, port: int, deadline: float) -> None:
-        assert self._process is not None
-        if self.bare:
-            heartbeat = HeartbeatRequest(group_id="probe", generation_id=1, member_id="probe")
-            probe = AgreedApi(ApiKey.HEARTBEAT, VERSIONS[ApiKey.HEARTBEAT][0]).frame(heartbeat)
-        else:
-            probe = AgreedApi(ApiKey.API_VERSIONS, 0).frame(ApiVersionsRequest())
-        while time.perf_counter() < deadline:
-            if self._process.poll() is not None:
-                raise StartFailed(
-                    f"it ended with {self._process.returncode}; {self._last_output()}"
-                )
-            try:
-                with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as sock:
-                    sock.sendall(probe)
-                    if sock.recv(4):
-                        return
-            except OSError:
-                pass  # it does not listen yet
-            time.sleep(PROBE_EVERY_S)
-        raise StartFailed(f"no response after {START_TIMEOUT_S:.0f} s; {self._last_output()}")
-
-    def _last_output(self) -> str:
-        assert self._scratch is not None
-        log = Path(self._scratch.name, "log").read_text(errors="replace").strip()
-        return f"its output: {log[-_OUTPUT_CHARACTERS:]}" if log else "it printed nothing"
+        return Running(address, time.perf_counter() - began)
 
     def stop(self) -> None:
         """End the process and remove its data."""
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+            with suppress(ProcessFailed):
+                self._process.end(limit_s=STOP_TIMEOUT_S)
             self._process = None
         if self._scratch is not None:
             self._scratch.cleanup()
@@ -207,8 +154,7 @@ Broker = Peer | Child
 
 def coterie(flush: str = "never") -> Child:
     """Return our server, started as by `make serve` with the settings that all brokers share."""
-    program = str(Path(sys.executable).with_name("coterie"))
-    return Child("coterie", lambda port, data: [program, *_serve(port, data, flush)])
+    return _serving("coterie", [str(Path(sys.executable).with_name("coterie"))], flush, _ROOT)
 
 
 def of_tree(name: str, tree: Path) -> Child:
@@ -219,15 +165,16 @@ def of_tree(name: str, tree: Path) -> Child:
     """
     if not (tree / "coterie" / "__main__.py").is_file():
         raise ValueError(f"{tree} has no package coterie")
-    program = [sys.executable, "-m", "coterie"]
-    return Child(name, lambda port, data: [*program, *_serve(port, data, "never")], tree=tree)
+    return _serving(name, [sys.executable, "-m", "coterie"], "never", tree)
 
 
-def _serve(port: int, data: str, flush: str) -> list[str]:
-    return [
-        *("serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", data),
-        *("--config", "group.initial.rebalance.delay.ms=0", "--flush", flush),
-    ]
+def _serving(name: str, program: list[str], flush: str, tree: Path) -> Child:
+    config = {"group.initial.rebalance.delay.ms": "0"}
+
+    def command(port: int, data: str) -> list[str]:
+        return [*serve_command(program, port, data, config), "--flush", flush]
+
+    return Child(name, command, tree=tree)
 
 
 def mock() -> Child:

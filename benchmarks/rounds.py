@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.address import Address
-from benchmarks.brokers import Broker, Child, StartFailed
+from benchmarks.brokers import Broker, Child
 from benchmarks.measures import Outcome, Row, Scenario
 from benchmarks.scenarios import startup
 from benchmarks.session import Job
+from coterie.processes import ProcessFailed
 
 # Scenarios have time limits of their own; this one ends a generator that hangs.
 GENERATOR_TIMEOUT_S = 300.0
@@ -142,7 +143,7 @@ def _measure(step: Step, plan: Plan, result: Results) -> Outcome | None:
         if step.scenario.brokerless:
             return _generate(_job(step, plan, Address("127.0.0.1", 0)), result)
         running = broker.start()
-    except StartFailed as error:
+    except ProcessFailed as error:
         result.not_available = str(error)
         return None
     try:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from demo.broker_process import FAST_GROUPS, BrokerFailed, BrokerProcess, supported_versions
+from coterie.address import Address
+from coterie.processes import FAST_GROUPS, BrokerProcess, ProcessFailed, first_answer
 
 if TYPE_CHECKING:
     from demo.scenario import Target
@@ -54,7 +55,7 @@ def target_of(options: argparse.Namespace) -> Iterator["Target"]:
 
     if options.bootstrap:
         try:
-            supported_versions(options.bootstrap)
+            first_answer(Address.parse(options.bootstrap))
         except (OSError, ValueError) as error:
             raise DemoError(
                 f"no broker responds at {options.bootstrap} ({error}). Start it, or omit"
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
                 succeeded, lines = scenario.result()
             finally:
                 scenario.close()
-    except (DemoError, BrokerFailed) as error:
+    except (DemoError, ProcessFailed) as error:
         console.print(f"demo: {error}", style="red", markup=False, highlight=False)
         return EXIT_FAILED
     console.print()

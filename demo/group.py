@@ -1,16 +1,16 @@
 """The group of the demo: its members, and its state as the coordinator reports it."""
 
 import contextlib
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from signal import SIGTERM
 
 import kafka
 from kafka.errors import KafkaError
 
-from demo.member_process import MemberProcess
+from coterie.processes import ProcessFailed
+from coterie.processes.member_process import MemberProcess
 
 LEAVE_LIMIT_S = 10.0
 
@@ -28,62 +28,53 @@ class Member(MemberProcess):
         status: joining, member, left or killed.
     """
 
-    def __init__(
-        self,
-        library: str,
-        name: str,
-        options: Mapping[str, object],
-        report: Callable[[str, str], None],
-    ) -> None:
+    def __init__(self, library: str, name: str, options: Mapping[str, object]) -> None:
         """Start the process.
 
         Args:
             library: its client library.
             name: its name.
-            options: the other options of demo/member.py.
-            report: called with the name and a text when its partitions change.
+            options: its other options.
         """
+        super().__init__(library, {"client_id": name, **options})
         self.name = name
         self.read: Counter[Record] = Counter()
         self.generation = -1
         self.status = "joining"
-        self._report = report
-        super().__init__("demo.member", library, {"name": name, **options})
 
     @property
     def alive(self) -> bool:
         """Whether its process is running and has not been ordered to end."""
-        return self.status in ("joining", "member") and self.process.poll() is None
+        return self.status in ("joining", "member") and self.running
 
-    def handle(self, event: dict[str, Any]) -> None:
-        """Record an event that the process has printed."""
-        kind = event["event"]
-        if kind == "read":
-            self.read.update((event["partition"], offset) for offset in event["offsets"])
-        elif kind == "generation":
-            self.generation = event["number"]
-        elif kind in ("assigned", "revoked") and event["partitions"]:
-            if self.status == "joining":
-                self.status = "member"
-            verb = "gets" if kind == "assigned" else "gives up"
-            self._report(self.name, f"{verb} {' '.join(map(str, event['partitions']))}")
+    def update(self) -> Iterator[str]:
+        """Take up what it has written; yield what happened to its partitions."""
+        for line in self.new_lines():
+            if line.event == "delivered":
+                for _, partition, first, last in line.fields["batches"]:
+                    self.read.update((partition, offset) for offset in range(first, last + 1))
+            elif line.event == "generation":
+                self.generation = line.fields["generation"]
+            elif line.event in ("assigned", "revoked") and line.partitions:
+                if self.status == "joining":
+                    self.status = "member"
+                verb = "gets" if line.event == "assigned" else "gives up"
+                yield f"{verb} {' '.join(str(number) for _, number in line.partitions)}"
 
     def leave(self) -> None:
         """Send SIGTERM: it leaves the group and ends."""
         self.status = "left"
-        self.process.terminate()
+        self.signal(SIGTERM)
 
-    def kill(self) -> None:
+    def die(self) -> None:
         """Send SIGKILL: the coordinator notices it when the session expires."""
         self.status = "killed"
-        self.process.kill()
+        self.kill()
 
     def stop(self) -> None:
-        """Let it leave the group if it is still running, and close its pipes."""
-        if self.process.poll() is None:
-            self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.wait(LEAVE_LIMIT_S)
+        """Let it leave the group if it is still running, and remove its files."""
+        with contextlib.suppress(ProcessFailed):
+            self.end(limit_s=LEAVE_LIMIT_S)
         self.close()
 
 

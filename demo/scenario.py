@@ -53,7 +53,8 @@ class Scenario:
             "bootstrap": target.bootstrap,
             "group": topic,
             "topic": topic,
-            "session-timeout-ms": target.session_timeout_ms,
+            "session_timeout_ms": target.session_timeout_ms,
+            "max_poll_records": 50,
         }
         self._session_s = target.session_timeout_ms / 1000
         self._producer = SteadyProducer(target.bootstrap, topic, PARTITIONS, RECORDS_PER_SECOND)
@@ -77,7 +78,7 @@ class Scenario:
         self._scene.log(second.name, "leaves (SIGTERM) with a LeaveGroup request")
         second.leave()
         self._wait_stable("one has left: the others take over at once", [first, third, fourth])
-        first.kill()
+        first.die()
         self._scene.log(first.name, "is killed (SIGKILL) without a request")
         self._wait_stable(
             f"one was killed: the others take over after its session of {self._session_s:g} s",
@@ -95,7 +96,7 @@ class Scenario:
         self._view.snapshot()
 
     def _start(self, library: str, name: str) -> Member:
-        member = Member(library, name, self._options, self._scene.log)
+        member = Member(library, name, self._options)
         self._scene.members.append(member)
         self._scene.log(name, f"starts (pid {member.process.pid})")
         return member
@@ -154,10 +155,11 @@ class Scenario:
         self._scene.group = now
         self._scene.ends = Counter(partition for partition, _ in list(self._producer.stored))
         for member in self._scene.members:
+            for text in member.update():
+                self._scene.log(member.name, text)
             if member.alive or member.status in ("left", "killed"):
                 continue
-            errors = "\n".join(member.last_errors())
-            raise DemoError(f"{member.name} ended by itself:\n{errors}")
+            raise DemoError(f"{member.name} ended by itself:\n{member.last_lines()}")
 
     def _group_text(self) -> str:
         now = self._scene.group

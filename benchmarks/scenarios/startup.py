@@ -1,6 +1,6 @@
 """Start-up: the time from the command to the first response, and resident memory then.
 
-This scenario has no generator: the driver starts the broker, tries to connect every millisecond,
+This scenario has no generator: the driver starts the broker, tries to connect again and again,
 and sends ApiVersions (to the floor, a heartbeat). Only brokers that the benchmark starts itself
 take part.
 """
@@ -20,7 +20,7 @@ def measure(broker: Child) -> Outcome:
     """Start the broker once, measure it and stop it.
 
     Raises:
-        StartFailed: it did not start.
+        ProcessFailed: it did not start.
     """
     running = broker.start()
     try:

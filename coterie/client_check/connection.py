@@ -19,7 +19,7 @@ from coterie.client_check.script import (
     action_text,
     set_fields,
 )
-from coterie.conversation.pipe import FrameEnd
+from coterie.conversation.pipe import AskingEnd
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode, MalformedFrame
@@ -78,34 +78,6 @@ class Node(Protocol):
         """Change what the server says of itself."""
 
 
-class _ServerLink:
-    """The connection in memory to the server, which has one request at a time.
-
-    Attributes:
-        end: what the server writes to.
-    """
-
-    def __init__(self) -> None:
-        """Start without a request."""
-        self.end = FrameEnd(("127.0.0.1", 0), self._answered, self._closed)
-        self._waiting: asyncio.Future[bytes | None] | None = None
-
-    async def ask(self, frame: bytes) -> bytes | None:
-        """Send a frame; return the response without its length, or None if the server closes."""
-        if self.end.closed:
-            return None
-        self._waiting = asyncio.get_running_loop().create_future()
-        self.end.send(frame)
-        return await self._waiting
-
-    def _answered(self, frame: bytes | None) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(frame)
-
-    def _closed(self) -> None:
-        self._answered(None)
-
-
 class ClientConnection(asyncio.Protocol):
     """One connection of the client."""
 
@@ -116,7 +88,7 @@ class ClientConnection(asyncio.Protocol):
         self._number = 0
         self._buffer = FrameBuffer()
         self._requests: asyncio.Queue[bytes] = asyncio.Queue()
-        self._link = _ServerLink()
+        self._link = AskingEnd(("127.0.0.1", 0))
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -133,7 +105,7 @@ class ClientConnection(asyncio.Protocol):
             transport.abort()
             return
         talk.remark("connected", f"connects to node {self._node}", self._number, self._node)
-        self._broker.server.accept(self._link.end)
+        self._broker.server.accept(self._link)
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -151,7 +123,7 @@ class ClientConnection(asyncio.Protocol):
         if self._task is not None:
             self._broker.conversation.remark("closed", "closed", self._number, self._node)
             self._task.cancel()
-        self._link.end.close()
+        self._link.close()
 
     def close(self) -> None:
         """Close the connection."""

@@ -4,15 +4,15 @@
 0.413 client#2< JoinGroup v9 error=MEMBER_ID_REQUIRED member=...
 """
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.client_check.conversation import ClientExchange, Conversation, Remark
+from coterie.conversation.brief import Brief
 from coterie.conversation.names import Names
 from coterie.conversation.requests import request_arguments
-from coterie.conversation.responses import error_text, response_lines
-from coterie.conversation.syntax import format_list, format_map
+from coterie.conversation.responses import is_structure, response_lines
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import Message
 
 # Lines of a report; what is left out is in its middle.
 MAX_LINES = 150
@@ -123,169 +123,22 @@ def _speaker(exchange: ClientExchange) -> str:
 
 def request_line(exchange: ClientExchange, names: Names) -> str:
     """Return the line of a request."""
-    form = _REQUESTS.get(exchange.api, request_arguments)
-    text = form(exchange.request, exchange.version, names) or ""
-    line = f"{_speaker(exchange)}> {exchange.api.kafka_name} v{exchange.version} {text}".rstrip()
+    text = request_arguments(exchange.request, exchange.version, names)
+    line = _line(exchange, ">", _brief(exchange, exchange.request, names) if text is None else text)
     return f"{line}   # {exchange.script}" if exchange.script else line
 
 
 def _response(exchange: ClientExchange, names: Names) -> list[str]:
-    speaker, response = _speaker(exchange), exchange.response
-    form = _RESPONSES.get(exchange.api)
-    if form is not None:
-        text = form(response, exchange.version, names)
-        return [f"{speaker}< {exchange.api.kafka_name} v{exchange.version} {text}".rstrip()]
-    return response_lines(speaker, exchange.version, response, names)
+    response = exchange.response
+    if not is_structure(response):
+        return response_lines(_speaker(exchange), exchange.version, response, names)
+    return [_line(exchange, "<", _brief(exchange, response, names) or "ok")]
 
 
-# --- requests that are not about groups -----------------------------------------------------------
+def _line(exchange: ClientExchange, way: str, text: str) -> str:
+    name = exchange.api.kafka_name
+    return f"{_speaker(exchange)}{way} {name} v{exchange.version} {text}".rstrip()
 
 
-def _seconds(milliseconds: int) -> str:
-    return f"{milliseconds / 1000:g}s"
-
-
-def _fetch(request: Any, _version: int, names: Names) -> str:
-    listed = [
-        f"{_topic(topic, names)}-{each.partition}@{each.fetch_offset}"
-        + (f" epoch {each.current_leader_epoch}" if each.current_leader_epoch >= 0 else "")
-        for topic in request.topics
-        for each in topic.partitions
-    ]
-    return f"wait={_seconds(request.max_wait_ms)} partitions={format_list(listed)}"
-
-
-def _list_offsets(request: Any, _version: int, _names: Names) -> str:
-    entries = [
-        (f"{topic.name}-{each.partition_index}", _TIMES.get(each.timestamp, str(each.timestamp)))
-        for topic in request.topics
-        for each in topic.partitions
-    ]
-    return f"times={format_map(entries)}"
-
-
-_TIMES = {-1: "latest", -2: "earliest"}
-
-
-def _coordinator(request: Any, _version: int, _names: Names) -> str:
-    keys = request.coordinator_keys or [request.key]
-    return f"keys={format_list(keys)}"
-
-
-def _metadata(request: Any, _version: int, names: Names) -> str:
-    if request.topics is None:
-        return "topics=all"
-    listed = [each.name or names.topic_name(each.topic_id) for each in request.topics]
-    return f"topics={format_list(listed)}"
-
-
-def _epochs(request: Any, _version: int, _names: Names) -> str:
-    listed = [
-        (f"{topic.topic}-{each.partition}", f"epoch {each.leader_epoch}")
-        for topic in request.topics
-        for each in topic.partitions
-    ]
-    return f"partitions={format_map(listed)}"
-
-
-def _versions(request: Any, version: int, _names: Names) -> str:
-    if version < 3:
-        return ""
-    return f"software={request.client_software_name} {request.client_software_version}"
-
-
-def _topic(topic: Any, names: Names) -> str:
-    name = getattr(topic, "name", "") or getattr(topic, "topic", "")
-    return str(name or names.topic_name(topic.topic_id))
-
-
-_REQUESTS: dict[ApiKey, Callable[[Any, int, Names], str | None]] = {
-    ApiKey.FETCH: _fetch,
-    ApiKey.LIST_OFFSETS: _list_offsets,
-    ApiKey.FIND_COORDINATOR: _coordinator,
-    ApiKey.METADATA: _metadata,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: _epochs,
-    ApiKey.API_VERSIONS: _versions,
-}
-
-
-# --- responses that transcripts do not have -------------------------------------------------------
-
-
-def _fetched(response: Any, _version: int, names: Names) -> str:
-    entries = [
-        (f"{_topic(topic, names)}-{each.partition_index}", _partition(each))
-        for topic in response.responses
-        for each in topic.partitions
-    ]
-    return _throttled(response, format_map(entries))
-
-
-def _partition(each: Any) -> str:
-    if each.error_code:
-        return error_text(each.error_code)
-    return f"{len(each.records or b'')} bytes to {each.high_watermark}"
-
-
-def _throttled(response: Any, text: str) -> str:
-    throttle = response.throttle_time_ms
-    return f"{text} throttle={_seconds(throttle)}" if throttle else text
-
-
-def _listed(response: Any, _version: int, _names: Names) -> str:
-    entries = [
-        (
-            f"{topic.name}-{each.partition_index}",
-            error_text(each.error_code) if each.error_code else str(each.offset),
-        )
-        for topic in response.topics
-        for each in topic.partitions
-    ]
-    return format_map(entries)
-
-
-def _found(response: Any, _version: int, _names: Names) -> str:
-    found: Iterable[Any] = response.coordinators or [response]
-    return " ".join(
-        error_text(each.error_code)
-        if each.error_code
-        else f"node={each.node_id} at {each.host}:{each.port}"
-        for each in found
-    )
-
-
-def _described(response: Any, _version: int, _names: Names) -> str:
-    brokers = [f"{each.node_id} at {each.host}:{each.port}" for each in response.brokers]
-    topics = [(each.name or "?", _topic_state(each)) for each in response.topics]
-    return f"brokers={format_list(brokers)} topics={format_map(topics)}"
-
-
-def _topic_state(topic: Any) -> str:
-    if topic.error_code:
-        return error_text(topic.error_code)
-    epochs = {each.leader_epoch for each in topic.partitions}
-    text = f"{len(topic.partitions)} partitions"
-    return f"{text} epoch {max(epochs)}" if epochs and max(epochs) > 0 else text
-
-
-def _ends(response: Any, _version: int, _names: Names) -> str:
-    listed = [
-        (f"{topic.topic}-{each.partition}", f"epoch {each.leader_epoch} ends at {each.end_offset}")
-        for topic in response.topics
-        for each in topic.partitions
-    ]
-    return format_map(listed)
-
-
-def _known(response: Any, _version: int, _names: Names) -> str:
-    return f"{error_text(response.error_code)} apis={len(response.api_keys)}"
-
-
-_RESPONSES: dict[ApiKey, Callable[[Any, int, Names], str]] = {
-    ApiKey.FETCH: _fetched,
-    ApiKey.LIST_OFFSETS: _listed,
-    ApiKey.FIND_COORDINATOR: _found,
-    ApiKey.METADATA: _described,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: _ends,
-    ApiKey.API_VERSIONS: _known,
-}
+def _brief(exchange: ClientExchange, message: Message, names: Names) -> str:
+    return Brief(type(message).__name__, exchange.version, names, is_short=True).line(message)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from coterie.client_check.conversation import ClientExchange
 from coterie.protocol.api_keys import ApiKey
 from coterie.testing.actions import (
+    OUTCOMES,
     AnswerError,
     CloseAfter,
     CloseBefore,
@@ -132,17 +133,9 @@ def action_text(action: Action) -> str:
     match action:
         case Delay(seconds):
             return f"handled {seconds:g} s later"
-        case NeverAnswer():
-            return "never answered"
-        case CloseBefore():
-            return "connection closed instead of an answer"
-        case CloseAfter():
-            return "handled, and the connection closed instead of an answer"
-        case CutAnswer(sent_bytes):
-            return f"the answer was cut after {sent_bytes} bytes and the connection closed"
         case Trickle():
             return "the answer came in parts of a few bytes"
         case AddTags():
             return "with unknown tagged fields"
         case _:
-            return ""
+            return OUTCOMES.get(type(action), "")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, Self
 
 from coterie.address import Address
-from coterie.control.child import Child
+from coterie.control.child import ControlledBroker
 from coterie.control.control import FaultState
 from coterie.control.link import Link, over_link
 from coterie.control.operations import ControlOperation
@@ -39,7 +39,7 @@ class ProcessBroker(Broker):
     would not outlive `kill`. `virtual_time` cannot be used.
     """
 
-    _child: Child | None = None
+    _child: ControlledBroker | None = None
     _link: Link | None = None
     _temporary: str | None = None
     _faults: list[ProcessFault]
@@ -127,7 +127,7 @@ class ProcessBroker(Broker):
         config = [f"--config={name}={value}" for name, value in self._values.items()]
         if self._release is not None:
             config.append(f"--kafka-version={self._release.name}")
-        child = self._child = Child(
+        child = self._child = ControlledBroker(
             [
                 *("--host", self.host, "--port", str(self.port)),
                 *("--data-dir", self._temporary or self._data_dir),
@@ -142,7 +142,7 @@ class ProcessBroker(Broker):
         else:
             self._link.lead_to(child.control_url, child.token)
 
-    def _leave_nothing(self, child: Child | None) -> None:
+    def _leave_nothing(self, child: ControlledBroker | None) -> None:
         """Leave nothing behind; a child that is given still runs, or has failed."""
         if child is not None:
             child.kill()
@@ -189,7 +189,7 @@ class ProcessBroker(Broker):
         self._faults.append(ProcessFault(self.link_, state))
         return self._faults[-1]
 
-    def _running(self) -> Child:
+    def _running(self) -> ControlledBroker:
         if self._child is None:
             raise BrokerNotStarted("the broker does not run: call start(), or use `with`")
         return self._child

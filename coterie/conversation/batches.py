@@ -10,13 +10,14 @@ change the header alone, `crc: bad` its checksum; `junk: 17` adds bytes, `cut: 5
 """
 
 import time
+from struct import Struct
 from typing import Any
 
 from coterie.conversation.syntax import TranscriptError, parse_list, parse_map, unquote
 from coterie.protocol import checksum
 from coterie.protocol.compression import Compression
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import BatchHeader, Record, iterate_batches
+from coterie.protocol.record_batch import BatchHeader, Record, iterate_batches, read_header
 from coterie.protocol.record_batch_layout import COMPRESSION_MASK
 from coterie.protocol.record_reader import decode_records
 from coterie.protocol.record_writer import encode_legacy, encode_records
@@ -31,6 +32,10 @@ _LAST_DELTA = slice(23, 27)
 _MAX_TIME = slice(35, 43)
 _SEQUENCE = slice(53, 57)
 _COUNT = slice(57, 61)
+BATCH_HEADER_BYTES = 61
+_LENGTH_AT = 8
+_LOG_OVERHEAD_BYTES = 12
+_read_length = Struct(">i").unpack_from
 _LEGACY_MAGIC = 2
 _READABLE_MAGIC = 2
 
@@ -150,3 +155,25 @@ def _batch_tree(data: bytes, header: BatchHeader, position: int) -> dict[str, An
 
 def _text(content: bytes | None) -> str:
     return "null" if content is None else content.decode(errors="replace")
+
+
+def batch_headers(records: bytes) -> bytes:
+    """Return the headers of record batches, without their records.
+
+    Messages of the older formats are left out, and so is a batch that is cut off in its header.
+    """
+    headers = []
+    position = 0
+    while position + BATCH_HEADER_BYTES <= len(records):
+        if records[position + _MAGIC] == 2:
+            headers.append(records[position : position + BATCH_HEADER_BYTES])
+        (length,) = _read_length(records, position + _LENGTH_AT)
+        if length <= 0:
+            break
+        position += _LOG_OVERHEAD_BYTES + length
+    return b"".join(headers)
+
+
+def read_batch_headers(headers: bytes) -> list[tuple[int, BatchHeader]]:
+    """Return what `batch_headers` has kept, with the position of each header."""
+    return [(at, read_header(headers, at)) for at in range(0, len(headers), BATCH_HEADER_BYTES)]

@@ -125,3 +125,24 @@ class FrameEnd(MemoryTransport):
         self._closed()
         if self.protocol is not None:
             self.protocol.connection_lost(None)
+
+
+class AskingEnd(FrameEnd):
+    """The end of a client that has one request at a time."""
+
+    def __init__(self, peer: tuple[str, int]) -> None:
+        """Begin without a request; see `FrameEnd`."""
+        super().__init__(peer, self._answer, lambda: self._answer(None))
+        self._waiting: asyncio.Future[bytes | None] | None = None
+
+    async def ask(self, frame: bytes) -> bytes | None:
+        """Send a frame; return the response without its length, or None if the broker closes."""
+        if self.closed:
+            return None
+        self._waiting = asyncio.get_running_loop().create_future()
+        self.send(frame)
+        return await self._waiting
+
+    def _answer(self, frame: bytes | None) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(frame)

@@ -3,6 +3,7 @@
 from struct import Struct
 from typing import Any, NamedTuple
 
+from coterie.conversation.batches import BATCH_HEADER_BYTES, read_batch_headers
 from coterie.conversation.identities import Identities
 from coterie.protocol import checksum
 from coterie.protocol.errors import DECODE_ERRORS
@@ -10,7 +11,6 @@ from coterie.protocol.record_batch import BatchHeader, Record, iterate_batches
 from coterie.protocol.record_batch_layout import CRC, CRC_AT, CRC_START, position_of
 from coterie.protocol.record_reader import decode_records
 from coterie.protocol.record_writer import encode_records
-from coterie.recording.redaction import BATCH_HEADER_BYTES, read_batch_headers
 
 _PRODUCER_ID_AT = position_of("producer_id")
 _PRODUCER_ID = Struct(">q")

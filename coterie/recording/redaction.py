@@ -8,11 +8,11 @@ APIs that are newer than it, and settings that it does not know.
 from struct import Struct
 from typing import Any, NamedTuple
 
+from coterie.conversation.batches import batch_headers
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import DECODE_ERRORS
 from coterie.protocol.frames import decode_request_header, decode_response
-from coterie.protocol.record_batch import BatchHeader, read_header
 from coterie.recording.format import Flag
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import ConfigKey
@@ -31,10 +31,6 @@ _CONFIG_APIS = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS
 _TOPIC, _BROKER = 2, 4
 HIDDEN = "[hidden]"
 
-BATCH_HEADER_BYTES = 61
-_LENGTH_AT, _MAGIC_AT = 8, 16
-_LOG_OVERHEAD_BYTES = 12
-_read_length = Struct(">i").unpack_from
 _HEADER = Struct(">hhih")
 # API key, version and correlation id.
 _START_BYTES = 8
@@ -122,28 +118,6 @@ def is_secret_setting(resource_type: int, name: str) -> bool:
         return True
     key = find_key(name)
     return not isinstance(key, ConfigKey) or key.is_sensitive
-
-
-def batch_headers(records: bytes) -> bytes:
-    """Return the headers of record batches, without their records.
-
-    Messages of the older formats are left out, and so is a batch that is cut off in its header.
-    """
-    headers = []
-    position = 0
-    while position + BATCH_HEADER_BYTES <= len(records):
-        if records[position + _MAGIC_AT] == 2:
-            headers.append(records[position : position + BATCH_HEADER_BYTES])
-        (length,) = _read_length(records, position + _LENGTH_AT)
-        if length <= 0:
-            break
-        position += _LOG_OVERHEAD_BYTES + length
-    return b"".join(headers)
-
-
-def read_batch_headers(headers: bytes) -> list[tuple[int, BatchHeader]]:
-    """Return what `batch_headers` has kept, with the position of each header."""
-    return [(at, read_header(headers, at)) for at in range(0, len(headers), BATCH_HEADER_BYTES)]
 
 
 def _is_known(api: ApiKey, version: int) -> bool:

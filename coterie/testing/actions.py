@@ -4,7 +4,7 @@ Most actions are about requests. `DiskFull` and `SlowDisk` are about the broker'
 `DiskWorkers` do them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
@@ -157,6 +157,16 @@ APIS: dict[type[Action], frozenset[ApiKey]] = {
     NoLeader: LEADER_APIS | {ApiKey.METADATA},
     DiskFull: frozenset(),
     SlowDisk: frozenset(),
+}
+
+
+# What becomes of a request that meets an action, where no answer says it.
+OUTCOMES: dict[type[Any], str] = {
+    NeverAnswer: "never answered",
+    CloseBefore: "connection closed, not handled",
+    CloseAfter: "handled, connection closed",
+    CutAnswer: "handled, answer cut",
+    AnswerGarbage: "garbage",
 }
 
 

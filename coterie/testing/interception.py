@@ -20,7 +20,7 @@ from coterie.server.network.route import Handler
 from coterie.server.network.routes import Overlay
 from coterie.testing.actions import (
     COORDINATOR_APIS,
-    Action,
+    OUTCOMES,
     AnswerError,
     AnswerGarbage,
     CloseAfter,
@@ -56,14 +56,6 @@ _ID_BYTES = 4
 _KEPT_EXCHANGES = 200
 _KEPT_FAULTS = 20
 _MEMBERSHIP = (ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP)
-# What becomes of a request that meets an action, where no answer says it.
-_OUTCOMES: dict[type[Action], str] = {
-    NeverAnswer: "never answered",
-    CloseBefore: "connection closed, not handled",
-    CloseAfter: "handled, connection closed",
-    CutAnswer: "handled, answer cut",
-    AnswerGarbage: "garbage",
-}
 
 
 class Interception:
@@ -225,7 +217,7 @@ class Interception:
     ) -> Any:
         """Let a request meet a fault; return a response or None, as a handler does."""
         request = exchange.request.message
-        exchange.outcome = _OUTCOMES.get(type(fault.action))
+        exchange.outcome = OUTCOMES.get(type(fault.action))
         edits: list[Edit] = []
         match fault.action:
             case Delay(seconds):

@@ -4,10 +4,9 @@ They meet the same handlers as those of clients. Faults do not apply to them, an
 the recorded requests.
 """
 
-import asyncio
 from typing import TypeVar
 
-from coterie.conversation.pipe import FrameEnd
+from coterie.conversation.pipe import AskingEnd
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.wire import Message
@@ -18,6 +17,7 @@ R = TypeVar("R", bound=Message)
 
 CLIENT_ID = "coterie-testing"
 _CORRELATION_ID = 1
+_LENGTH_BYTES = 4
 _CLIENT = ("127.0.0.1", 0)
 
 
@@ -26,17 +26,15 @@ async def ask(broker: Broker, request: Message, response_class: type[R]) -> R:
     api_key = type(request).api_key
     assert api_key is not None, "a request has an API key"
     version = SERVED_VERSIONS[ApiKey(api_key)][1]
-    answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-
-    def closed() -> None:
-        if not answered.done():
-            answered.set_exception(ConnectionError("the broker has closed the connection"))
-
-    connection = broker.accept(FrameEnd(_CLIENT, answered.set_result, closed))
+    end = AskingEnd(_CLIENT)
+    connection = broker.accept(end)
     # Without the faults that are laid over the broker's table.
     connection.routes = Routes()
-    connection.data_received(encode_request(request, version, _CORRELATION_ID, CLIENT_ID))
+    frame = encode_request(request, version, _CORRELATION_ID, CLIENT_ID)
     try:
-        return decode_response(response_class, await answered, version)[1]
+        answer = await end.ask(frame[_LENGTH_BYTES:])
     finally:
         connection.close_quietly()
+    if answer is None:
+        raise ConnectionError("the broker has closed the connection")
+    return decode_response(response_class, answer, version)[1]

@@ -4,15 +4,30 @@ from coterie.client_check.conversation import Conversation
 from coterie.client_check.lines import conversation_lines
 from coterie.conversation.payloads import assignment_bytes, subscription_bytes
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.fetch import (
+    FetchRequest,
+    FetchRequestPartition,
+    FetchRequestTopic,
+    FetchResponse,
+    FetchResponsePartition,
+    FetchResponseTopic,
+)
 from coterie.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
+from coterie.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from coterie.protocol.messages.sync_group import SyncGroupResponse as Synced
+from coterie.protocol.records import Record, encode_records
 
 ID = "consumer-1-0442027a-af1f-495b-bf86-589578df43e4"
 
@@ -70,4 +85,44 @@ def test_lines_are_those_of_transcripts_with_short_names() -> None:
         "client#2< SyncGroup v5 error=REBALANCE_IN_PROGRESS",
         "client#2> OffsetFetch v7 group=check",
         "client#2< OffsetFetch v7 error=NOT_COORDINATOR",
+    ]
+
+
+def test_partitions_come_before_what_is_said_of_them() -> None:
+    talk = Conversation(lambda: 0.0)
+    topic_id = bytes(range(16))
+    partition = FetchRequestPartition(partition=0, fetch_offset=3, partition_max_bytes=1000)
+    fetch = FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1,
+        session_epoch=7,
+        topics=[FetchRequestTopic(topic_id=topic_id, partitions=[partition])],
+    )
+    exchange = talk.request("client", 1, 1, ApiKey.FETCH, 13, "consumer-1", fetch)
+    records = encode_records([Record(0, 0, None, b"x", ())] * 2)
+    found = [
+        FetchResponsePartition(
+            partition_index=0, error_code=0, high_watermark=5, last_stable_offset=5, records=records
+        ),
+        FetchResponsePartition(partition_index=1, error_code=6, high_watermark=-1, records=None),
+    ]
+    topic = FetchResponseTopic(topic_id=topic_id, partitions=found)
+    talk.answered(exchange, FetchResponse(throttle_time_ms=100, responses=[topic]))
+    metadata = MetadataRequest(topics=None)
+    exchange = talk.request("client", 1, 1, ApiKey.METADATA, 9, "consumer-1", metadata)
+    broker = MetadataResponseBroker(node_id=1, host="127.0.0.1", port=9092)
+    unknown = MetadataResponseTopic(name="gone", error_code=3, partitions=[])
+    talk.answered(exchange, MetadataResponse(brokers=[broker], topics=[unknown]))
+    assert [line[9:] for line in conversation_lines(talk, {topic_id: "sales"})] == [
+        "client#1> Fetch v13 max_wait_ms=500 topics={sales-0: {fetch_offset: 3}}",
+        (
+            "client#1< Fetch v13 throttle_time_ms=100 responses={sales-0: {high_watermark: 5,"
+            " records: {batches: 1, records: 2}},"
+            " sales-1: {error: NOT_LEADER_OR_FOLLOWER, high_watermark: -1, records: null}}"
+        ),
+        "client#1> Metadata v9 topics=null",
+        (
+            "client#1< Metadata v9 brokers=[{node_id: 1, host: 127.0.0.1, port: 9092}]"
+            " topics={gone: UNKNOWN_TOPIC_OR_PARTITION}"
+        ),
     ]

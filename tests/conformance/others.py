@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from coterie.address import Address
-from coterie.lab.live.processes import Children, free_port
+from coterie.processes import Children, free_port
 from tests.conformance.brokers import DEFAULTS
 from tests.conformance.settings import UNUSUAL_SETTINGS
 from tests.interop.kafka_node import KafkaNode
@@ -65,7 +65,7 @@ def kfake(program: Path) -> Iterator[str]:
     port = free_port()
     with Children(program.parent) as children:
         child = children.start(f"kfake-{port}", [str(program), str(port)])
-        children.wait_for_port(child, Address("127.0.0.1", port), _START_LIMIT_S)
+        child.wait_for_port(Address("127.0.0.1", port), _START_LIMIT_S)
         yield f"127.0.0.1:{port}"
 
 

@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from coterie.cli.main import main
 from coterie.conformance.checks.runner import CheckOutcome
 from coterie.conformance.checks.text import Board
 from coterie.conformance.over_tcp import diagnosis
+from coterie.processes import Child
 from tests.live.broker_process import BrokerProcess
 
 # Many checks; a few that end the broker, and what follows it if nothing stops the run.
@@ -42,19 +42,17 @@ def bad_rows(data: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def dying_broker() -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.conformance.dying_broker"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.kill()
+def dying_broker(log: Path) -> Iterator[str]:
+    child = Child("broker", [sys.executable, "-m", "tests.conformance.dying_broker"], log)
+    try:
+        yield child.wait_for_line(r"127\.0\.0\.1:\d+")[0].strip()
+    finally:
+        child.kill()
 
 
 def test_report_names_the_request_at_which_the_broker_stopped(tmp_path: Path) -> None:
     junit, page = tmp_path / "junit.xml", tmp_path / "page.html"
-    with dying_broker() as address:
+    with dying_broker(tmp_path / "output") as address:
         result = check(
             address,
             *words_of(ONLY),
@@ -86,16 +84,16 @@ def test_report_names_the_request_at_which_the_broker_stopped(tmp_path: Path) ->
     assert stopped["sentence"] in page.read_text(encoding="utf-8")
 
 
-def test_single_check_that_ends_the_broker_is_named_in_the_text() -> None:
-    with dying_broker() as address:
+def test_single_check_that_ends_the_broker_is_named_in_the_text(tmp_path: Path) -> None:
+    with dying_broker(tmp_path / "output") as address:
         result = check(address, "--only", "operations/election_not_needed/v2")
     assert result.exit_code == 3, result.output
     assert "The broker stopped listening after 0 checks." in result.stdout
     assert "operations/election_not_needed/v2  c1> ElectLeaders v2" in result.stdout
 
 
-def test_run_without_the_check_that_ends_the_broker_goes_to_its_end() -> None:
-    with dying_broker() as address:
+def test_run_without_the_check_that_ends_the_broker_goes_to_its_end(tmp_path: Path) -> None:
+    with dying_broker(tmp_path / "output") as address:
         result = check(address, "--only", "operations", "--except", "ElectLeaders", "--json")
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)

@@ -8,7 +8,6 @@ repeated. Every second server has 40 group partitions and 96 file handles.
 """
 
 import random
-import subprocess
 import tempfile
 import threading
 import time
@@ -81,15 +80,6 @@ class KillResult:
         ]
 
 
-class LimitedBroker(BrokerProcess):
-    """A server that may have few open files."""
-
-    def command(self) -> list[str]:
-        """Return the command line."""
-        limit = f'ulimit -n {_FEW_HANDLES} && exec "$@"'
-        return ["bash", "-c", limit, "bash", *super().command()]
-
-
 class KillRun:
     """One server, killed and restarted in one data directory."""
 
@@ -97,7 +87,7 @@ class KillRun:
         # Every second server has many partitions and few file handles.
         is_short = seed % 2 == 1
         config = {**_CONFIG, "offsets.topic.num.partitions": "40"} if is_short else _CONFIG
-        self.broker = (LimitedBroker if is_short else BrokerProcess)(place / "data", config)
+        self.broker = BrokerProcess(place / "data", config, _FEW_HANDLES if is_short else None)
         self.random = random.Random(seed)
         self.offsets = [Ledger(f"committer-{number}") for number in range(COMMITTERS)]
         self.generations = Ledger("generations")
@@ -149,16 +139,9 @@ class KillRun:
 
     def _kill_in_start(self) -> None:
         """Start the server and kill it before any client connects."""
-        with self.broker.output.open("ab") as output:
-            process = subprocess.Popen(
-                self.broker.command(),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
+        self.broker.begin()
         time.sleep(self.random.uniform(0.1, _LONGEST_START_S))
-        process.kill()
-        process.wait()
+        self.broker.kill()
         self.done.kills += 1
         self.done.in_start += 1
 

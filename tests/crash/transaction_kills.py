@@ -15,7 +15,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from coterie.lab.live.processes import Child, Children
+from coterie.processes import Child, Children
 from tests.crash.pipeline_worker import GROUP, LIBRARIES, SOURCE, TARGET
 from tests.live.broker_process import BrokerProcess
 

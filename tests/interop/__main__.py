@@ -12,6 +12,7 @@ import click
 
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.parts import PartMissing
+from coterie.processes import ProcessFailed
 from tests.interop.model import Failed, Program, Skipped, all_programs, surroundings
 
 _TERMINATED = 128 + signal.SIGTERM
@@ -68,7 +69,7 @@ def _run(program: Program, bootstrap: str | None, directory: Path) -> dict[str, 
             reason = "; ".join(found.facts)
     except (Skipped, PartMissing) as skipped:
         outcome, reason = "skip", str(skipped)
-    except (Failed, WrongInput) as failed:
+    except (Failed, WrongInput, ProcessFailed) as failed:
         outcome, reason = "FAIL", str(failed)
     seconds = round(time.monotonic() - began_s, 1)
     return {"name": program.name, "outcome": outcome, "seconds": seconds, "reason": reason}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from coterie.address import Address
 from coterie.lab.live.parts import KAFKA_4_TOOLS, jars_of, java_command
-from coterie.lab.live.processes import Child, free_port
+from coterie.processes import Child, free_port
 from tests.interop.model import Surroundings
 
 _SERVER = """
@@ -122,10 +122,10 @@ class KafkaNode:
         )
 
     def start(self) -> Child:
-        """Start the broker and wait until it listens."""
+        """Start the broker and wait until it responds."""
         command = java_command(
             self.jars, "kafka.Kafka", [str(self._properties)], heap_mb=512, options=_OPTIONS
         )
         child = self._around.children.start("kafka", command)
-        self._around.children.wait_for_port(child, self._address, _START_LIMIT_S)
+        child.wait_for_answer(self._address, limit_s=_START_LIMIT_S)
         return child

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from coterie.lab.live.processes import Child, Children
+from coterie.processes import Child, Children
 from tests.interop import programs
 from tests.live.broker_process import BrokerProcess
 

@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-import demo.broker_process
-from demo.broker_process import FAST_GROUPS, supported_versions
+import coterie.processes
+from coterie.address import Address
+from coterie.processes import FAST_GROUPS, first_answer
+from coterie.protocol.frames import decode_response
+from coterie.protocol.messages.api_versions import ApiVersionsResponse
 
-__all__ = ["FAST_GROUPS", "Broker", "BrokerProcess", "supported_versions"]
+__all__ = ["FAST_GROUPS", "Broker", "BrokerProcess"]
 
 # A JVM broker in COTERIE_TEST_COMMAND needs about ten seconds to start, ours less than one.
 START_LIMIT_S = 60.0
@@ -40,10 +43,12 @@ class Broker:
 
     def serves(self, api_key: int) -> bool:
         """Return whether the broker supports an API."""
-        return api_key in supported_versions(self.bootstrap, START_LIMIT_S)
+        answer = first_answer(Address.parse(self.bootstrap), limit_s=START_LIMIT_S)
+        _, response = decode_response(ApiVersionsResponse, answer, 0)
+        return api_key in {each.api_key for each in response.api_keys}
 
 
-class BrokerProcess(demo.broker_process.BrokerProcess, Broker):
+class BrokerProcess(coterie.processes.BrokerProcess, Broker):
     """Our server as a child process that can be stopped, killed and started again in place.
 
     Attributes:
@@ -52,9 +57,21 @@ class BrokerProcess(demo.broker_process.BrokerProcess, Broker):
 
     running: ClassVar[set["BrokerProcess"]] = set()
 
-    def __init__(self, data_dir: Path, config: Mapping[str, str]) -> None:
+    def __init__(
+        self, data_dir: Path, config: Mapping[str, str], open_files: int | None = None
+    ) -> None:
+        """Describe a broker; `open_files` is how many files it may have open."""
         super().__init__(data_dir, config, os.environ.get("COTERIE_TEST_COMMAND"))
+        self._open_files = open_files
         Broker.__init__(self, self.bootstrap, own=True, short_session_ms=OUR_SHORT_SESSION_MS)
+
+    def command(self) -> list[str]:
+        """Return the command line, behind the limit that it runs under."""
+        command = super().command()
+        if self._open_files is not None:
+            limit = f'ulimit -n {self._open_files} && exec "$@"'
+            command = ["bash", "-c", limit, "bash", *command]
+        return command
 
     def start(self, limit_s: float = START_LIMIT_S) -> float:
         """Start the broker and wait until it responds; return the seconds that it took."""

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from coterie.address import Address
+from coterie.processes import first_answer
 from demo.producer import QUIET_LOG_LEVEL
 from tests.live import libraries
 from tests.live.broker_process import (
@@ -16,7 +18,6 @@ from tests.live.broker_process import (
     KAFKA_MIN_SESSION_MS,
     Broker,
     BrokerProcess,
-    supported_versions,
 )
 from tests.live.deadlines import eventually
 from tests.live.groups import ADMIN_LIMIT_S, produce_rows
@@ -67,7 +68,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The broker that most tests share: without initial rebalance delay, with short sessions."""
     bootstrap = os.environ.get("COTERIE_TEST_BOOTSTRAP")
     if bootstrap:
-        supported_versions(bootstrap)
+        first_answer(Address.parse(bootstrap))
         yield Broker(bootstrap, own=False, short_session_ms=KAFKA_MIN_SESSION_MS)
         return
     # Some tests write records of long ago, or empty a group without offsets. A check of the

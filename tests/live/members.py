@@ -5,16 +5,15 @@ check a group as a whole: who owns which partition, and whether every record was
 """
 
 import json
-import signal
-import subprocess
+import os
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from demo.member_process import MemberProcess
-from tests.live.deadlines import GENEROUS_S, eventually
+from coterie.processes.member_process import MemberProcess
+from tests.live.deadlines import GENEROUS_S, PAUSE_S, eventually
 from tests.live.groups import Partition, StoredRecord
 
 LEAVE_LIMIT_S = 60.0
@@ -23,51 +22,49 @@ Event = dict[str, Any]
 
 
 class Member(MemberProcess):
-    """A running or ended member program.
-
-    Attributes:
-        events: the events that it has printed, in order.
-    """
+    """A running or ended member program."""
 
     def __init__(self, library: str, options: dict[str, object], python_path: Path | None) -> None:
-        self.events: list[Event] = []
-        self._changed = threading.Condition()
-        environment = {} if python_path is None else {"PYTHONPATH": str(python_path)}
-        super().__init__("tests.live.member", library, options, environment)
+        self._events: list[Event] = []
+        # A group of the story is watched by a thread of its own, and by that of the story.
+        self._reading = threading.Lock()
+        path = {} if python_path is None else {"PYTHONPATH": str(python_path)}
+        # The default of 30 s is too long to find a restarted broker within a test.
+        options = {"reconnect_backoff_max_ms": 500, **options}
+        super().__init__(library, options, os.environ | path)
 
-    def handle(self, event: Event) -> None:
-        with self._changed:
-            self.events.append(event)
-            self._changed.notify_all()
-
-    def handle_end(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
+    @property
+    def events(self) -> list[Event]:
+        """The events that it has written, in order."""
+        with self._reading:
+            self._events += [
+                {"event": line.event, "at": line.at_us, **line.fields} for line in self.new_lines()
+            ]
+            return self._events
 
     def of(self, *names: str) -> list[Event]:
         """Return the events of these names so far, in order."""
-        return [event for event in list(self.events) if event["event"] in names]
+        return [event for event in self.events if event["event"] in names]
 
     def wait_for(
         self, name: str, after: int = 0, within_s: float = GENEROUS_S, **fields: object
     ) -> Event:
         """Return the first event of a name with these fields, from index `after` on."""
         deadline = time.monotonic() + within_s
-        with self._changed:
-            while True:
-                for event in self.events[after:]:
-                    if event["event"] == name and fields.items() <= event.items():
-                        return event
-                left = deadline - time.monotonic()
-                if left <= 0 or self.all_read:
-                    raise AssertionError(f"no event {name} {fields} of {self.summary()}")
-                self._changed.wait(min(left, 0.1))
+        while True:
+            is_over = not self.running or time.monotonic() > deadline
+            for event in self.events[after:]:
+                if event["event"] == name and fields.items() <= event.items():
+                    return event
+            if is_over:
+                raise AssertionError(f"no event {name} {fields} of {self.summary()}")
+            time.sleep(PAUSE_S)
 
     @property
     def partitions(self) -> set[Partition]:
         """The partitions that it last reported; none once it has ended."""
         newest = self.of("membership", "closed")[-1:]
-        if self.process.poll() is not None or not newest or newest[0]["event"] == "closed":
+        if not self.running or not newest or newest[0]["event"] == "closed":
             return set()
         return {(topic, partition) for topic, partition in newest[0]["partitions"]}
 
@@ -85,7 +82,12 @@ class Member(MemberProcess):
 
     def records(self) -> list[StoredRecord]:
         """Return the records that it has handled, in order."""
-        return [(each["topic"], each["partition"], each["offset"]) for each in self.of("record")]
+        return [
+            (topic, partition, offset)
+            for each in self.of("delivered")
+            for topic, partition, first, last in each["batches"]
+            for offset in range(first, last + 1)
+        ]
 
     def acknowledged(self) -> dict[Partition, int]:
         """Return the highest committed offset that the broker has acknowledged, by partition."""
@@ -105,25 +107,19 @@ class Member(MemberProcess):
 
     def leave(self) -> int:
         """Send SIGTERM, so that it closes its consumer and ends; return the exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self._wait(LEAVE_LIMIT_S)
+        return self.end(limit_s=LEAVE_LIMIT_S)
 
-    def kill(self) -> int:
-        """Send SIGKILL, so that the coordinator is not informed; return the exit code."""
-        self.process.kill()
-        return self._wait(LEAVE_LIMIT_S)
-
-    def _wait(self, within_s: float) -> int:
-        try:
-            return self.wait(within_s)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {within_s:g} s: {self.summary()}") from None
+    def close(self) -> None:
+        """Kill it if it is still running, read the last events, and remove its files."""
+        self.kill()
+        _ = self.events
+        super().close()
 
     def summary(self) -> str:
         """Return its last events, for error messages; records are only counted."""
-        last = [event for event in list(self.events) if event["event"] != "record"][-12:]
+        last = [event for event in self.events if event["event"] != "delivered"][-12:]
         lines = [f"{self.library} pid {self.process.pid} exit code {self.process.poll()}"]
-        lines += [f"{len(self.of('record'))} records", *map(json.dumps, last), *self.last_errors()]
+        lines += [f"{len(self.records())} records", *map(json.dumps, last), self.last_lines()]
         return "\n  ".join(lines)
 
 
@@ -140,7 +136,7 @@ class Members:
         Args:
             library: its client library.
             python_path: the directory of an old release of the library, if it is to use one.
-            options: the options of tests/live/member, with underscores.
+            options: the options of coterie/processes/member, with underscores.
         """
         member = Member(library, {"bootstrap": self.bootstrap, **options}, python_path)
         self._started.append(member)

@@ -81,12 +81,12 @@ def test_one_partition_moves_and_the_others_are_read_on(
         first = members.start(first_library, **common)
         wait_assigned([first], topic, PARTITIONS)
         assert first.generation == 9
-        first.wait_for("record")
+        first.wait_for("delivered")
         mark = len(first.events)
 
         second = members.start(second_library, **common)
         owned = wait_assigned([first, second], topic, PARTITIONS)
-        second.wait_for("record")
+        second.wait_for("delivered")
         kept, moved = owned
         assert len(moved) == 1
         assert partitions_of(first, "revoked", mark) == [moved]

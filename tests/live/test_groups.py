@@ -62,7 +62,7 @@ def test_join_and_leave_under_load(
         wait_assigned(stay, topic, PARTITIONS)
         guest = members.start(library.name, group=topic, topic=topic)
         wait_assigned([*stay, guest], topic, PARTITIONS)
-        guest.wait_for("record")
+        guest.wait_for("delivered")
         assert guest.leave() == 0
         wait_assigned(stay, topic, PARTITIONS)
         stored = producer.stop()

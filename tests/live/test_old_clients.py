@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from demo.member_process import ROOT
 from tests.live.broker_process import Broker
 from tests.live.groups import produce_rows
 from tests.live.members import Members, wait_all_read, wait_assigned
@@ -21,6 +20,8 @@ from tests.live.old_clients import (
     OldClient,
     installed,
 )
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # All in one worker of pytest-xdist, so that two workers do not install at the same time.
 pytestmark = pytest.mark.xdist_group("old_clients")

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from coterie.testing import Broker
-from demo.member_process import ROOT
 from tests.live.old_clients import KAFKA_PYTHON_1, NotInstallableError, installed
+
+ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.xdist_group("old_clients")
 

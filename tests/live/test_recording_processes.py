@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,24 +12,19 @@ from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from coterie.cli.main import main
+from coterie.processes import Child
 from coterie.testing.client_configs import client_config
 from tests.live.deadlines import GENEROUS_S
 
 
 @contextmanager
-def coterie(*arguments: str) -> Iterator[str]:
+def coterie(log: Path, *arguments: str) -> Iterator[str]:
     """Run a command until the block ends; yield the address on which it is ready."""
-    command = [sys.executable, "-m", "coterie", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            found = re.search(r"ready on (\S+)", line)
-            assert found is not None, line
-            yield found[1]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(GENEROUS_S) == 0
+    child = Child(log.name, [sys.executable, "-m", "coterie", *arguments], log)
+    try:
+        yield child.wait_for_line(r"ready on (\S+)", GENEROUS_S)[1]
+    finally:
+        assert child.end(limit_s=GENEROUS_S) == 0
 
 
 async def read(bootstrap: str, count: int) -> None:
@@ -45,12 +38,11 @@ async def read(bootstrap: str, count: int) -> None:
 def test_both_sides_of_a_proxy_record_what_can_be_replayed(tmp_path: Path) -> None:
     at_broker, at_proxy = str(tmp_path / "broker"), str(tmp_path / "proxy")
     serve = ("serve", "--port", "0", "--data-dir", ":memory:", "--record", at_broker)
+    proxying = ("proxy", "--listen", "127.0.0.1:0", "--record", at_proxy)
     fast = ("--config", "group.initial.rebalance.delay.ms=0", "--log-level", "error")
     with (
-        coterie(*serve, *fast) as broker,
-        coterie(
-            "proxy", "--listen", "127.0.0.1:0", "--upstream", broker, "--record", at_proxy
-        ) as proxy,
+        coterie(tmp_path / "serve.log", *serve, *fast) as broker,
+        coterie(tmp_path / "proxy.log", *proxying, "--upstream", broker) as proxy,
     ):
         producer = Producer({"bootstrap.servers": proxy, "client.id": "shop"})
         for number in range(3):

@@ -58,7 +58,7 @@ def test_initial_rebalance_delay_gathers_members(
     options = {"group": name, "topic": name, "join": "when-ordered"}
     three = [members.start(library, **options) for library in libraries.NAMES]
     for member in three:
-        member.wait_for("started")
+        member.wait_for("ready")
     began = time.monotonic()
     for member in three:
         member.join()

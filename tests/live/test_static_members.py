@@ -79,7 +79,7 @@ def test_restart_does_not_rebalance(
         )
         wait_partitions(pair[index], owned_before[index])
         assert pair[index].generation == generation
-        later = [each for each in other.events[mark:] if each["event"] != "record"]
+        later = [each for each in other.events[mark:] if each["event"] != "delivered"]
         assert later == [], other.summary()
     ids_after = group.instances()
     assert ids_after.keys() == ids_before.keys() == {"instance-0", "instance-1"}

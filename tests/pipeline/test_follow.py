@@ -2,11 +2,8 @@
 
 import json
 import os
-import queue
 import random
-import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from benchmarks_pipeline.logs import SegmentWriter
+from coterie.processes import Child
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
@@ -60,51 +58,15 @@ class Feeder(threading.Thread):
             writer.close()
 
 
-class Follower:
-    """The program of `following.py` in a process group of its own."""
-
-    def __init__(self, logs: Path, output: Path, build_every_s: float = 3) -> None:
-        command = [sys.executable, "-m", "tests.pipeline.following", str(logs), str(output)]
-        self.errors = logs.with_name("errors")
-        # A killed process leaves its temporary files in this directory.
-        scratch = logs.with_name("scratch")
-        scratch.mkdir(exist_ok=True)
-        with open(self.errors, "w") as errors:
-            self.process = subprocess.Popen(
-                [*command, str(build_every_s)],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-                env=os.environ | {"TMPDIR": str(scratch)},
-            )
-        self.lines: queue.Queue[str] = queue.Queue()
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as lines:
-            for line in lines:
-                self.lines.put(line.strip())
-
-    def wait_for(self, word: str) -> str:
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            try:
-                line = self.lines.get(timeout=1)
-            except queue.Empty:
-                assert self.process.poll() is None, self.errors.read_text()[-4000:]
-                continue
-            if line.startswith(word):
-                return line
-        raise AssertionError(f"no {word} in {PATIENCE_S} s")
-
-    def kill(self) -> None:
-        """Kill the process group, Python and Java."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.reader.join()
+def start_following(logs: Path, output: Path, build_every_s: float = 3) -> Child:
+    """Start the program of `following.py`."""
+    command = [sys.executable, "-m", "tests.pipeline.following", str(logs), str(output)]
+    # A killed process leaves its temporary files in this directory.
+    scratch = logs.with_name("scratch")
+    scratch.mkdir(exist_ok=True)
+    log = scratch / f"{time.monotonic_ns()}.log"
+    environment = os.environ | {"TMPDIR": str(scratch)}
+    return Child("The follower", [*command, str(build_every_s)], log, environment)
 
 
 def offsets_of(output: Path, table: str) -> list[tuple[int, int]]:
@@ -130,21 +92,19 @@ def test_every_record_counts_once_if_the_process_is_killed_at_random_times(tmp_p
     feeder = Feeder(logs)
     feeder.start()
     for _ in range(KILLS):
-        follower = Follower(logs, output)
-        follower.wait_for("appended")
+        follower = start_following(logs, output)
+        follower.wait_for_line("appended", PATIENCE_S)
         time.sleep(rng.uniform(0.1, 5))
-        follower.kill()
-        assert follower.process.returncode == -signal.SIGKILL
+        assert follower.kill() == -signal.SIGKILL
     # A directory that was being written when a process was killed must be removed.
     (output / "log_records" / ".part=new-killed").mkdir()
-    follower = Follower(logs, output)
-    follower.wait_for("appended")
+    follower = start_following(logs, output)
+    follower.wait_for_line("appended", PATIENCE_S)
     feeder.done.set()
     feeder.join()
-    follower.process.send_signal(signal.SIGTERM)
-    follower.wait_for("done")
-    assert follower.process.wait(PATIENCE_S) == 0
-    follower.reader.join()
+    follower.signal(signal.SIGTERM)
+    follower.wait_for_line("done", PATIENCE_S)
+    assert follower.wait(PATIENCE_S) == 0
     expected = [
         (number, offset)
         for number, writer in enumerate(feeder.writers)
@@ -246,35 +206,23 @@ def test_thread_reads_what_is_completed_cleaned_and_new(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_command_prints_a_line_for_each_build_and_stops_within_seconds(tmp_path: Path) -> None:
-    logs, output, errors = tmp_path / "logs", tmp_path / "out", tmp_path / "errors"
+    logs, output = tmp_path / "logs", tmp_path / "out"
     feeder = Feeder(logs)
     feeder.start()
     command = [sys.executable, "-m", "coterie", "pipeline", "run", "--follow"]
     options = ["--input", str(logs), "--output", str(output), "--build-every", "1"]
-    with open(errors, "w") as file:
-        process = subprocess.Popen(
-            [*command, *options, "--engine", "local"], stderr=file, stdout=subprocess.DEVNULL
-        )
-
-    def builds() -> list[str]:
-        assert process.poll() is None, errors.read_text()
-        return [line for line in errors.read_text().splitlines() if " s behind" in line]
-
+    child = Child("The run", [*command, *options, "--engine", "local"], tmp_path / "output")
     try:
-        eventually(lambda: len(builds()) >= 3, "three builds", PATIENCE_S)
-        line = builds()[0]
-        assert re.search(r"[\d,]+ new records, \d+ tables in \d+\.\d s, \d+\.\d s behind", line)
-        began_s = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0
+        build = r"[\d,]+ new records, \d+ tables in \d+\.\d s, \d+\.\d s behind"
+        for _ in range(3):
+            child.wait_for_line(build, PATIENCE_S)
         # Three seconds on a quiet machine; it would go on for ever without the signal.
-        assert time.monotonic() - began_s < 60
+        assert child.end(limit_s=60) == 0
     finally:
-        process.kill()
-        process.wait()
+        child.kill()
         feeder.done.set()
         feeder.join()
-    assert "Followed for" in errors.read_text()
+    assert "Followed for" in child.rest()
     assert offsets_of(output, "log_records")
 
 

@@ -38,19 +38,11 @@ CONFIG = {
 }
 
 
-class LimitedBroker(BrokerProcess):
-    """A server that may have few file handles."""
-
-    def command(self) -> list[str]:
-        """Return the command line, behind the limit that it runs under."""
-        return ["sh", "-c", f'ulimit -n {HANDLES}; exec "$@"', "sh", *super().command()]
-
-
 class Soak:
     """One server, one workload, and the samples of the server."""
 
     def __init__(self, directory: Path, seed: int) -> None:
-        self.broker = LimitedBroker(directory / "data", CONFIG)
+        self.broker = BrokerProcess(directory / "data", CONFIG, HANDLES)
         self.samples: list[Sample] = []
         self.log_errors: list[str] = []
         self._seed = seed

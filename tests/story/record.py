@@ -77,9 +77,9 @@ class Session:
                 given_up |= partitions
             elif event["generation"] > 0 and event["member_id"]:
                 owned = frozenset(partitions - given_up)
-                at_ms = _wall_ms(event["at"])
+                at_ms = event["at"] / 1_000
                 reported.append((event["member_id"], event["generation"], owned, at_ms))
-        revoked = [_wall_ms(event["at"]) for event in self.member.of("revoked", "lost", "closed")]
+        revoked = [event["at"] / 1_000 for event in self.member.of("revoked", "lost", "closed")]
         changes = sorted(revoked + [at_ms for *_, at_ms in reported])
         ends = [next((end for end in changes if end > at_ms), None) for *_, at_ms in reported]
         return [
@@ -148,7 +148,7 @@ class Record:
                 found.append((each.ended_ms, each, str(each.end), {}))
             for event in each.member.of("assigned", "revoked", "lost", "membership", "closed"):
                 fields = {k: v for k, v in event.items() if k not in ("at", "event")}
-                found.append((_wall_ms(event["at"]), each, event["event"], fields))
+                found.append((event["at"] / 1_000, each, event["event"], fields))
         for at_ms, each, what, fields in sorted(found, key=lambda entry: entry[0]):
             yield {"at_ms": round(at_ms), "group": each.group, "client": each.client, "what": what,
                    **fields}  # fmt: skip
@@ -161,8 +161,3 @@ class Record:
 def now_ms() -> float:
     """Return the time, in epoch milliseconds."""
     return time.time() * 1_000
-
-
-def _wall_ms(monotonic_s: float) -> float:
-    """Return the epoch milliseconds of a time of the system-wide monotonic clock."""
-    return now_ms() + (monotonic_s - time.monotonic()) * 1_000

@@ -6,7 +6,6 @@ Counts are compared with those of servers that count as well. No test here depen
 import asyncio
 import json
 import os
-import signal
 import struct
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 import uvloop
 
 from benchmarks import stable_members
-from benchmarks.address import Address, NotLoopback, free_port
+from benchmarks.address import Address, NotLoopback
 from benchmarks.assembly import Assembly
 from benchmarks.brokers import floor
 from benchmarks.measures import CPU_US, Outcome
@@ -32,6 +31,7 @@ from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.heartbeat import bare_ring
 from benchmarks.session import Job
 from benchmarks.steady import Shape, Steady, load
+from coterie.processes import Child, free_port
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatResponse
@@ -46,19 +46,19 @@ ELSEWHERE = "192.0.2.1"
 
 
 @pytest.mark.parametrize("shape", [Shape(3, 1), Shape(2, 32)], ids=["closed", "pipelined"])
-def test_counts_agree_with_the_floor(shape: Shape) -> None:
+def test_counts_agree_with_the_floor(shape: Shape, tmp_path: Path) -> None:
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.floor", str(port)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as server:
-        deadline = time.monotonic() + 60
-        while listening_pid(port) != server.pid:
-            assert time.monotonic() < deadline, "the floor does not listen"
-            time.sleep(0.01)
-        job = Job("heartbeat", "closed", "127.0.0.1", port, server.pid, 1.0, 0.05, bare=True)
+    server = Child("The floor", command, tmp_path / "output", directory=ROOT)
+    try:
+        server.wait_for_port(("127.0.0.1", port))
+        pid = server.process.pid
+        assert listening_pid(port) == pid
+        job = Job("heartbeat", "closed", "127.0.0.1", port, pid, 1.0, 0.05, bare=True)
         steady = uvloop.run(load(job, shape, bare_ring))
-        server.send_signal(signal.SIGTERM)
-        assert server.stdout is not None
-        answered = int(server.stdout.read())
+    finally:
+        server.end()
+    answered = int(server.last_lines())
     # Every connection sends one request before the load, to learn the expected response.
     assert answered == steady.answered_in_all + shape.connections
     assert steady.sent_in_all == steady.answered_in_all

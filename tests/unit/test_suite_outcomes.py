@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.lab.live.processes import Children
+from coterie.processes import Children
 from tests.interop.go_suites import outcomes
 from tests.interop.model import Failed, Surroundings
 from tests.interop.suites import Outcome, judge

@@ -8,14 +8,15 @@ from typing import Any
 from coterie.cli.errors import CommandFailed
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import Violation
+from coterie.processes import ProcessFailed
 
 
 @contextmanager
 def lab_errors() -> Iterator[None]:
-    """Turn wrong input and broken invariants into the end of the command."""
+    """Turn wrong input, failed programs and broken invariants into the end of the command."""
     try:
         yield
-    except WrongInput as error:
+    except (WrongInput, ProcessFailed) as error:
         raise CommandFailed(str(error)) from None
     except Violation as error:
         raise CommandFailed(

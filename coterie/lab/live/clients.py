@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.processes import Child, Children
 from coterie.lab.parameters import Parameters
 from coterie.lab.scenario import Scenario
+from coterie.processes import Child, Children
 
 # What can be done to every process; see `Event.do`.
 PROCESS_STEPS = frozenset({"start", "stop", "kill", "pause"})
 
 
-class MemberProcess(NamedTuple):
+class PodProcess(NamedTuple):
     """A process that is to be started.
 
     Attributes:
@@ -125,11 +125,11 @@ class LiveClient:
     def begin(self, run: LiveRun) -> None:
         """Begin to produce, or whatever gives the first members work; called before they start."""
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         raise NotImplementedError
 
-    def started(self, run: LiveRun, member: MemberProcess, child: Child) -> None:
+    def started(self, run: LiveRun, member: PodProcess, child: Child) -> None:
         """Note that a member's process has been started."""
 
     def observe(self, run: LiveRun) -> None:

@@ -12,10 +12,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
-from coterie.lab.live.lines import Writer
+from coterie.lab.live.clients import LiveClient, LiveRun, PodProcess
 from coterie.lab.live.parts import CONNECT_4, jars_of, java_command
-from coterie.lab.live.processes import Child, free_port
+from coterie.processes import Child, free_port
+from coterie.processes.lines import Writer
 
 _HEAP_MB = 320
 _CONNECTOR_CLASS = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
@@ -57,7 +57,7 @@ class Connect(LiveClient):
         """Create the connectors as soon as a worker takes requests."""
         threading.Thread(target=self._create_connectors, args=(run,), daemon=True).start()
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a worker."""
         url = self._urls[member.pod] = f"http://127.0.0.1:{free_port()}"
         path = run.directory / f"{member.identity}.properties"
@@ -73,7 +73,7 @@ class Connect(LiveClient):
             ],
         )
 
-    def started(self, run: LiveRun, member: MemberProcess, child: Child) -> None:
+    def started(self, run: LiveRun, member: PodProcess, child: Child) -> None:
         """Follow the log of a worker."""
         del run
         self._logs.append(WorkerLog(child.log, member.lines))
@@ -131,7 +131,7 @@ def _tasks(text: str) -> list[tuple[str, int]]:
     return [(connector, int(number)) for connector, _, number in words]
 
 
-def _worker_properties(run: LiveRun, member: MemberProcess, url: str) -> str:
+def _worker_properties(run: LiveRun, member: PodProcess, url: str) -> str:
     parameters = run.parameters
     converter = "org.apache.kafka.connect.storage.StringConverter"
     values = {

@@ -1,7 +1,7 @@
 """What members of a live run have delivered and committed, record by record."""
 
 from coterie.lab.kernel import SECOND
-from coterie.lab.live.lines import Line, Partition
+from coterie.processes.lines import Line, Partition
 
 _METRICS = ("delivered", "duplicates", "rewinds", "lost", "peak_backlog", "drain_s")
 

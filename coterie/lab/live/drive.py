@@ -5,6 +5,7 @@ poll is an order on standard input. Whatever else the lab can do to its models c
 processes, and is refused before the first one starts.
 """
 
+import json
 import signal
 import time
 from collections.abc import Callable
@@ -13,12 +14,12 @@ from typing import NamedTuple
 
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import SECOND, stream
-from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
-from coterie.lab.live.lines import Line, Reader, Writer, now_us
+from coterie.lab.live.clients import LiveClient, LiveRun, PodProcess
 from coterie.lab.live.measure import Measured, Replay
-from coterie.lab.live.processes import Child
 from coterie.lab.live.servers import OF_OUR_BROKER, Servers
 from coterie.lab.script import Event, events_of, script_digest, starts_at_forming
+from coterie.processes import Child
+from coterie.processes.lines import Line, Reader, Writer, now_us
 
 _TICK_S = 0.02
 _READ_EVERY_S = 0.25
@@ -96,7 +97,7 @@ class Drive:
         self.servers.announce(steps)
         self.restarts_broker = not steps.isdisjoint(_RESTARTS)
         self._has_proxies = "cut" in steps
-        self._pods: dict[str, tuple[MemberProcess, Child]] = {}
+        self._pods: dict[str, tuple[PodProcess, Child]] = {}
         self._lives: dict[str, int] = {}
         # What is due: the time, and the action.
         self._due: list[tuple[int, Event]] = []
@@ -248,7 +249,7 @@ class Drive:
         life = self._lives[event.pod] = self._lives.get(event.pod, 0) + 1
         static = self.run.machine == "static"
         instance = event.pod if static and event.keep else None
-        member = MemberProcess(event.pod, life, instance, self.run.lines)
+        member = PodProcess(event.pod, life, instance, self.run.lines)
         direct = self.run.bootstrap
         if self._has_proxies:
             self.run.bootstrap = self.servers.proxied(event.pod)
@@ -322,7 +323,7 @@ class Drive:
     def _do_slow_poll(self, event: Event) -> None:
         found = self._pods.get(event.pod)
         if found is not None:
-            found[1].write(f"slow {event.amount / SECOND}")
+            found[1].write(json.dumps({"slow": event.amount / SECOND}))
 
 
 def check_steps(client: LiveClient, events: list[Event], *, is_ours: bool) -> None:

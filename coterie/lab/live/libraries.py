@@ -1,7 +1,5 @@
 """The client libraries of Python, against Coterie or Kafka."""
 
-import json
-import sys
 from importlib.metadata import version
 
 from coterie.client.cluster import Cluster
@@ -9,10 +7,13 @@ from coterie.client.connection import Deadline
 from coterie.client.consumer_groups import ConsumerGroupDescribeRequest
 from coterie.client.errors import VersionUnsupported
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.clients import PROCESS_STEPS, LiveClient, LiveRun, MemberProcess, need_module
+from coterie.lab.live.clients import PROCESS_STEPS, LiveClient, LiveRun, PodProcess, need_module
+from coterie.processes.member_process import member_command
 
 _KIP_848 = "consumer"
 _COMMIT_MS = 5_000
+# The default of all three.
+_MAX_POLL_RECORDS = 500
 _SESSION_MS, _HEARTBEAT_MS, _REBALANCE_MS = 45_000, 3_000, 300_000
 
 
@@ -24,9 +25,9 @@ class Library(LiveClient):
     }  # fmt: skip
 
     def __init__(
-        self, module: str, package: str, program: str, summary: str, machines: tuple[str, ...]
+        self, module: str, package: str, library: str, summary: str, machines: tuple[str, ...]
     ) -> None:
-        self._module, self._package, self._program = module, package, program
+        self._module, self._package, self._library = module, package, library
         self.summary = summary
         self.machines = machines
 
@@ -49,39 +50,43 @@ class Library(LiveClient):
                     " name a Kafka 4 with --bootstrap-server, or choose another --machine."
                 ) from None
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         options = {
+            "library": self._library,
             "bootstrap": run.bootstrap,
             "group": run.group,
-            "topics": list(run.counts),
+            "topic": list(run.counts),
             "client_id": member.identity,
             "instance": member.instance,
-            "machine": run.machine,
-            "session_ms": parameters.session_ms or _SESSION_MS,
-            "heartbeat_ms": parameters.heartbeat_ms or _HEARTBEAT_MS,
-            "rebalance_ms": parameters.rebalance_ms or _REBALANCE_MS,
-            "commit_ms": parameters.commit_ms or _COMMIT_MS,
+            "group_protocol": _KIP_848 if run.machine == _KIP_848 else "classic",
+            "assignor": "cooperative-sticky" if run.machine == "cooperative" else "range",
+            "session_timeout_ms": parameters.session_ms or _SESSION_MS,
+            "heartbeat_interval_ms": parameters.heartbeat_ms or _HEARTBEAT_MS,
+            "max_poll_interval_ms": parameters.rebalance_ms or _REBALANCE_MS,
+            "max_poll_records": _MAX_POLL_RECORDS,
+            "commit_interval_ms": parameters.commit_ms or _COMMIT_MS,
+            # It calls back in a thread of its own, which must not wait for a commit.
+            "auto_commit": self._library == "kafka-python",
             "poll_gap_ms": parameters.poll_gap_ms,
-            "metadata_age_ms": parameters.metadata_age_ms,
-            "lines": str(member.lines),
+            "metadata_max_age_ms": parameters.metadata_age_ms,
+            "lines": member.lines,
         }
-        module = f"coterie.lab.live.members.{self._program}"
-        return [sys.executable, "-m", module, json.dumps(options)]
+        return member_command(options)
 
 
 def aiokafka() -> Library:
     """Return the client for aiokafka."""
     return Library(
-        "aiokafka", "aiokafka", "aiokafka_member", "aiokafka: pure Python", ("eager-3", "static")
+        "aiokafka", "aiokafka", "aiokafka", "aiokafka: pure Python", ("eager-3", "static")
     )
 
 
 def kafka_python() -> Library:
     """Return the client for kafka-python."""
     return Library(
-        "kafka", "kafka-python", "kafka_python_member", "kafka-python: pure Python",
+        "kafka", "kafka-python", "kafka-python", "kafka-python: pure Python",
         ("eager-3", "static", "cooperative"),
     )  # fmt: skip
 
@@ -89,6 +94,6 @@ def kafka_python() -> Library:
 def confluent() -> Library:
     """Return the client for confluent-kafka."""
     return Library(
-        "confluent_kafka", "confluent-kafka", "confluent_member", "confluent-kafka: librdkafka",
+        "confluent_kafka", "confluent-kafka", "confluent", "confluent-kafka: librdkafka",
         ("eager-3", "static", "cooperative", _KIP_848),
     )  # fmt: skip

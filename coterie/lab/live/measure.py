@@ -16,10 +16,10 @@ from coterie.lab.entries import in_seconds
 from coterie.lab.kernel import SECOND, World
 from coterie.lab.ledger import Ledger
 from coterie.lab.live.deliveries import Deliveries
-from coterie.lab.live.lines import Line, Partition
 from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import Scenario
 from coterie.lab.workload import Workload
+from coterie.processes.lines import Line, Partition
 
 
 class Measured(NamedTuple):

@@ -1,16 +1,13 @@
 """The consumers of the ZooKeeper era: that of Kafka 0.8.2.2 itself, and our port of it."""
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from coterie.address import Address
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess, need_module
+from coterie.lab.live.clients import LiveClient, LiveRun, PodProcess, need_module
 from coterie.lab.live.parts import compile_java, jars_of, java_command
-from coterie.lab.live.processes import Child, free_port
 from coterie.lab.live.zookeeper import (
     KAFKA_0_8,
     SMALL_JAVA,
@@ -19,6 +16,8 @@ from coterie.lab.live.zookeeper import (
     quiet_log,
     start_zookeeper,
 )
+from coterie.processes import Child, free_port
+from coterie.processes.member_process import member_command
 
 JAVA_SOURCES = Path(__file__).with_name("java")
 _COMMIT_MS = 60_000
@@ -41,30 +40,23 @@ class OldConsumerPort(LiveClient):
         start_zookeeper(run)
         announce_topics(run)
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         options = {
             "bootstrap": run.bootstrap,
             "group": run.group,
-            "topics": list(run.counts),
+            "topic": list(run.counts),
             "client_id": member.identity,
-            "instance": None,
-            "machine": run.machine,
-            "session_ms": parameters.zk_session_ms,
-            "heartbeat_ms": 0,
-            "rebalance_ms": 0,
-            "commit_ms": parameters.commit_ms or _COMMIT_MS,
+            "session_timeout_ms": parameters.zk_session_ms,
+            "commit_interval_ms": parameters.commit_ms or _COMMIT_MS,
             "poll_gap_ms": parameters.poll_gap_ms,
-            "lines": str(member.lines),
-        }
-        more = {
             "zookeeper": run.zookeeper,
             "retries": parameters.zk_retries,
             "backoff_ms": parameters.zk_backoff_ms,
+            "lines": member.lines,
         }
-        module = "coterie.lab.live.members.old_consumer_member"
-        return [sys.executable, "-m", module, json.dumps(options), json.dumps(more)]
+        return member_command(options, "coterie.lab.live.old_consumer_member")
 
 
 class OldConsumerJava(LiveClient):
@@ -98,7 +90,7 @@ class OldConsumerJava(LiveClient):
         command = java_command(
             self._jars, "kafka.Kafka", [str(configuration)], heap_mb=256, options=options
         )
-        run.children.wait_for_port(run.children.start("broker", command), address, START_LIMIT_S)
+        run.children.start("broker", command).wait_for_port(address, START_LIMIT_S)
         run.bootstrap, run.broker = str(address), "Kafka 0.8.2.2"
 
     def begin(self, run: LiveRun) -> None:
@@ -110,7 +102,7 @@ class OldConsumerJava(LiveClient):
         run.lines.mkdir(exist_ok=True)
         wait_for_topics(run, run.children.start("producer", command))
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         parameters = run.parameters
         settings = {

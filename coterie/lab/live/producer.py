@@ -12,7 +12,7 @@ import time
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError
-from coterie.lab.live.lines import Writer
+from coterie.processes.lines import Writer
 from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,

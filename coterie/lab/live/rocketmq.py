@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 from coterie.address import Address
-from coterie.lab.live.clients import LiveClient, LiveRun, MemberProcess
+from coterie.lab.live.clients import LiveClient, LiveRun, PodProcess
 from coterie.lab.live.old_consumer import JAVA_SOURCES, wait_for_topics, wait_until
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
-from coterie.lab.live.processes import free_port
 from coterie.lab.live.zookeeper import SMALL_JAVA, START_LIMIT_S
+from coterie.processes import free_port
 
 ROCKETMQ_5 = Part(
     "rocketmq-5.4.0",
@@ -51,7 +51,7 @@ class RocketMq(LiveClient):
         )
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
         server = run.children.start("name-server", self._java(run, main, ["-c", path], 128), home)
-        run.children.wait_for_port(server, names_at, START_LIMIT_S)
+        server.wait_for_port(names_at, START_LIMIT_S)
         self._start_broker(run, home)
 
     def _start_broker(self, run: LiveRun, home: dict[str, str]) -> None:
@@ -94,7 +94,7 @@ class RocketMq(LiveClient):
         command = self._java(run, "RocketMqProducer", arguments, 64)
         wait_for_topics(run, run.children.start("producer", command))
 
-    def command(self, run: LiveRun, member: MemberProcess) -> list[str]:
+    def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
         mode = "orderly" if run.machine == "rocketmq-ordered" else "concurrently"
         commit_ms = run.parameters.commit_ms or _PERSIST_MS

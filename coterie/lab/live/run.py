@@ -18,11 +18,11 @@ from coterie.lab.live.clients import LiveRun
 from coterie.lab.live.drive import Drive, Progress
 from coterie.lab.live.known import client_named
 from coterie.lab.live.measure import measure
-from coterie.lab.live.processes import Children
 from coterie.lab.live.settings import live_parameters
 from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import Scenario
 from coterie.lab.store import Key, Store, columns_of
+from coterie.processes import Children
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 
 

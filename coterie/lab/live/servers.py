@@ -20,7 +20,7 @@ from coterie.client.errors import ClientError
 from coterie.client.history import journal_of, read_history
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.clients import LiveRun
-from coterie.lab.live.processes import Child, free_port
+from coterie.processes import FAST_GROUPS, Child, free_port, serve_command
 from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsRequestTopic,
@@ -58,23 +58,21 @@ class Servers:
         """Start a broker of our own: in memory, or where it can be killed and started again."""
         run = self.run
         delay_ms = run.parameters.initial_delay_ms
-        address = Address(_HOST, free_port())
-        self._command = [
-            sys.executable, "-m", "coterie", "serve", "--port", str(address.port),
-            "--data-dir", str(run.directory / "data") if on_disk else ":memory:",
-            "--stop-with-input",
-            "--config",
-            f"group.initial.rebalance.delay.ms={_INITIAL_DELAY_MS if delay_ms < 0 else delay_ms}",
-            "--config", "group.min.session.timeout.ms=1000",
-        ]  # fmt: skip
-        run.bootstrap = str(address)
+        if delay_ms < 0:
+            delay_ms = _INITIAL_DELAY_MS
+        config = {**FAST_GROUPS, "group.initial.rebalance.delay.ms": str(delay_ms)}
+        data_dir = str(run.directory / "data") if on_disk else ":memory:"
+        port = free_port()
+        program = (sys.executable, "-m", "coterie")
+        self._command = [*serve_command(program, port, data_dir, config), "--stop-with-input"]
+        run.bootstrap = str(Address(_HOST, port))
         run.broker = "coterie"
         self.start()
 
     def start(self) -> None:
         """Start the broker, for the first time or again."""
         self._broker = self.run.children.start("coterie", self._command)
-        self.run.children.wait_for_port(self._broker, Address.parse(self.run.bootstrap))
+        self._broker.wait_for_answer(Address.parse(self.run.bootstrap))
 
     def kill(self) -> None:
         """Kill the broker."""
@@ -137,7 +135,7 @@ class Servers:
                     "--listen", str(address), "--upstream", self.run.bootstrap,
                 ],
             )  # fmt: skip
-            self.run.children.wait_for_port(child, address)
+            child.wait_for_port(address)
             self._proxies[pod] = child, address
         return str(self._proxies[pod][1])
 

@@ -12,7 +12,6 @@ from coterie.address import Address
 from coterie.assignors import TopicPartition
 from coterie.lab.live.clients import LiveRun, need_module
 from coterie.lab.live.parts import Part, jars_of, java_command
-from coterie.lab.live.processes import free_port
 from coterie.lab.machines.old_consumer_work import (
     BROKERS,
     IDS,
@@ -21,6 +20,7 @@ from coterie.lab.machines.old_consumer_work import (
     TOPICS,
     Request,
 )
+from coterie.processes import free_port
 
 # Kafka 0.8.2.2 brings ZooKeeper 3.4.6 along.
 KAFKA_0_8 = Part(
@@ -202,7 +202,7 @@ def start_zookeeper(run: LiveRun) -> None:
 
     Raises:
         PartMissing: it can't be had.
-        WrongInput: it does not start.
+        ProcessFailed: it does not start.
     """
     if run.zookeeper:
         return
@@ -219,7 +219,7 @@ def start_zookeeper(run: LiveRun) -> None:
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     options = (*SMALL_JAVA, *quiet_log(run))
     command = java_command(jars, main, [str(configuration)], heap_mb=96, options=options)
-    run.children.wait_for_port(run.children.start("zookeeper", command), address, START_LIMIT_S)
+    run.children.start("zookeeper", command).wait_for_port(address, START_LIMIT_S)
     run.zookeeper = str(address)
 
 

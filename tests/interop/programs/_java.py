@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from coterie.lab.live.parts import KAFKA_4_TOOLS, compile_java, jars_of, java_command
-from coterie.lab.live.processes import Child
+from coterie.processes import Child
 from tests.interop.model import Surroundings
 
 _SOURCES = Path(__file__).parent / "java"

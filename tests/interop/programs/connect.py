@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.error import HTTPError
 
 from coterie.lab.live.parts import CONNECT_4, Part, jars_of, java_command
-from coterie.lab.live.processes import Child, free_port
+from coterie.processes import Child, free_port
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader
 

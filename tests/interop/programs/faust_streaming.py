@@ -15,7 +15,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from coterie.lab.live.parts import cache_directory
-from coterie.lab.live.processes import Child
+from coterie.processes import Child
 from tests.interop.model import Failed, Skipped, Surroundings
 from tests.interop.topics import CommittedReader, create_topics, produce
 

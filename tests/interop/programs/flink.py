@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
-from coterie.lab.live.processes import Child
+from coterie.processes import Child
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader, create_topics, produce
 

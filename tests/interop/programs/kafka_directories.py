@@ -13,8 +13,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from coterie.lab.live.processes import Child
-from demo.broker_process import BrokerProcess
+from coterie.processes import BrokerProcess, Child
 from tests.interop.dumped import compare_dumps
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.left_transactions import CONFIG, PARTITIONS, WITHOUT_MARKERS, LeftTransactions

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer
 
-from coterie.lab.live.processes import Child
+from coterie.processes import Child
 from coterie.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersRequestMarker,

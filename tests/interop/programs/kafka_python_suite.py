@@ -4,6 +4,7 @@ Its source distribution has them; two modules that they import only to start a b
 there and are written here. The tests for TLS, SASL and ACLs need what this broker does not have.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -57,7 +58,11 @@ def run(around: Surroundings) -> None:
     python, source = _parts()
     command = [str(python), "-m", "pytest", "-q", "test/integration", "-k", _WITHOUT]
     command += ["--timeout=90", "--tb=short", "--show-capture=no", "-p", "no:cacheprovider"]
-    environment = {"KAFKA_VERSION": _KAFKA, "KAFKA_URI": f"kafka://{around.bootstrap}"}
+    environment = {
+        **os.environ,
+        "KAFKA_VERSION": _KAFKA,
+        "KAFKA_URI": f"kafka://{around.bootstrap}",
+    }
     child = around.children.start("kafka-python-suite", command, environment, source)
     code = child.process.wait(_LIMIT_S)
     lines = child.log.read_text(encoding="utf-8", errors="replace").splitlines()

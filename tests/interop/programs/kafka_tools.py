@@ -10,7 +10,7 @@ import signal
 from contextlib import suppress
 from functools import partial
 
-from coterie.lab.live.processes import Child
+from coterie.processes import Child
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
 from tests.interop.open_transactions import UNVERIFIED, leave_open

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
-from coterie.lab.live.processes import Child
+from coterie.processes import Child
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader, create_topics, produce
 

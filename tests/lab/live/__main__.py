@@ -27,6 +27,7 @@ from coterie.lab.live.run import (
     run_live,
 )
 from coterie.lab.store import Store
+from coterie.processes import ProcessFailed
 from tests.lab.live.walks import WALKS, WalkDiffers
 
 _SIMULATED_SEEDS = 12
@@ -42,7 +43,7 @@ def cell(store: Store, name: str, client: str, machine: str, arguments: argparse
     heading = f"{name:14} {client:14} {machine:12}"
     try:
         result = run_live(scenario, options, folder, print, lambda _: None)
-    except (WrongInput, PartMissing) as error:
+    except (WrongInput, PartMissing, ProcessFailed) as error:
         print(f"{heading} skipped: {error}", flush=True)
         return
     add_to_store(store, result)
@@ -76,7 +77,7 @@ def walks(folder: Path) -> int:
             for line in walk(folder / name):
                 print(f"    {line}")
             verdict = "as in the document"
-        except (WrongInput, PartMissing) as error:
+        except (WrongInput, PartMissing, ProcessFailed) as error:
             verdict = f"skipped: {error}"
         except WalkDiffers as error:
             failed += 1

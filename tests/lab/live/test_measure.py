@@ -2,10 +2,10 @@
 
 import pytest
 
-from coterie.lab.live.lines import Line
 from coterie.lab.live.measure import Measured, measure
 from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import load_scenario
+from coterie.processes.lines import Line
 
 S = 1_000_000
 SCENARIO = load_scenario("three-and-one").resized(2, 4)

@@ -1,14 +1,8 @@
 """Real processes: one short run with aiokafka, and what is left of processes afterwards."""
 
-import signal
 import sys
 from pathlib import Path
 
-import pytest
-
-from coterie.address import Address
-from coterie.lab.errors import WrongInput
-from coterie.lab.live.processes import Children
 from coterie.lab.live.run import LiveOptions, run_live
 from coterie.lab.scenario import load_scenario
 from coterie.lab.strips import strip_lines
@@ -59,20 +53,3 @@ def test_servers_of_a_run_do_what_the_script_says(tmp_path: Path) -> None:
     owners = {each.owner for each in outcome.intervals if each.owner}
     last = {each.partition: each.owner for each in outcome.intervals if each.owner}
     assert (len(owners), len(set(last.values()))) == (3, 2)
-
-
-def test_no_process_is_left_even_if_it_is_stopped(tmp_path: Path) -> None:
-    with Children(tmp_path) as children:
-        running = children.start("running", SLEEP)
-        stopped = children.start("stopped", SLEEP)
-        stopped.signal(signal.SIGSTOP)
-        assert running.running
-    assert not running.running
-    assert not stopped.running
-
-
-def test_log_of_a_process_that_ends_is_shown(tmp_path: Path) -> None:
-    with Children(tmp_path) as children:
-        child = children.start("server", [sys.executable, "-c", "print('no such thing')"])
-        with pytest.raises(WrongInput, match=r"server has ended\. Its log ends:\nno such thing"):
-            children.wait_for_port(child, Address("127.0.0.1", 1))

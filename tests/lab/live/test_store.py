@@ -9,12 +9,12 @@ from coterie.lab.live.cells import CELLS, live_scenario
 from coterie.lab.live.clients import LiveRun
 from coterie.lab.live.drive import Drive
 from coterie.lab.live.known import client_named
-from coterie.lab.live.processes import Children
 from coterie.lab.live.run import LiveResult, add_to_store, free_seed, live_store
 from coterie.lab.live.settings import live_parameters
 from coterie.lab.report.measured import measured_section
 from coterie.lab.report.measured_grid import grid_rows, grid_table, is_inside
 from coterie.lab.scenario import Scenario
+from coterie.processes import Children
 from tests.lab.live.test_measure import line, outcome, parts
 from tests.lab.test_sweep import lab
 

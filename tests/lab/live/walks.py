@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coterie.lab.live.lines import Line, Reader
 from coterie.lab.live.run import LiveOptions, run_live
 from coterie.lab.outcome import RunOutcome
 from coterie.lab.scenario import load_scenario
+from coterie.processes.lines import Line, Reader
 
 
 class WalkDiffers(Exception):  # noqa: N818 - the name says what happened

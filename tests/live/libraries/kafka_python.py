@@ -77,7 +77,7 @@ class KafkaPythonReader(Reader):
         else:
             topics = [reading.topic] if reading.pattern is None else ()
             self._consumer.subscribe(topics=topics, pattern=reading.pattern)
-            # Fetches the metadata before the first join; see tests/live/member/kafka_python.py.
+            # Fetches the metadata before the first join, as coterie/processes/member explains.
             self._consumer.topics()
 
     def _partition(self, partition: int) -> Any:

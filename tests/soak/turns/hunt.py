@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from demo.broker_process import BrokerFailed
+from coterie.processes import ProcessFailed
 from tests.live.broker_process import START_LIMIT_S, BrokerProcess
 from tests.soak.turns.answers import description, most
 from tests.soak.turns.client import HonestMember
@@ -124,7 +124,7 @@ class TimedBroker(BrokerProcess):
                 break
         maps = Path(f"/proc/{self.pid}/maps")
         if self._compiled and maps.exists() and str(_COMPILED) not in maps.read_text():
-            raise BrokerFailed(f"The server does not run what is in {_COMPILED}.")
+            raise ProcessFailed(f"The server does not run what is in {_COMPILED}.")
         return took_s
 
     def longest(self) -> LongestTurns:

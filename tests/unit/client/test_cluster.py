@@ -11,6 +11,7 @@ from coterie.client.cluster import Cluster
 from coterie.client.errors import BrokerUnreachable, Refused
 from coterie.client.groups import delete_groups, describe_groups, list_groups
 from coterie.client.offsets import LATEST, commit_offsets, committed_offsets, partition_offsets
+from coterie.processes import free_port
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseResult
@@ -41,7 +42,6 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from coterie.protocol.wire import Message
-from demo.broker_process import free_port
 from tests.unit.client.fake_broker import NODE_ID, FakeBroker, coordinators, in_turn, partition
 
 

@@ -15,10 +15,10 @@ from coterie.client.errors import (
     ConnectionLost,
     VersionUnsupported,
 )
+from coterie.processes import free_port
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.messages.api_versions import ApiVersionsResponse
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from demo.broker_process import free_port
 from tests.unit.client.fake_broker import SILENCE, FakeBroker
 from tests.unit.server.running import PATIENCE_S
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coterie.conversation.batches import batch_headers
 from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,
@@ -10,7 +11,6 @@ from coterie.protocol.messages.produce import (
 from coterie.protocol.record_batch import iterate_batches
 from coterie.protocol.record_batch_layout import position_of
 from coterie.recording.batches import rebuilt
-from coterie.recording.redaction import batch_headers
 from tests.unit.server.produced import batch
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coterie.conversation.batches import read_batch_headers
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import request_class
 from coterie.protocol.messages.fetch import (
@@ -28,7 +29,6 @@ from coterie.protocol.record_writer import encode_batch
 from coterie.recording.files import read
 from coterie.recording.format import Entry, Flag, Kind
 from coterie.recording.recorder import Observation
-from coterie.recording.redaction import read_batch_headers
 from tests.unit.recording.written import START_MS, header, opened, request, response, write
 
 BATCH = encode_batch([(b"k1", b"mellon"), (b"k2", None)], 7, START_MS)

@@ -76,7 +76,7 @@ public final class OldConsumer {
         } catch (IOException error) {
             throw new IllegalStateException(error);
         }
-        lines.get(name).write("joined", "");
+        lines.get(name).write("ready", "");
         Properties own = new Properties();
         own.putAll(settings);
         own.put("consumer.id", name);

@@ -65,7 +65,7 @@ public final class RocketMqClient {
             throw new IllegalStateException(error);
         }
         lines.put(name, own);
-        own.write("joined", "");
+        own.write("ready", "");
         for (int tries = 1; ; tries++) {
             DefaultMQPushConsumer consumer = null;
             try {

@@ -5,11 +5,8 @@ behind the requests. A second thread reads from the broker with kafka-python, wh
 partitions by `assign` and needs no group. Offsets are in ZooKeeper.
 """
 
-import json
-import sys
 import threading
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -17,7 +14,6 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException
 
 from coterie.assignors import TopicPartition as Partition
-from coterie.lab.live.members.application import POLL_S, Application
 from coterie.lab.live.zookeeper import KazooNodes, perform
 from coterie.lab.machines.old_consumer_work import (
     OldConsumerWork,
@@ -29,17 +25,10 @@ from coterie.lab.machines.old_consumer_work import (
     Stopped,
     Work,
 )
+from coterie.processes.member.application import POLL_S, Application, parser
 
 _MAX_RECORDS = 500
 _LINES = {"attempt": "attempt", "gives up": "gave-up"}
-
-
-class OldApplication(Application):
-    """The application, which also says how rebalances go."""
-
-    def note(self, event: str) -> None:
-        """Say that something has happened."""
-        self._writer.write(event)
 
 
 class Fetchers:
@@ -89,7 +78,11 @@ class Fetchers:
             with self._lock:
                 if self._owned:
                     polled = self._consumer.poll(int(POLL_S * 1_000), _MAX_RECORDS)
-                    self._application.take(_batches(polled))
+                    self._application.take(
+                        (each.topic, each.partition, each.offset)
+                        for batch in polled.values()
+                        for each in batch
+                    )
             # Outside the lock, so that the watcher thread gets it.
             time.sleep(0.001 if self._owned else POLL_S)
             self._application.work()
@@ -98,18 +91,18 @@ class Fetchers:
 class Port:
     """The consumer."""
 
-    def __init__(self, application: OldApplication, more: dict[str, Any]) -> None:
+    def __init__(self, application: Application) -> None:
         options = application.options
         self._application = application
         self._event = threading.Event()
         self._lost = threading.Event()
-        self._session_s = options.session_ms / 1_000
-        self._client = KazooClient(more["zookeeper"], timeout=self._session_s)
+        self._session_s = options.session_timeout_ms / 1_000
+        self._client = KazooClient(options.zookeeper, timeout=self._session_s)
         self._client.add_listener(self._state_changed)
         self._client.start()
         self._nodes = KazooNodes(self._client, lambda _: self._event.set())
         self._logic = OldConsumerWork(
-            options.client_id, options.topics, more["retries"], more["backoff_ms"]
+            options.client_id, options.topic, options.retries, options.backoff_ms
         )
         self._fetchers = Fetchers(application)
         threading.Thread(target=self._commit_on_time, daemon=True).start()
@@ -125,7 +118,7 @@ class Port:
                 self._event.clear()
                 self._do(self._logic.watch_and_rebalance())
         stopped = self._fetchers.stop()
-        self._application.ending()
+        self._application.write("ending")
         if stopped.changed:
             self._send(self._logic.storing(stopped.changed))
         self._client.stop()
@@ -155,7 +148,7 @@ class Port:
             try:
                 result = self._carry_out(wanted)
             except KazooException as error:
-                self._application.failed(error)
+                self._application.failed("error", error)
                 self._lost.set()
                 return
             if self._lost.is_set():
@@ -171,7 +164,7 @@ class Port:
         elif isinstance(wanted, Sleep):
             self._application.stopping.wait(wanted.ms / 1_000)
         elif wanted.event in _LINES:
-            self._application.note(_LINES[wanted.event])
+            self._application.write(_LINES[wanted.event])
         return None
 
     def _send(self, requests: Requests) -> list[Any]:
@@ -191,16 +184,12 @@ class Port:
                     {(key.topic, key.partition): end for key, end in changed.items()}
                 )
             except KazooException as error:
-                self._application.failed(error)
-
-
-def _batches(polled: Any) -> Iterable[tuple[str, int, int, int]]:
-    return [
-        (each.topic, each.partition, records[0].offset, records[-1].offset)
-        for each, records in polled.items()
-        if records
-    ]
+                self._application.failed("error", error)
 
 
 if __name__ == "__main__":
-    Port(OldApplication(), json.loads(sys.argv[2])).run()
+    options = parser()
+    options.add_argument("--zookeeper", required=True)
+    options.add_argument("--retries", type=int, required=True)
+    options.add_argument("--backoff-ms", type=int, required=True)
+    Port(Application(options.parse_args())).run()

@@ -1,23 +1,26 @@
-"""The lines that the participants of a live run write: one JSON object each, to a file each.
+"""The lines that the participants of a run write: one JSON object each, to a file each.
 
 Every line has `at`, in microseconds since 1970, and `event`:
 
-    joined                                 the process has begun
+    ready                                  the process has begun, and has its library
     assigned, revoked, lost   partitions   [[topic, number], ...]; `lost` means without a commit
     taken                     partitions   all that it owns now, for clients without callbacks
     delivered                 batches      [[topic, number, first, last], ...] offsets handed over
     committed                 offsets      [[topic, number, offset], ...]
+    commit-failed, error      code, text   what the library says
     generation                generation   the number, when it has changed
+    membership                generation, member_id, partitions: all of it, when one has changed
     attempt, gave-up                       a rebalance of a client that has no coordinator
     ending                                 no record is handed over from now on
+    closed                    code         the process ends with this exit code
 
-The producer writes `produced` with `ends`: [[topic, number, end offset], ...]; the driver writes
-what it does to processes: `started`, `stopped`, `killed`, `paused`, `resumed` and `exited`.
+The producer of the lab writes `produced` with `ends`: [[topic, number, end offset], ...]; its
+driver writes what it does to processes: `started`, `stopped`, `killed`, `paused`, `resumed` and
+`exited`.
 """
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,27 +73,35 @@ class Writer:
         self._file.write(f"{line}\n".encode())
 
 
+class FileReader:
+    """Reads the lines of a file as they come."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_bytes = 0
+
+    def new_lines(self) -> list[Line]:
+        """Return the lines written since the last call."""
+        with self._path.open("rb") as file:
+            file.seek(self._read_bytes)
+            data = file.read()
+        # A member that is killed, or writes at this moment, may leave a part of a line.
+        whole, newline, _ = data.rpartition(b"\n")
+        self._read_bytes += len(whole) + len(newline)
+        every = [json.loads(text) for text in whole.splitlines()]
+        return [Line(each.pop("at"), self._path.stem, each.pop("event"), each) for each in every]
+
+
 class Reader:
     """Reads the lines of a directory as they come."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._read: dict[Path, int] = {}
+        self._files: dict[Path, FileReader] = {}
 
     def new_lines(self) -> list[Line]:
         """Return the lines written since the last call, in order of time."""
         found: list[Line] = []
         for path in sorted(self._directory.glob("*.jsonl")):
-            found += self._new_lines(path)
+            found += self._files.setdefault(path, FileReader(path)).new_lines()
         return sorted(found, key=lambda line: line.at_us)
-
-    def _new_lines(self, path: Path) -> Iterator[Line]:
-        with path.open("rb") as file:
-            file.seek(self._read.get(path, 0))
-            data = file.read()
-        # A member that is killed, or writes at this moment, may leave a part of a line.
-        whole, newline, _ = data.rpartition(b"\n")
-        self._read[path] = self._read.get(path, 0) + len(whole) + len(newline)
-        for text in whole.splitlines():
-            fields = json.loads(text)
-            yield Line(fields.pop("at"), path.stem, fields.pop("event"), fields)

@@ -3,6 +3,20 @@
 from typing import NamedTuple
 
 
+class ConsumerSettings(NamedTuple):
+    """Settings of consumer groups that a group may have for itself.
+
+    Attributes:
+        session_timeout_ms: how long a member of the consumer protocol may be silent.
+        heartbeat_interval_ms: how often its members are asked to send a heartbeat.
+        assignment_interval_ms: the least time between two target assignments.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
 class GroupConfig(NamedTuple):
     """Settings of the group coordinator, with Kafka's defaults.
 
@@ -16,6 +30,13 @@ class GroupConfig(NamedTuple):
         offsets_retention_check_interval_ms: the time between two sweeps of a partition.
         max_groups: the most groups of all partitions together. Kafka has no such limit. A group
             without members takes about 1 KiB, and clients choose the ids.
+        group_consumer_max_size: the most members of a consumer group.
+        group_consumer_assignors: the names of the assignors that members may ask for; the first one
+            serves groups that ask for none.
+        group_consumer_migration_policy: in which direction groups with members change their type:
+            "bidirectional", "upgrade", "downgrade" or "disabled".
+        group_consumer_regex_refresh_interval_ms: how old a resolved regular expression may be.
+        consumer_settings: those that a consumer group may have for itself.
         offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed once it is created.
     """
 
@@ -27,6 +48,11 @@ class GroupConfig(NamedTuple):
     offsets_retention_ms: int = 10_080 * 60_000
     offsets_retention_check_interval_ms: int = 600_000
     max_groups: int = 100_000
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_migration_policy: str = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    consumer_settings: ConsumerSettings = ConsumerSettings()
     offsets_topic_num_partitions: int = 50
 
 

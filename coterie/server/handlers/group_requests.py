@@ -9,6 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -46,7 +54,17 @@ def heartbeat(
 
     Heartbeats are the most frequent requests and never delayed, so they skip `submit`.
     """
-    return broker.coordinator.heartbeat(connection.now_ms, request).response
+    effects = broker.coordinator.heartbeat(connection.now_ms, request)
+    if effects.moves_deadline:
+        broker.groups.apply(effects)
+    return effects.response
+
+
+def consumer_group_heartbeat(
+    broker: Services, request: ConsumerGroupHeartbeatRequest, connection: Exchange
+) -> ConsumerGroupHeartbeatResponse | None:
+    """Join a consumer group, keep in it, reconcile, or leave it."""
+    return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
 
 
 def leave_group(
@@ -83,6 +101,34 @@ def describe_groups(
     return broker.groups.submit(broker.coordinator.describe_groups, request, connection)
 
 
+def consumer_group_describe(
+    broker: Services, request: ConsumerGroupDescribeRequest, connection: Exchange
+) -> ConsumerGroupDescribeResponse | None:
+    """Describe consumer groups, each once [administration/describe-named-twice]."""
+    groups = request.group_ids = list(dict.fromkeys(request.group_ids))
+    if len(groups) > GROUPS_TOGETHER:
+        with_operations = request.include_authorized_operations
+        parted = PartedRequest(
+            broker,
+            connection,
+            broker.coordinator.consumer_group_describe,
+            lambda parts: ConsumerGroupDescribeResponse(
+                groups=[one for each in parts for one in each.groups]
+            ),
+        )
+        parted.submit(
+            [
+                ConsumerGroupDescribeRequest(
+                    group_ids=part, include_authorized_operations=with_operations
+                )
+                # Those without an id come first, as in Kafka.
+                for part in parts_of(sorted(groups, key=bool))
+            ]
+        )
+        return None
+    return broker.groups.submit(broker.coordinator.consumer_group_describe, request, connection)
+
+
 def delete_groups(
     broker: Services, request: DeleteGroupsRequest, connection: Exchange
 ) -> DeleteGroupsResponse | None:
@@ -110,6 +156,8 @@ GROUP_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
     ApiKey.SYNC_GROUP: sync_group,
     ApiKey.HEARTBEAT: heartbeat,
     ApiKey.LEAVE_GROUP: leave_group,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
     ApiKey.DESCRIBE_GROUPS: describe_groups,
     ApiKey.DELETE_GROUPS: delete_groups,
 }

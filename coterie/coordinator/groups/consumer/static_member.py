@@ -1,0 +1,39 @@
+"""A static member returns: another process takes the place of the one that had its instance id.
+
+[consumer-groups/static-members]
+"""
+
+from coterie.coordinator.groups.consumer.member import ConsumerMember
+from coterie.coordinator.groups.consumer.records import current_value, target_value
+from coterie.coordinator.groups.consumer.step import Step
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+)
+
+
+def replace_member(step: Step, before: ConsumerMember, member_id: str) -> ConsumerMember:
+    """Give the place of a member to another id: subscription, target and partitions.
+
+    The new member begins at epoch 0, and its heartbeat takes it to the present target. The epoch of
+    the group does not rise.
+
+    Returns:
+        The new member.
+    """
+    group = step.group
+    group_id = group.group_id
+    subscription, target = before.subscription, group.targets.get(before.member_id, {})
+    state, assigned, pending = before.state, before.assigned, before.pending
+    step.remove(group.member_tombstones(before.member_id))
+    step.set(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), subscription)
+    step.set(
+        ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+        target_value(target),
+    )
+    step.set(
+        ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
+        current_value(0, 0, state, assigned, pending),
+    )
+    return group.members[member_id]

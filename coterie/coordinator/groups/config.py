@@ -17,6 +17,26 @@ class ConsumerSettings(NamedTuple):
     assignment_interval_ms: int = 1_000
 
 
+class ConsumerSettingsTable:
+    """The settings of all consumer groups. Their owner changes them while the coordinator runs.
+
+    Attributes:
+        default: of the groups that have none of their own.
+        own: by group id.
+    """
+
+    __slots__ = ("default", "own")
+
+    def __init__(self, default: ConsumerSettings | None = None) -> None:
+        """Begin without a group that has its own."""
+        self.default = default or ConsumerSettings()
+        self.own: dict[str, ConsumerSettings] = {}
+
+    def of(self, group_id: str) -> ConsumerSettings:
+        """Return the settings of a group."""
+        return self.own.get(group_id, self.default)
+
+
 class GroupConfig(NamedTuple):
     """Settings of the group coordinator, with Kafka's defaults.
 
@@ -36,7 +56,7 @@ class GroupConfig(NamedTuple):
         group_consumer_migration_policy: in which direction groups with members change their type:
             "bidirectional", "upgrade", "downgrade" or "disabled".
         group_consumer_regex_refresh_interval_ms: how old a resolved regular expression may be.
-        consumer_settings: those that a consumer group may have for itself.
+        consumer_settings: those that a consumer group may have for itself, by group.
         offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed once it is created.
     """
 
@@ -52,7 +72,7 @@ class GroupConfig(NamedTuple):
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
-    consumer_settings: ConsumerSettings = ConsumerSettings()
+    consumer_settings: ConsumerSettingsTable = ConsumerSettingsTable()
     offsets_topic_num_partitions: int = 50
 
 

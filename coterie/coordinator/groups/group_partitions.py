@@ -6,7 +6,7 @@ This is the coordinator as its runtime sees it (`Machine`); `service.py` adds wh
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.partition_state import GroupCount
@@ -38,8 +38,6 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
         topics: the topics of the cluster.
         types: the types of groups that are served.
         purgatory: the timers of all partitions.
-        group_settings: the settings of the consumer groups that have their own; its owner changes
-            them.
     """
 
     def __init__(
@@ -69,7 +67,6 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
         partitions = config.offsets_topic_num_partitions
         max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
         self._all_groups = all_groups = GroupCount(config.max_groups)
-        self.group_settings: dict[str, ConsumerSettings] = {}
         self.shards = [
             GroupShard(
                 partition,
@@ -79,7 +76,6 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
                 max_groups,
                 all_groups,
                 self.topics,
-                self.group_settings,
             )
             for partition in range(partitions)
         ]

@@ -4,7 +4,7 @@ This module is the leaf below all verbs: a verb reads and changes groups through
 and does not see the rest of the shard, which knows the types of groups and fires timers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig
@@ -47,7 +47,6 @@ class PartitionState(Shard[Effects[Any]]):
         listing_order: the order in which the groups are listed.
         all_groups: the count of all partitions, which each of them keeps up to date.
         topics: the topics of the cluster.
-        group_settings: the settings of the consumer groups that have their own.
 
     Invariant: `groups` has a group for every group id in `logged`, other types left out.
     """
@@ -61,7 +60,6 @@ class PartitionState(Shard[Effects[Any]]):
         all_groups: GroupCount,
         logged: LoggedState,
         topics: TopicsImage,
-        group_settings: Mapping[str, ConsumerSettings],
     ) -> None:
         """Start without groups.
 
@@ -73,8 +71,7 @@ class PartitionState(Shard[Effects[Any]]):
             all_groups: the count of all partitions, which each of them keeps up to date.
             logged: what its records add up to before the first one.
             topics: the topics of the cluster.
-            group_settings: the settings of the consumer groups that have their own.
-        """
+            """
         super().__init__(partition)
         self.config = config
         self.new_uuid = new_uuid
@@ -85,7 +82,6 @@ class PartitionState(Shard[Effects[Any]]):
         self._max_groups = max_groups
         self.all_groups = all_groups
         self.topics = topics
-        self.group_settings = group_settings
 
     def has_room_for_group(self) -> bool:
         """Return whether one more group may be created [coordinator/group-limit]."""
@@ -115,7 +111,7 @@ class PartitionState(Shard[Effects[Any]]):
 
     def consumer_settings(self, group_id: str) -> ConsumerSettings:
         """Return the settings of a consumer group: its own ones, or those of the broker."""
-        return self.group_settings.get(group_id) or self.config.consumer_settings
+        return self.config.consumer_settings.of(group_id)
 
     def add_group(self, group: GroupLike) -> None:
         """Add a group that was created."""

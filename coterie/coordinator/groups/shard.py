@@ -11,7 +11,7 @@ another one, although its id may be the same.
 Invariant: a shard that is not ACTIVE has no groups.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from coterie.coordinator.groups.batch_size import (
@@ -19,7 +19,7 @@ from coterie.coordinator.groups.batch_size import (
     fits_batch,
     split_into_batches,
 )
-from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.expiry import EXPIRED_TOGETHER, delete_topic_offsets, expire_group
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.group_type import GroupTypes
@@ -65,12 +65,11 @@ class GroupShard(PartitionState):
         max_groups: int,
         all_groups: GroupCount,
         topics: TopicsImage,
-        group_settings: Mapping[str, ConsumerSettings],
     ) -> None:
         """Start without groups, not yet loaded."""
         logged = types.logged_state()
         super().__init__(
-            partition, config, new_uuid, max_groups, all_groups, logged, topics, group_settings
+            partition, config, new_uuid, max_groups, all_groups, logged, topics
         )
         self.types = types
         # The groups that the present sweep has left, the next one last.

@@ -95,7 +95,7 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     member = group.members[member_id]
     downgrades = replaced and is_downgraded_without(step, ())
     if not downgrades:
-        update_target(step)
+        update_target(step, group.members[member_id])
     is_current = group.target_epoch >= group.epoch
     if is_current or not downgrades:
         owned = partitions_by_id(subscription.owned_partitions, group.topics)

@@ -74,10 +74,19 @@ class ConsumerGroup(ConsumerGroupState):
 
     def ordered_ids(self) -> list[str]:
         """Return the ids of the members in Kafka's order of listings."""
-        return in_listing_order(list(self.members), self.most_members)
+        # Each member is stored twice when it joins, and the second time its table grows, too.
+        return in_listing_order(list(self.members), self.most_members + 1)
 
-    def preferred_assignor(self, default: str) -> str:
-        """Return the assignor that most members ask for [consumer-groups/preferred-assignor]."""
+    def preferred_assignor(self, default: str, asking: str | None = None) -> str:
+        """Return the assignor that most members ask for [consumer-groups/preferred-assignor].
+
+        Of equals "uniform" comes first in Kafka's tables, unless the member whose request computes
+        the target is the only one that asks for the other.
+
+        Args:
+            default: the assignor of a group whose members ask for none.
+            asking: what the member asks for whose request computes the target.
+        """
         votes: dict[str, int] = {}
         for member in self.members.values():
             name = member.assignor
@@ -86,7 +95,8 @@ class ConsumerGroup(ConsumerGroupState):
         if not votes:
             return default
         most = max(votes.values())
-        # Kafka's order of equals is that of a hash map, in which "uniform" comes first.
+        if most == 1 and asking is not None:
+            return asking
         return max(name for name, count in votes.items() if count == most)
 
     # -- what all groups have in common ------------------------------------------------------------

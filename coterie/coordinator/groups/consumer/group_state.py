@@ -183,8 +183,8 @@ class ConsumerGroupState(GroupLike):
             before, self.metadata = self.metadata, value
             return before
         if kind is ConsumerGroupTargetAssignmentMetadataKey:
-            before, self.target_metadata = self.target_metadata, value
-            return before
+            earlier, self.target_metadata = self.target_metadata, value
+            return earlier
         assert kind is ConsumerGroupPartitionMetadataKey, key
         old, self.has_old_metadata = self.has_old_metadata, value
         return old

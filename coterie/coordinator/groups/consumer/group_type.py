@@ -114,9 +114,9 @@ class ConsumerType(GroupType):
             return
         member = group.members.get(member_id)
         if member is not None and _is_over(step, member, TimerKind(kind)):
-            remove_members(step, [member])
+            (removed,) = remove_members(step, [member])
             if finish_removal(step):
-                note_removed(step, member, _CAUSES[TimerKind(kind)])
+                note_removed(step, removed, _CAUSES[TimerKind(kind)])
 
     def complete(
         self,

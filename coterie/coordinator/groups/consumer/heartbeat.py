@@ -8,7 +8,6 @@ Most heartbeats change nothing. `unchanged` answers those: it stores a deadline 
 makes no record, no timer and no event.
 """
 
-from base64 import urlsafe_b64encode
 from uuid import UUID
 
 from coterie.coordinator.groups.classic.group import classic
@@ -41,6 +40,7 @@ from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.fields import uuid_text
 from coterie.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -191,7 +191,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
         ),
     )
     bump_for(step, member_id, change)
-    update_target(step)
+    update_target(step, group.members[member_id])
     member = group.members[member_id]
     reconcile_member(step, member, owned, changed=change.any)
     if not step.fits():
@@ -272,4 +272,4 @@ def _keep_answer(
 
 def new_member_id(uuid: str) -> str:
     """Return a member id as Kafka makes it: a UUID in the letters of base64."""
-    return urlsafe_b64encode(UUID(uuid).bytes).decode().rstrip("=")
+    return uuid_text(UUID(uuid).bytes)

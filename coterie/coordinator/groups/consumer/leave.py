@@ -66,10 +66,10 @@ def leave(
             member.revocation = None
             step.cancel(TimerKind.REVOCATION, member.member_id)
     else:
-        remove_members(step, [member])
+        (removed,) = remove_members(step, [member])
         if not finish_removal(step):
             return Effects(heartbeat_error(LARGE_OPERATION_ERROR))
-        note_removed(step, member, Removal.LEAVE)
+        note_removed(step, removed, Removal.LEAVE)
     step.effects.response = ConsumerGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
@@ -128,15 +128,15 @@ def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupRes
     group = step.group
     members = [group.members[member_id] for member_id in leaving]
     if members:
-        remove_members(step, members)
+        removed = remove_members(step, members)
         if not finish_removal(step):
             return Effects(LeaveGroupResponse(error_code=LARGE_OPERATION_ERROR))
-        for member in members:
-            each = leaving[member.member_id]
+        for gone in removed:
+            each = leaving[gone.member.member_id]
             by_admin = not each.member_id
             note_removed(
                 step,
-                member,
+                gone,
                 Removal.ADMIN_REMOVAL if by_admin else Removal.LEAVE,
                 each.reason,
                 step.context if by_admin else None,

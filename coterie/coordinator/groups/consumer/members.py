@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from coterie.coordinator.groups.consumer.downgrade import (
     begin_classic,
@@ -99,21 +100,34 @@ def start_session(step: Step, member: ConsumerMember, timeout_ms: int) -> None:
         step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
 
 
-def remove_members(step: Step, members: Sequence[ConsumerMember]) -> None:
+class Removed(NamedTuple):
+    """A member that is gone, as it was."""
+
+    member: ConsumerMember
+    instance_id: str | None
+    client_id: str
+    client_host: str
+
+
+def remove_members(step: Step, members: Sequence[ConsumerMember]) -> list[Removed]:
     """Write that members are gone; what is left may be a classic group [consumer-groups/leave].
 
     The epoch rises once. No target is computed: the next heartbeat does it.
     """
     group = step.group
     ids = [member.member_id for member in members]
+    removed = [
+        Removed(each, each.instance_id, each.client_id, each.client_host) for each in members
+    ]
     if is_downgraded_without(step, ids):
         downgrade(step, ids)
-        return
+        return removed
     regexes = [member.regex for member in members if member.regex]
     for member_id in ids:
         step.remove(group.member_tombstones(member_id))
     drop_regexes(step, regexes)
     bump_epoch(step)
+    return removed
 
 
 def finish_removal(step: Step) -> bool:
@@ -127,21 +141,22 @@ def finish_removal(step: Step) -> bool:
 
 def note_removed(
     step: Step,
-    member: ConsumerMember,
+    removed: Removed,
     cause: Removal,
     reason: str | None = None,
     requester: RequestContext | None = None,
 ) -> None:
     """Cancel the timers of a member that was removed, and note why."""
+    member = removed.member
     cancel_timers(step, member)
     step.note(
         MemberRemoved(
             at_ms=step.now_ms,
             cause=cause.value,
             member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
+            group_instance_id=removed.instance_id,
+            client_id=removed.client_id,
+            client_host=removed.client_host,
             state=step.group.state_name,
             generation_id=step.group.epoch,
             member_count=len(step.group.members),

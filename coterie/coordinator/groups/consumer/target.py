@@ -11,6 +11,7 @@ from coterie.assignors.range import assign_range
 from coterie.assignors.uniform import assign_uniform_by_ids
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import Partitions
+from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import target_value
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.protocol.messages.consumer_group_records import (
@@ -42,15 +43,22 @@ ASSIGNORS: Mapping[str, Assign] = {
 }
 
 
-def update_target(step: Step) -> None:
-    """Compute and write a new target if one is due."""
+def update_target(step: Step, member: ConsumerMember) -> None:
+    """Compute and write a new target if one is due.
+
+    Args:
+        step: a step of the group.
+        member: the member whose request it is.
+    """
     group = step.group
     if group.target_epoch >= group.epoch:
         return
     interval_ms = step.partition.consumer_settings(group.group_id).assignment_interval_ms
     if group.target_ms and interval_ms and step.now_ms < group.target_ms + interval_ms:
         return
-    for member_id, target in _computed(group, step.partition.config.group_consumer_assignors[0]):
+    default = step.partition.config.group_consumer_assignors[0]
+    assign = ASSIGNORS[group.preferred_assignor(default, member.assignor)]
+    for member_id, target in _computed(group, assign):
         if group.targets.get(member_id) != target:
             key = ConsumerGroupTargetAssignmentMemberKey(
                 group_id=group.group_id, member_id=member_id
@@ -64,7 +72,7 @@ def update_target(step: Step) -> None:
     )
 
 
-def _computed(group: ConsumerGroup, default_assignor: str) -> list[tuple[str, Partitions]]:
+def _computed(group: ConsumerGroup, assign: Assign) -> list[tuple[str, Partitions]]:
     """Return the target of each member, in the order in which they joined."""
     topics = _Topics(group)
     members = [
@@ -80,9 +88,8 @@ def _computed(group: ConsumerGroup, default_assignor: str) -> list[tuple[str, Pa
             ),
             group_instance_id=member.instance_id,
         )
-        for member in group.members.values()
+        for member in _in_kafkas_order(group)
     ]
-    assign = ASSIGNORS[group.preferred_assignor(default_assignor)]
     assigned = assign(topics, members, group.is_homogeneous())
     computed = []
     for member_id in group.members:
@@ -92,3 +99,11 @@ def _computed(group: ConsumerGroup, default_assignor: str) -> list[tuple[str, Pa
         partitions = {topic_id: tuple(sorted(each)) for topic_id, each in target.items()}
         computed.append((member_id, partitions))
     return computed
+
+
+def _in_kafkas_order(group: ConsumerGroup) -> list[ConsumerMember]:
+    """Return the members as they are listed, a new one last.
+
+    The assignor puts them into a hash table; this order decides between ids of the same bucket.
+    """
+    return sorted(group.ordered_members(), key=lambda member: member.current is None)

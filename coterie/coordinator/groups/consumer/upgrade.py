@@ -7,6 +7,7 @@ from coterie.coordinator.groups.classic.group import CONSUMER_PROTOCOL_TYPE, Gro
 from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.consumer.group_state import Partitions
+from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.records import current_value, target_value
 from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.states import MemberState
@@ -62,7 +63,11 @@ def upgrade(step: Step, before: Group) -> None:
     for each in converted:
         key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=each.member_id)
         step.set(key, each.subscription)
-    step.set(ConsumerGroupMetadataKey(group_id=group_id), ConsumerGroupMetadataValue(epoch=epoch))
+    topics_hash = metadata_hash(group.subscribed_topics(), topics)
+    step.set(
+        ConsumerGroupMetadataKey(group_id=group_id),
+        ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=topics_hash),
+    )
     for each in converted:
         target = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=each.member_id)
         step.set(target, target_value(each.partitions))

@@ -1,7 +1,7 @@
-r"""Regular expressions that clients send: RE2's, which match in linear time [consumer-groups/regex].
+r"""Regular expressions that clients send: those of RE2, which match in linear time.
 
-Kafka uses RE2/J, and Python's own expressions may take exponential time for a pattern that a
-client has chosen.
+Kafka uses RE2/J [consumer-groups/regex]. Python's own expressions may take exponential time for a
+pattern that a client has chosen.
 """
 
 from functools import lru_cache

@@ -37,6 +37,26 @@ class ConsumerSettingsTable:
         return self.own.get(group_id, self.default)
 
 
+class ConsumerGroupConfig(NamedTuple):
+    """Settings of consumer groups, with Kafka's defaults.
+
+    Attributes:
+        max_size: the most members of a group.
+        assignors: the names of the assignors that members may ask for; the first one serves groups
+            that ask for none.
+        migration_policy: in which direction groups with members change their type:
+            "bidirectional", "upgrade", "downgrade" or "disabled".
+        regex_refresh_interval_ms: how old a resolved regular expression may be.
+        settings: those that a group may have for itself, by group.
+    """
+
+    max_size: int = 2_147_483_647
+    assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: str = "bidirectional"
+    regex_refresh_interval_ms: int = 600_000
+    settings: ConsumerSettingsTable = ConsumerSettingsTable()
+
+
 class GroupConfig(NamedTuple):
     """Settings of the group coordinator, with Kafka's defaults.
 
@@ -50,13 +70,7 @@ class GroupConfig(NamedTuple):
         offsets_retention_check_interval_ms: the time between two sweeps of a partition.
         max_groups: the most groups of all partitions together. Kafka has no such limit. A group
             without members takes about 1 KiB, and clients choose the ids.
-        group_consumer_max_size: the most members of a consumer group.
-        group_consumer_assignors: the names of the assignors that members may ask for; the first one
-            serves groups that ask for none.
-        group_consumer_migration_policy: in which direction groups with members change their type:
-            "bidirectional", "upgrade", "downgrade" or "disabled".
-        group_consumer_regex_refresh_interval_ms: how old a resolved regular expression may be.
-        consumer_settings: those that a consumer group may have for itself, by group.
+        consumer: those of consumer groups.
         offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed once it is created.
     """
 
@@ -68,11 +82,7 @@ class GroupConfig(NamedTuple):
     offsets_retention_ms: int = 10_080 * 60_000
     offsets_retention_check_interval_ms: int = 600_000
     max_groups: int = 100_000
-    group_consumer_max_size: int = 2_147_483_647
-    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    group_consumer_migration_policy: str = "bidirectional"
-    group_consumer_regex_refresh_interval_ms: int = 600_000
-    consumer_settings: ConsumerSettingsTable = ConsumerSettingsTable()
+    consumer: ConsumerGroupConfig = ConsumerGroupConfig()
     offsets_topic_num_partitions: int = 50
 
 

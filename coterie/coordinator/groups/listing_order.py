@@ -76,7 +76,8 @@ def in_listing_order(ids: Sequence[str], most: int) -> list[str]:
         most: the most members that the group has had.
     """
     bits = _bits(most, _FIRST_BITS)
-    return sorted(reversed(ids), key=lambda each: _slot(java_hash(each), bits))
+    latest_first = ids[::-1]
+    return sorted(latest_first, key=lambda each: _slot(java_hash(each), bits))
 
 
 def _slot(value: int, bits: int) -> int:

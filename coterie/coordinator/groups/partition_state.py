@@ -71,7 +71,7 @@ class PartitionState(Shard[Effects[Any]]):
             all_groups: the count of all partitions, which each of them keeps up to date.
             logged: what its records add up to before the first one.
             topics: the topics of the cluster.
-            """
+        """
         super().__init__(partition)
         self.config = config
         self.new_uuid = new_uuid
@@ -111,7 +111,7 @@ class PartitionState(Shard[Effects[Any]]):
 
     def consumer_settings(self, group_id: str) -> ConsumerSettings:
         """Return the settings of a consumer group: its own ones, or those of the broker."""
-        return self.config.consumer_settings.of(group_id)
+        return self.config.consumer.settings.of(group_id)
 
     def add_group(self, group: GroupLike) -> None:
         """Add a group that was created."""

@@ -167,7 +167,7 @@ class GroupCoordinator(GroupPartitions):
                 waiting = Effects(effects.response)
                 return shard.settle(waiting, now_ms, request, context.to, context.version)
         try:
-            check_shape(request, context.version, self.config.group_consumer_assignors)
+            check_shape(request, context.version, self.config.consumer.assignors)
         except Refusal as refusal:
             return Effects(heartbeat_error(refusal.error, refusal.text))
         return self.run(consumer_heartbeat, _NONE, now_ms, request, context)

@@ -68,9 +68,7 @@ class GroupShard(PartitionState):
     ) -> None:
         """Start without groups, not yet loaded."""
         logged = types.logged_state()
-        super().__init__(
-            partition, config, new_uuid, max_groups, all_groups, logged, topics
-        )
+        super().__init__(partition, config, new_uuid, max_groups, all_groups, logged, topics)
         self.types = types
         # The groups that the present sweep has left, the next one last.
         self._to_sweep: list[str] = []

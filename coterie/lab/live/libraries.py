@@ -6,10 +6,10 @@ from importlib.metadata import version
 
 from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
-from coterie.client.consumer_groups import ConsumerGroupDescribeRequest
 from coterie.client.errors import VersionUnsupported
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.clients import PROCESS_STEPS, LiveClient, LiveRun, MemberProcess, need_module
+from coterie.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
 _KIP_848 = "consumer"
 _COMMIT_MS = 5_000

@@ -11,7 +11,11 @@ from coterie.coordinator.groups.config import ConsumerSettingsTable, GroupConfig
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import BROKER, PER_IP_OVERRIDES
-from coterie.server.config.consumer_groups import check_consumer_groups, consumer_settings
+from coterie.server.config.consumer_groups import (
+    check_consumer_groups,
+    consumer_group_config,
+    consumer_settings,
+)
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import (
     CLIENT_METRICS_RESOURCE,
@@ -236,15 +240,7 @@ class Config:
             offsets_retention_ms=self.get_int("offsets.retention.minutes") * 60_000,
             offsets_retention_check_interval_ms=self.get_int("offsets.retention.check.interval.ms"),
             offsets_topic_num_partitions=self.get_int("offsets.topic.num.partitions"),
-            group_consumer_max_size=self.get_int("group.consumer.max.size"),
-            group_consumer_assignors=self.get_list("group.consumer.assignors"),
-            group_consumer_migration_policy=(
-                self.get_text("group.consumer.migration.policy") or ""
-            ).lower(),
-            group_consumer_regex_refresh_interval_ms=self.get_int(
-                "group.consumer.regex.refresh.interval.ms"
-            ),
-            consumer_settings=self._consumer_settings,
+            consumer=consumer_group_config(self, self._consumer_settings),
         )
 
     def _set_consumer_settings(self) -> None:

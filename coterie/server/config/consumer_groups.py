@@ -6,7 +6,11 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from coterie.coordinator.groups.config import ConsumerSettings
+from coterie.coordinator.groups.config import (
+    ConsumerGroupConfig,
+    ConsumerSettings,
+    ConsumerSettingsTable,
+)
 from coterie.server.config.keys import InvalidValue
 
 _SESSION, _HEARTBEAT = "session.timeout.ms", "heartbeat.interval.ms"
@@ -52,11 +56,26 @@ def check_consumer_groups(broker: Settings) -> None:
                 f"group.consumer.assignors: {each} is not an assignor of this broker; it has "
                 f"{' and '.join(_ASSIGNORS)}. Classes of Java cannot be loaded"
             )
-    policy = broker.get_text("group.consumer.migration.policy") or ""
-    if policy.lower() not in _POLICIES:
+    policy = _policy(broker)
+    if policy not in _POLICIES:
         raise InvalidValue(
             f"group.consumer.migration.policy={policy} is none of {', '.join(_POLICIES)}"
         )
+
+
+def consumer_group_config(broker: Settings, table: ConsumerSettingsTable) -> ConsumerGroupConfig:
+    """Return the settings of consumer groups, with those that a group may have for itself."""
+    return ConsumerGroupConfig(
+        max_size=broker.get_int("group.consumer.max.size"),
+        assignors=broker.get_list("group.consumer.assignors"),
+        migration_policy=_policy(broker),
+        regex_refresh_interval_ms=broker.get_int("group.consumer.regex.refresh.interval.ms"),
+        settings=table,
+    )
+
+
+def _policy(broker: Settings) -> str:
+    return (broker.get_text("group.consumer.migration.policy") or "").lower()
 
 
 def consumer_settings(broker: Settings, values: Mapping[str, str]) -> ConsumerSettings:

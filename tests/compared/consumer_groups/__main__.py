@@ -7,12 +7,14 @@ import sys
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
 from coterie.address import Address
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
+from coterie.protocol.messages.consumer_group_records import CurrentTopicPartitions
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.fetch import FetchRequest, FetchRequestPartition, FetchRequestTopic
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -78,16 +80,17 @@ class Side:
 def plain(value: Any, name: str = "") -> Any:
     """Return an answer as plain values."""
     if isinstance(value, Struct):
-        found = {
+        fields: dict[str, Any] = {
             field.name: plain(getattr(value, field.name), field.name)
             for field in fields_of(type(value))
             if field.name not in _DELAYED
         }
-        epochs = found.get("assignment_epochs")
-        if epochs is not None:
+        epochs = fields.get("assignment_epochs")
+        if isinstance(value, CurrentTopicPartitions) and epochs is not None:
             pairs = sorted(zip(value.partitions, epochs, strict=True))
-            found["partitions"], found["assignment_epochs"] = map(list, zip(*pairs))
-        return found
+            fields["partitions"] = [index for index, _ in pairs]
+            fields["assignment_epochs"] = [epoch for _, epoch in pairs]
+        return fields
     if isinstance(value, list):
         found = [plain(each) for each in value]
         if name == "assignment_epochs":
@@ -235,21 +238,24 @@ def compare(
             # What follows would differ, too.
             return count, found
     for group in conversation.groups:
-        kafka_records, our_records = (list(records(side, group)) for side in sides)
-        for at, (one, other) in enumerate(zip(kafka_records, our_records, strict=False)):
-            if one != other:
-                found += 1
-                print(f"{conversation.name} record {at} of {group}")
-                for each in kafka_records[max(0, at - 3) : at + 3]:
-                    print(f"    Kafka   {each}")
-                for each in our_records[max(0, at - 3) : at + 3]:
-                    print(f"    Coterie {each}")
-                break
-        else:
-            if len(kafka_records) != len(our_records):
-                found += 1
-                print(f"{group}: Kafka {len(kafka_records)}, Coterie {len(our_records)} records")
+        told = [each for each in history if group in each] if verbose else []
+        found += _compare_records(group, sides, told)
     return count, found
+
+
+def _compare_records(group: str, sides: list[Side], history: list[str]) -> int:
+    """Compare what both brokers have stored of a group; return the number of differences."""
+    kafka_records, our_records = (list(records(side, group)) for side in sides)
+    both = zip_longest(kafka_records, our_records)
+    at = next((index for index, (one, other) in enumerate(both) if one != other), None)
+    if at is None:
+        return 0
+    print("\n".join(history))
+    print(f"record {at} of {group}")
+    for name, found in (("Kafka", kafka_records), ("Coterie", our_records)):
+        for each in found[max(0, at - 3) : at + 3]:
+            print(f"    {name:8}{each}")
+    return 1
 
 
 def main() -> int:

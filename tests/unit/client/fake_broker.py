@@ -13,11 +13,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
-from coterie.client.consumer_groups import (
-    CONSUMER_GROUP_DESCRIBE,
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-)
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
@@ -203,8 +198,6 @@ def in_turn(*responses: Any) -> Callable[[Any, int], Any]:
 
 
 def _classes(number: int) -> tuple[type[Message], type[Message]]:
-    if number == CONSUMER_GROUP_DESCRIBE:
-        return ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
     key = ApiKey(number)
     return request_class(key), response_class(key)
 

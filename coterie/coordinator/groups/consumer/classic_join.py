@@ -101,7 +101,7 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
         owned = partitions_by_id(subscription.owned_partitions, group.topics)
         owned_now = {topic_id: frozenset(indexes) for topic_id, indexes in owned.items()}
         reconcile_member(step, member, owned_now, changed=change.any)
-    # A member that has to join once more is not at the epoch of the group [consumer-groups/downgrade].
+    # One that has to join once more is not at the epoch of the group [consumer-groups/downgrade].
     generation = member.epoch
     if downgrades:
         downgrade(step, (), epoch)
@@ -130,12 +130,9 @@ def _check_admission(step: Step, request: JoinGroupRequest) -> None:
         Refusal: it may not.
     """
     group, config = step.group, step.partition.config
-    if config.group_consumer_migration_policy == _DISABLED:
+    if config.consumer.migration_policy == _DISABLED:
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if (
-        len(group.members) >= config.group_consumer_max_size
-        and request.member_id not in group.members
-    ):
+    if len(group.members) >= config.consumer.max_size and request.member_id not in group.members:
         raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED)
     names = [each.name for each in request.protocols]
     supported = not group.classic_count or any(

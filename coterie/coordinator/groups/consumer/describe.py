@@ -47,7 +47,7 @@ def describe_consumer_group(
         text = "is not a consumer group" if known else "not found"
         error = ErrorCode.GROUP_ID_NOT_FOUND
         return describe_error(group_id, error, f"Group {group_id} {text}.")
-    default = partition.config.group_consumer_assignors[0]
+    default = partition.config.consumer.assignors[0]
     return ConsumerGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,
         group_id=group_id,

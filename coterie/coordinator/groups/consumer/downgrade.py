@@ -36,7 +36,7 @@ def is_downgraded_without(step: Step, leaving: Collection[str]) -> bool:
     return (
         bool(left)
         and all(each.classic is not None for each in left)
-        and config.group_consumer_migration_policy in _DOWNGRADING
+        and config.consumer.migration_policy in _DOWNGRADING
         and len(left) <= config.group_max_size
     )
 

@@ -1,7 +1,8 @@
 """What the records of a consumer group add up to.
 
-`apply` takes one record, and is the only code that changes this. A verb applies each of its records at once, so its next step sees what
-the one before it has done, and takes them back if they do not fit one batch.
+`apply` takes one record, and is the only code that changes this. A verb applies each of its records
+at once, so its next step sees what the one before it has done, and takes them back if they do not
+fit one batch.
 
 Invariants: `static_members` maps instance ids to members; `owners` has for each partition the
 member that has it in `assigned` or `pending`; `by_name`, `by_regex` and `protocols` count members
@@ -71,8 +72,8 @@ class ConsumerGroupState(GroupLike):
     """
 
     __slots__ = (
-        "by_name", "by_regex", "classic_count", "has_old_metadata", "members",
-        "metadata", "most_members", "owners", "protocols", "regexes", "static_members", "target_metadata",
+        "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata",
+        "most_members", "owners", "protocols", "regexes", "static_members", "target_metadata",
         "target_values", "targets",
     )  # fmt: skip
 

@@ -118,17 +118,6 @@ class ConsumerType(GroupType):
             if finish_removal(step):
                 note_removed(step, removed, _CAUSES[TimerKind(kind)])
 
-    def complete(
-        self,
-        partition: PartitionState,
-        group: Any,
-        completion: Any,
-        now_ms: int,
-        effects: Effects[Any],
-    ) -> None:
-        """See `GroupType`; nothing follows from a durable write."""
-        raise AssertionError(f"{group} waits for nothing, not for {completion}")
-
     def handle(
         self,
         partition: PartitionState,

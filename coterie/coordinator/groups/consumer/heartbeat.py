@@ -8,8 +8,6 @@ Most heartbeats change nothing. `unchanged` answers those: it stores a deadline 
 makes no record, no timer and no event.
 """
 
-from uuid import UUID
-
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
@@ -47,6 +45,9 @@ from coterie.protocol.messages.consumer_group_heartbeat import (
     HeartbeatAssignment,
     HeartbeatTopicPartitions,
 )
+
+# The length of a UUID in Java's text form.
+_UUID_LENGTH = 36
 
 # The effects of a heartbeat.
 Beat = Effects[ConsumerGroupHeartbeatResponse]
@@ -165,7 +166,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     group, config = step.group, step.partition.config
     member_id, epoch, instance_id = request.member_id, request.member_epoch, request.instance_id
     owned = _owned_now(request)
-    limit = config.group_consumer_max_size
+    limit = config.consumer.max_size
     if len(group.members) >= limit and member_id not in group.members:
         raise Refusal(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -271,5 +272,8 @@ def _keep_answer(
 
 
 def new_member_id(uuid: str) -> str:
-    """Return a member id as Kafka makes it: a UUID in the letters of base64."""
-    return uuid_text(UUID(uuid).bytes)
+    """Return a member id as Kafka makes it: a UUID in the letters of base64.
+
+    Transcripts count their ids, and these stay what they are.
+    """
+    return uuid_text(bytes.fromhex(uuid.replace("-", ""))) if len(uuid) == _UUID_LENGTH else uuid

@@ -1,13 +1,13 @@
 """Which member a request is from, and whether it knows the member's epoch.
 
-| request epoch             | the member                               | answer                        |
-|---------------------------|------------------------------------------|-------------------------------|
-| 0                         | is not known                             | a new member                  |
-| 0                         | is known                                 | it keeps epoch and assignment |
-| larger than the member's  |                                          | FENCED_MEMBER_EPOCH           |
-| the member's              |                                          | accepted                      |
-| the one before            | owns nothing but what is assigned to it  | accepted: an answer was lost  |
-| any other                 |                                          | FENCED_MEMBER_EPOCH           |
+| epoch of the request   | the member                              | answer                        |
+|------------------------|-----------------------------------------|-------------------------------|
+| 0                      | is not known                            | a new member                  |
+| 0                      | is known                                | it keeps epoch and assignment |
+| larger than the known  |                                         | FENCED_MEMBER_EPOCH           |
+| the known one          |                                         | accepted                      |
+| the one before it      | owns nothing but what is assigned to it | accepted: an answer was lost  |
+| any other              |                                         | FENCED_MEMBER_EPOCH           |
 
 [consumer-groups/member-epochs] [consumer-groups/static-members]
 """
@@ -94,17 +94,21 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: OwnedNow | None) -> N
     known = member.epoch
     if epoch in (known, JOIN_EPOCH):
         return
-    if epoch < known and epoch == member.previous_epoch and owned is not None:
+    if epoch < known and epoch == member.previous_epoch and _owns_assigned(member, owned):
         # The answer with the new epoch was lost.
-        if all(
-            index in member.assigned.get(topic_id, ())
-            for topic_id, indexes in owned.items()
-            for index in indexes
-        ):
-            return
+        return
     size = "greater" if epoch > known else "smaller"
     raise Refusal(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the "
         f"group coordinator ({known}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _owns_assigned(member: ConsumerMember, owned: OwnedNow | None) -> bool:
+    """Return whether a member says that it owns nothing but what is assigned to it."""
+    return owned is not None and all(
+        index in member.assigned.get(topic_id, ())
+        for topic_id, indexes in owned.items()
+        for index in indexes
     )

@@ -46,14 +46,8 @@ def leave(
     context: RequestContext,
 ) -> Effects[ConsumerGroupHeartbeatResponse]:
     """Remove a member, or keep the place of a static member that leaves for a while."""
-    group_id = request.group_id
-    group = partition.groups.get(group_id)
     try:
-        if group is None and group_id not in partition.logged.other_groups:
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        if not isinstance(group, ConsumerGroup):
-            text = f"Group {group_id} is not a consumer group."
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        group = _group_of(partition, request.group_id)
         member = _leaving(group, request)
     except Refusal as refusal:
         return Effects(heartbeat_error(refusal.error, refusal.text))
@@ -74,6 +68,21 @@ def leave(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
     return step.effects
+
+
+def _group_of(partition: PartitionState, group_id: str) -> ConsumerGroup:
+    """Return a consumer group.
+
+    Raises:
+        Refusal: there is no such group, or it is of another type.
+    """
+    group = partition.groups.get(group_id)
+    if group is None and group_id not in partition.logged.other_groups:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        text = f"Group {group_id} is not a consumer group."
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    return group
 
 
 def _leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
@@ -112,9 +121,9 @@ def _leave_for_a_while(step: Step, member: ConsumerMember) -> None:
 
 
 def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupResponse]:
-    """Handle a LeaveGroup of an administrator, or of a classic member [consumer-groups/leave-group].
+    """Handle a LeaveGroup of an administrator, or of a classic member.
 
-    All members that are valid leave in one operation.
+    All members that are valid leave in one operation [consumer-groups/leave-group].
     """
     version = step.context.version
     listed = members_of(request, version)

@@ -30,11 +30,9 @@ def metadata_hash(names: Iterable[str], topics: TopicsImage) -> int:
 
 @lru_cache(maxsize=_KEPT_TOPICS)
 def _topic_hash(topic: TopicImage) -> int:
-    most, least = (
-        int.from_bytes(topic.topic_id[:8], "big"),
-        int.from_bytes(topic.topic_id[8:], "big"),
-    )
-    parts = [b"\0", pack("<QQ", most, least), _text(topic.name), pack("<i", topic.partitions)]
+    # Kafka hashes the halves of the id as numbers, which it writes in the other order.
+    halves = topic.topic_id[7::-1] + topic.topic_id[:7:-1]
+    parts = [b"\0", halves, _text(topic.name), pack("<i", topic.partitions)]
     for index in range(topic.partitions):
         parts.append(pack("<i", index))
         racks = topic.racks[index] if index < len(topic.racks) else ()

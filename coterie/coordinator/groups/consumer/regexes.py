@@ -63,7 +63,7 @@ def ask_for_resolution(step: Step, *, is_new: bool) -> None:
     times = [each.value.timestamp for each in group.regexes.values()]
     if times and now_ms <= max(times) + MIN_REFRESH_MS:
         return
-    refresh_ms = step.partition.config.group_consumer_regex_refresh_interval_ms
+    refresh_ms = step.partition.config.consumer.regex_refresh_interval_ms
     resolved, topics = group.resolved_version, group.topics
     if (
         is_new

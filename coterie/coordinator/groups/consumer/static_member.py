@@ -36,4 +36,5 @@ def replace_member(step: Step, before: ConsumerMember, member_id: str) -> Consum
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
         current_value(0, 0, state, assigned, pending),
     )
+    step.took_over = member_id
     return group.members[member_id]

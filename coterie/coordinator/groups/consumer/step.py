@@ -27,9 +27,10 @@ class Step(GroupStep[ConsumerGroup]):
         creates: whether the group is a new one.
         becomes: the group of another type that takes the place of this one.
         left: the members that the group had before it became another one.
+        took_over: the member that has the place of a static member since this step.
     """
 
-    __slots__ = ("_before", "becomes", "creates", "left", "replaces")
+    __slots__ = ("_before", "becomes", "creates", "left", "replaces", "took_over")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Step(GroupStep[ConsumerGroup]):
         self.creates = False
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
+        self.took_over: str | None = None
         # The values that the records have replaced.
         self._before: list[Record] = []
 

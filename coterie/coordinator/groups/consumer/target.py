@@ -56,10 +56,10 @@ def update_target(step: Step, member: ConsumerMember) -> None:
     interval_ms = step.partition.consumer_settings(group.group_id).assignment_interval_ms
     if group.target_ms and interval_ms and step.now_ms < group.target_ms + interval_ms:
         return
-    default = step.partition.config.group_consumer_assignors[0]
+    default = step.partition.config.consumer.assignors[0]
     assign = ASSIGNORS[group.preferred_assignor(default, member.assignor)]
     for member_id, target in _computed(group, assign):
-        if group.targets.get(member_id) != target:
+        if group.targets.get(member_id) != target or member_id == step.took_over:
             key = ConsumerGroupTargetAssignmentMemberKey(
                 group_id=group.group_id, member_id=member_id
             )

@@ -46,11 +46,11 @@ def upgrade(step: Step, before: Group) -> None:
         Refusal: the group stays a classic one.
     """
     config = step.partition.config
-    if config.group_consumer_migration_policy not in _UPGRADING:
+    if config.consumer.migration_policy not in _UPGRADING:
         raise _refused(before, "online upgrade is disabled.")
     if before.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise _refused(before, "the group does not use the consumer embedded protocol.")
-    if len(before.members) > config.group_consumer_max_size:
+    if len(before.members) > config.consumer.max_size:
         raise _refused(before, "the group size exceeds the consumer group maximum size.")
     name = before.protocol_name
     if name is None or any(each.metadata_or_none(name) is None for each in before.members.values()):

@@ -29,7 +29,7 @@ class ConsumerSettingsTable:
 
     def __init__(self, default: ConsumerSettings | None = None) -> None:
         """Begin without a group that has its own."""
-        self.default = default or ConsumerSettings()
+        self.default = ConsumerSettings() if default is None else default
         self.own: dict[str, ConsumerSettings] = {}
 
     def of(self, group_id: str) -> ConsumerSettings:

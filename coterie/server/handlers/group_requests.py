@@ -8,7 +8,10 @@ DeleteGroups of many groups are handled in slices, too (many_groups.py).
 from collections.abc import Callable
 from typing import Any
 
+from coterie.coordinator.groups.consumer.describe import describe_error
+from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -24,6 +27,7 @@ from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.wire import Message
+from coterie.server.features import GROUP_VERSION
 from coterie.server.handlers.many_groups import GROUPS_TOGETHER, PartedRequest, parts_of
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -64,7 +68,15 @@ def consumer_group_heartbeat(
     broker: Services, request: ConsumerGroupHeartbeatRequest, connection: Exchange
 ) -> ConsumerGroupHeartbeatResponse | None:
     """Join a consumer group, keep in it, reconcile, or leave it."""
+    if not _serves_consumer_groups(broker):
+        return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
     return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
+
+
+def _serves_consumer_groups(broker: Services) -> bool:
+    """Return whether the consumer protocol is on [consumer-groups/switched-off]."""
+    served = broker.config.get_list("group.coordinator.rebalance.protocols")
+    return broker.features.level(GROUP_VERSION) > 0 and _CONSUMER in served
 
 
 def leave_group(
@@ -106,6 +118,11 @@ def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse | None:
     """Describe consumer groups, each once [administration/describe-named-twice]."""
     groups = request.group_ids = list(dict.fromkeys(request.group_ids))
+    if not _serves_consumer_groups(broker):
+        error = ErrorCode.UNSUPPORTED_VERSION
+        return ConsumerGroupDescribeResponse(
+            groups=[describe_error(group_id, error) for group_id in groups]
+        )
     if len(groups) > GROUPS_TOGETHER:
         with_operations = request.include_authorized_operations
         parted = PartedRequest(
@@ -150,6 +167,9 @@ def delete_groups(
         return None
     return broker.groups.submit(broker.coordinator.delete_groups, request, connection)
 
+
+# The name of the protocol in the setting that lists those that are served.
+_CONSUMER = "consumer"
 
 GROUP_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
     ApiKey.JOIN_GROUP: join_group,

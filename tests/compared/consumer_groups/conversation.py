@@ -137,6 +137,7 @@ class Conversation:
             epoch = self.random.choice((0, 0, -1, -2, epoch + 1, epoch - 1, epoch - 1, -3))
         static = name == "m4" or (name == "m3" and self._maybe(0.3))
         instance = "i1" if static else None
+        # Not for joins [consumer-groups/instance-of-another-name].
         if epoch in (-1, -2) and self._maybe(0.2):
             instance = self.random.choice((None, *_INSTANCES))
         request = ConsumerGroupHeartbeatRequest(

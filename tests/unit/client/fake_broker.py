@@ -18,6 +18,11 @@ from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_request_header
 from coterie.protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseGroup,
+)
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
@@ -57,6 +62,7 @@ class FakeBroker:
             ApiKey.API_VERSIONS: self._api_versions,
             ApiKey.METADATA: self._metadata,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: _no_consumer_groups,
             **(responses or {}),
         }
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -200,6 +206,19 @@ def in_turn(*responses: Any) -> Callable[[Any, int], Any]:
 def _classes(number: int) -> tuple[type[Message], type[Message]]:
     key = ApiKey(number)
     return request_class(key), response_class(key)
+
+
+def _no_consumer_groups(
+    request: ConsumerGroupDescribeRequest, _version: int
+) -> ConsumerGroupDescribeResponse:
+    """Answer that none of the groups is a consumer group."""
+    error = ErrorCode.GROUP_ID_NOT_FOUND
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            ConsumerGroupDescribeResponseGroup(error_code=error, group_id=each, members=[])
+            for each in request.group_ids
+        ]
+    )
 
 
 def _read_frame(stream: socket.socket) -> bytes | None:

@@ -15,6 +15,8 @@ from coterie.address import Address
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.consumer_group_records import CurrentTopicPartitions
+from coterie.protocol.messages.consumer_protocol import decode_assignment
+from coterie.protocol.messages.create_partitions import CreatePartitionsRequest
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.fetch import FetchRequest, FetchRequestPartition, FetchRequestTopic
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -45,10 +47,12 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
 }
 _NOW_SINCE_MS = time.time_ns() // 1_000_000 - 600_000
-_DELAYED = frozenset({"throttle_time_ms"})
+# The version of a resolved regular expression is that of the metadata of a broker.
+_DELAYED = frozenset({"throttle_time_ms", "version"})
 # An answer that comes later is not waited for longer.
 _PATIENCE_S = 0.4
 _PROPAGATION_S = 0.6
+_RESOLUTION_S = 0.3
 _UUID_LENGTH = 36
 _ID_LENGTH = 22
 
@@ -105,6 +109,8 @@ def plain(value: Any, name: str = "") -> Any:
         ):
             found.sort(key=str)
         return found
+    if name == "assignment" and isinstance(value, bytes) and value:
+        return plain(decode_assignment(value).assigned_partitions, "topics")
     if isinstance(value, int) and name != "metadata_hash" and value > _NOW_SINCE_MS:
         return "now"
     return value
@@ -122,6 +128,15 @@ def give_id(broker: RunningBroker, answer: Any) -> None:
         shard.new_uuid = lambda: text
 
 
+def give_topic_ids(broker: RunningBroker, conversation: Conversation, answer: Any) -> None:
+    """Let our broker make up the ids of topics that Kafka has made up."""
+    for each in answer.topics:
+        assert not each.error_code, each
+        conversation.topic_ids[each.name] = each.topic_id
+    left = [each.topic_id for each in answer.topics]
+    broker.broker.environment.new_topic_id = lambda: left.pop(0)  # type: ignore[method-assign]
+
+
 def prepare(sides: list[Side], broker: RunningBroker, conversation: Conversation) -> None:
     """Create the topics with the same ids, and let one group have a long assignment interval."""
     kafka, ours = sides
@@ -133,15 +148,8 @@ def prepare(sides: list[Side], broker: RunningBroker, conversation: Conversation
         timeout_ms=10_000,
     )
     answer = kafka.call(request, 7)
-    for each in answer.topics:
-        assert not each.error_code, each
-        conversation.topic_ids[each.name] = each.topic_id
-    left = [conversation.topic_ids[name] for name in conversation.topics]
-    environment = broker.broker.environment
-    original = environment.new_topic_id
-    environment.new_topic_id = lambda: left.pop(0)  # type: ignore[method-assign]
+    give_topic_ids(broker, conversation, answer)
     answer = ours.call(request, 7)
-    environment.new_topic_id = original  # type: ignore[method-assign]
     for each in answer.topics:
         assert conversation.topic_ids[each.name] == each.topic_id, each
     interval = IncrementalAlterConfigsRequestConfig(
@@ -212,7 +220,13 @@ def compare(
         count += 1
         kafka = sides[0].call(request, version)
         give_id(broker, kafka)
+        if isinstance(request, CreateTopicsRequest):
+            give_topic_ids(broker, conversation, kafka)
         ours = sides[1].call(request, version)
+        if getattr(request, "subscribed_topic_regex", None):
+            time.sleep(_RESOLUTION_S)
+        if isinstance(request, CreateTopicsRequest | CreatePartitionsRequest):
+            time.sleep(_PROPAGATION_S)
         if kafka is not None:
             conversation.learn(request, kafka)
         left, right = plain(kafka), plain(ours)
@@ -265,6 +279,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first conversation")
     parser.add_argument("--conversations", type=int, default=10)
     parser.add_argument("--steps", type=int, default=150, help="of each conversation")
+    parser.add_argument("--regexes", type=float, default=0.0, help="share of joins with one")
+    parser.add_argument("--topic-changes", type=float, default=0.0, help="share of requests")
     parser.add_argument("--verbose", action="store_true", help="print what was said before")
     parser.add_argument("--shown", type=int, default=3)
     options = parser.parse_args()
@@ -278,7 +294,13 @@ def main() -> int:
                 time.sleep(0.05)
         for number in range(options.conversations):
             seed = options.seed + number
-            conversation = Conversation(f"{run}-{seed}", random.Random(str(seed)), options.steps)
+            conversation = Conversation(
+                f"{run}-{seed}",
+                random.Random(str(seed)),
+                options.steps,
+                regexes=options.regexes,
+                topic_changes=options.topic_changes,
+            )
             prepare(sides, broker, conversation)
             asked, different = compare(
                 conversation, sides, broker, verbose=options.verbose, shown=options.shown

@@ -18,6 +18,11 @@ from coterie.protocol.messages.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from coterie.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+)
+from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
@@ -37,7 +42,9 @@ from coterie.protocol.messages.offset_delete import (
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-_MEMBERS = ("m1", "m2", "m3", "m4")
+_MEMBERS = ("m1", "m2", "m3", "m4", "m5")
+# Both have the same instance id.
+_STATIC = ("m4", "m5")
 _CLASSIC = ("c1", "c2")
 _INSTANCES = ("i1", "i2")
 
@@ -64,12 +71,16 @@ class Conversation:
         random: makes all choices.
         length: how many requests it has.
         topic_ids: the ids of the topics, by name.
+        regexes: how many joiners subscribe to a regular expression.
+        topic_changes: how many requests change topics.
     """
 
     name: str
     random: random.Random
     length: int
     topic_ids: dict[str, bytes] = field(default_factory=dict)
+    regexes: float = 0.0
+    topic_changes: float = 0.0
 
     def __post_init__(self) -> None:
         self.topics = {f"{self.name}-a": 6, f"{self.name}-b": 3, f"{self.name}-c": 1}
@@ -93,6 +104,9 @@ class Conversation:
             self._delete_groups: 1,
         }
         for _ in range(self.length):
+            if self._maybe(self.topic_changes):
+                yield self._topic_change()
+                continue
             (kind,) = self.random.choices(list(kinds), list(kinds.values()))
             yield kind()
 
@@ -112,8 +126,11 @@ class Conversation:
         return self.known.setdefault((group, name), Known())
 
     def _names(self, least: int = 0) -> list[str]:
-        names = [*self.topics, f"{self.name}-absent"]
+        names = list(dict.fromkeys([*self.topics, f"{self.name}-absent"]))
         return self.random.sample(names, self.random.choice((least, 1, 1, 2, 2, 3)))
+
+    def _regex(self) -> str:
+        return self.random.choice((f"{self.name}-[ab]", f"{self.name}-.*", f"{self.name}-x.*", "["))
 
     def _owned(self, known: Known) -> list[HeartbeatTopicPartitions] | None:
         owned = {topic: list(indexes) for topic, indexes in known.assigned.items()}
@@ -126,17 +143,27 @@ class Conversation:
             for topic, indexes in owned.items()
         ]
 
+    def _topic_change(self) -> tuple[Any, int]:
+        absent, first = f"{self.name}-absent", f"{self.name}-a"
+        if absent not in self.topics and self._maybe(0.5):
+            self.topics[absent] = 2
+            topic = CreateTopicsRequestTopic(name=absent, num_partitions=2, replication_factor=1)
+            return CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7
+        self.topics[first] += 1
+        grown = CreatePartitionsRequestTopic(name=first, count=self.topics[first], assignments=None)
+        request = CreatePartitionsRequest(topics=[grown], timeout_ms=10_000, validate_only=False)
+        return request, 3
+
     # -- the consumer protocol ---------------------------------------------------------------------
 
-    def _heartbeat(self) -> tuple[Any, int]:
+    def _heartbeat(self) -> tuple[Any, int]:  # noqa: C901 - each choice stands alone
         group, name = self._group(), self.random.choice(_MEMBERS)
         known = self._of(group, name)
         version = 1
         epoch = known.epoch
         if self._maybe(0.12):
             epoch = self.random.choice((0, 0, -1, -2, epoch + 1, epoch - 1, epoch - 1, -3))
-        static = name == "m4" or (name == "m3" and self._maybe(0.3))
-        instance = "i1" if static else None
+        instance = "i1" if name in _STATIC else None
         # Not for joins [consumer-groups/instance-of-another-name].
         if epoch in (-1, -2) and self._maybe(0.2):
             instance = self.random.choice((None, *_INSTANCES))
@@ -149,6 +176,9 @@ class Conversation:
             # A joiner without topics may make Kafka take the topics of all others away
             # [consumer-groups/joiner-without-topics].
             request.subscribed_topic_names = self._names(1)
+            if self._maybe(self.regexes):
+                request.subscribed_topic_regex = self._regex()
+                request.subscribed_topic_names = self.random.choice(([], None, self._names(1)))
             if self._maybe(0.2):
                 request.server_assignor = self.random.choice(("uniform", "range"))
             if self._maybe(0.03):
@@ -160,6 +190,8 @@ class Conversation:
                 request.topic_partitions = self._owned(known)
             if self._maybe(0.08):
                 request.subscribed_topic_names = self._names()
+            if self._maybe(self.regexes / 4):
+                request.subscribed_topic_regex = self.random.choice((self._regex(), ""))
             if self._maybe(0.06):
                 request.rebalance_timeout_ms = self.random.choice((300_000, 200_000))
             if self._maybe(0.05):

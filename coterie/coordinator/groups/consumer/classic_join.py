@@ -84,8 +84,8 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     """
     group = step.group
     _check_admission(step, request)
-    subscription = _subscription(request)
     member, member_id = _find_member(step, request)
+    subscription = _subscription(request)
     replaced = member is not None and member.member_id != member_id
     if member is not None and replaced:
         member = replace_member(step, member, member_id)

@@ -21,7 +21,7 @@ from coterie.coordinator.groups.consumer.members import (
 )
 from coterie.coordinator.groups.consumer.reconciliation import OwnedNow
 from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
-from coterie.coordinator.groups.consumer.regexes import ask_for_resolution
+from coterie.coordinator.groups.consumer.regexes import ask_for_resolution, resolved
 from coterie.coordinator.groups.consumer.states import JOIN_EPOCH, MemberState
 from coterie.coordinator.groups.consumer.static_member import replace_member
 from coterie.coordinator.groups.consumer.step import Step
@@ -71,7 +71,8 @@ def unchanged(
         member is None
         or member.answer is None
         or request.member_epoch != member.epoch
-        or group.epoch != request.member_epoch
+        or group.metadata is None
+        or group.metadata.epoch != request.member_epoch
         or request.topic_partitions is not None
         or request.subscribed_topic_names is not None
         or request.rebalance_timeout_ms != -1
@@ -83,13 +84,13 @@ def unchanged(
         or (request.instance_id is not None and request.instance_id != member.instance_id)
     ):
         return None
-    answer: Beat = member.answer
-    settings = partition.consumer_settings(request.group_id)
-    assert answer.response is not None, "an answer that is kept is a response"
-    if answer.response.heartbeat_interval_ms != settings.heartbeat_interval_ms:
+    # As in `consumer_settings`, without the calls: this is the most frequent request.
+    table = partition.config.consumer.settings
+    settings = table.own.get(request.group_id, table.default)
+    if settings is not member.settings:
         return None
-    member.session_ms = settings.session_timeout_ms
     member.deadline_ms = now_ms + settings.session_timeout_ms
+    answer: Beat = member.answer
     return answer
 
 
@@ -175,6 +176,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     member_id = member_id or new_member_id(step.partition.new_uuid())
     member = find_member(group, member_id, instance_id, epoch, owned)
     check_regex(step, member_id, request.subscribed_topic_regex)
+    resolved_before = resolved(group)
     if member is not None and (member.member_id != member_id or _is_replaced(member, request)):
         member = replace_member(step, member, member_id)
     before = None if member is None else member.assigned
@@ -198,7 +200,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if not step.fits():
         text = "The records of the operation do not fit one batch of the group log."
         raise Refusal(LARGE_OPERATION_ERROR, text)
-    ask_for_resolution(step, is_new=change.new_regex)
+    ask_for_resolution(step, resolved_before, is_new=change.new_regex)
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)
     start_session(step, member, settings.session_timeout_ms)
@@ -258,6 +260,7 @@ def _keep_answer(
     """Keep the answer to a heartbeat that changes nothing, if the next one does not."""
     group = step.group
     member.client = step.context.client
+    member.settings = step.partition.consumer_settings(group.group_id)
     at_rest = member.state is MemberState.STABLE and member.epoch == group.target_epoch
     if not at_rest or group.epoch != group.target_epoch or group.by_regex:
         member.answer = None

@@ -37,6 +37,7 @@ class ConsumerMember:
         awaits_join: whether it was asked to rejoin, as a classic member, and its join timer runs.
         awaits_sync: whether it has joined, as a classic member, and its sync timer runs.
         client: who sent its latest heartbeat.
+        settings: those of the group at its latest heartbeat.
         answer: the response to a heartbeat that changes nothing; None if it is not known.
         changed_ms: when its state was entered, for people.
     """
@@ -44,7 +45,7 @@ class ConsumerMember:
     __slots__ = (
         "answer", "armed_ms", "assigned", "awaits_join", "awaits_sync", "changed_ms", "client",
         "current", "deadline_ms", "epoch", "member_id", "names", "pending", "previous_epoch",
-        "revocation", "session_ms", "state", "subscription",
+        "revocation", "session_ms", "settings", "state", "subscription",
     )  # fmt: skip
 
     def __init__(self, member_id: str) -> None:
@@ -65,6 +66,7 @@ class ConsumerMember:
         self.awaits_join = False
         self.awaits_sync = False
         self.client: Any = None
+        self.settings: Any = None
         self.answer: Any = None
         self.changed_ms = 0
 

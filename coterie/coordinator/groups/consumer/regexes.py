@@ -5,7 +5,10 @@ timer that is due at once starts each part. The result is an operation of its ow
 [consumer-groups/regex].
 """
 
+from typing import NamedTuple
+
 from coterie.coordinator.groups.consumer.epochs import bump_epoch
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
@@ -50,27 +53,46 @@ class Resolution:
         return self._at >= len(self._names)
 
 
-def ask_for_resolution(step: Step, *, is_new: bool) -> None:
+class Resolved(NamedTuple):
+    """What is resolved when a heartbeat comes, before it has changed anything.
+
+    Attributes:
+        latest_ms: when the latest resolution ended; None if nothing is resolved.
+        is_complete: whether each regular expression of the group is resolved.
+    """
+
+    latest_ms: int | None
+    is_complete: bool
+
+
+def resolved(group: ConsumerGroup) -> Resolved:
+    """Return what is resolved of the regular expressions of a group."""
+    latest_ms = max((each.value.timestamp for each in group.regexes.values()), default=None)
+    return Resolved(latest_ms, len(group.by_regex) == len(group.regexes))
+
+
+def ask_for_resolution(step: Step, before: Resolved, *, is_new: bool) -> None:
     """Begin to match the regular expressions of a group if that is due.
 
     Args:
         step: a step of the heartbeat of a member.
+        before: what was resolved before the heartbeat.
         is_new: whether the heartbeat has brought a regular expression that nobody had.
     """
-    group, now_ms = step.group, step.now_ms
+    group, now_ms, latest_ms = step.group, step.now_ms, before.latest_ms
     if not group.by_regex or group.resolution is not None:
         return
-    times = [each.value.timestamp for each in group.regexes.values()]
-    if times and now_ms <= max(times) + MIN_REFRESH_MS:
+    if latest_ms is not None and now_ms <= latest_ms + MIN_REFRESH_MS:
         return
     refresh_ms = step.partition.config.consumer.regex_refresh_interval_ms
-    resolved, topics = group.resolved_version, group.topics
+    version, topics = group.resolved_version, group.topics
     if (
         is_new
-        or len(group.by_regex) != len(group.regexes)
-        or resolved is None
-        or resolved < topics.created_version
-        or now_ms > max(times) + refresh_ms
+        or not before.is_complete
+        or version is None
+        or version < topics.created_version
+        or latest_ms is None
+        or now_ms > latest_ms + refresh_ms
     ):
         group.resolution = Resolution(list(group.by_regex), sorted(topics.by_name), topics.version)
         step.arm(TimerKind.REGEX, "", now_ms)

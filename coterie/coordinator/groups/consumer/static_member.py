@@ -36,5 +36,6 @@ def replace_member(step: Step, before: ConsumerMember, member_id: str) -> Consum
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
         current_value(0, 0, state, assigned, pending),
     )
-    step.took_over = member_id
+    if member_id != before.member_id:
+        step.took_over = member_id
     return group.members[member_id]

@@ -59,6 +59,7 @@ def update_target(step: Step, member: ConsumerMember) -> None:
     default = step.partition.config.consumer.assignors[0]
     assign = ASSIGNORS[group.preferred_assignor(default, member.assignor)]
     for member_id, target in _computed(group, assign):
+        # As in Kafka, an id that has taken the place of another one has had no target.
         if group.targets.get(member_id) != target or member_id == step.took_over:
             key = ConsumerGroupTargetAssignmentMemberKey(
                 group_id=group.group_id, member_id=member_id

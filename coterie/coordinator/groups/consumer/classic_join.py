@@ -16,6 +16,7 @@ from coterie.coordinator.groups.consumer.downgrade import (
 from coterie.coordinator.groups.consumer.heartbeat import new_member_id
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.members import (
+    note_joined,
     reconcile_member,
     start_session,
     time_revocation,
@@ -86,12 +87,13 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     _check_admission(step, request)
     member, member_id = _find_member(step, request)
     subscription = _subscription(request)
+    is_new = member is None
     replaced = member is not None and member.member_id != member_id
     if member is not None and replaced:
         member = replace_member(step, member, member_id)
     epoch = group.epoch
     change = update_subscription(step, member_id, _update(request, subscription))
-    bump_for(step, member_id, change)
+    bump_for(step, member_id, change, joins=is_new)
     member = group.members[member_id]
     downgrades = replaced and is_downgraded_without(step, ())
     if not downgrades:
@@ -111,6 +113,8 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
         begin_classic(step, rebalances=not is_current)
     else:
         _joined(step, member, request)
+        if is_new:
+            note_joined(step, member, request.session_timeout_ms)
     step.effects.response = JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=generation,

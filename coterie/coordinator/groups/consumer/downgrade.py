@@ -17,6 +17,7 @@ from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.topic_image import TopicsImage
+from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged
 from coterie.protocol.messages.consumer_protocol import (
     LATEST_VERSION,
     ConsumerProtocolAssignment,
@@ -65,6 +66,15 @@ def downgrade(step: Step, leaving: Collection[str], generation: int | None = Non
     step.remove(list(group.keys(group.ordered_ids())))
     step.write(group_record(after))
     step.becomes = after
+    step.facts.append(
+        GroupTypeChanged(
+            at_ms=step.now_ms,
+            group_type=after.group_type,
+            previous_type=group.group_type,
+            epoch=after.generation_id,
+            member_count=len(after.members),
+        )
+    )
 
 
 def begin_classic(step: Step, *, rebalances: bool) -> None:

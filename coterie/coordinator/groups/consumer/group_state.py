@@ -61,6 +61,7 @@ class ConsumerGroupState(GroupLike):
         members: by id, in the order in which they joined.
         most_members: the most members that it has had.
         static_members: instance id to member id.
+        settled: the number of members that have reached the target.
         targets: by member id, the partitions that it shall have.
         target_values: as `targets`, as they are logged.
         regexes: the regular expressions that were resolved.
@@ -73,8 +74,8 @@ class ConsumerGroupState(GroupLike):
 
     __slots__ = (
         "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata",
-        "most_members", "owners", "protocols", "regexes", "static_members", "target_metadata",
-        "target_values", "targets",
+        "most_members", "owners", "protocols", "regexes", "settled", "static_members",
+        "target_metadata", "target_values", "targets",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -87,6 +88,7 @@ class ConsumerGroupState(GroupLike):
         self.target_metadata: ConsumerGroupTargetAssignmentMetadataValue | None = None
         self.members: dict[str, ConsumerMember] = {}
         self.most_members = 0
+        self.settled = 0
         self.static_members: dict[str, str] = {}
         self.targets: dict[str, Partitions] = {}
         self.target_values: dict[str, ConsumerGroupTargetAssignmentMemberValue] = {}
@@ -135,10 +137,12 @@ class ConsumerGroupState(GroupLike):
         target_epoch = self.target_epoch
         if self.epoch > target_epoch:
             return GroupState.ASSIGNING
-        for member in self.members.values():
-            if member.state is not MemberState.STABLE or member.epoch != target_epoch:
-                return GroupState.RECONCILING
-        return GroupState.STABLE
+        settled = self.settled == len(self.members)
+        return GroupState.STABLE if settled else GroupState.RECONCILING
+
+    def is_settled(self, member: ConsumerMember) -> bool:
+        """Return whether a member has reached the target."""
+        return member.epoch == self.target_epoch and member.state is MemberState.STABLE
 
     # -- subscriptions -----------------------------------------------------------------------------
 
@@ -185,6 +189,7 @@ class ConsumerGroupState(GroupLike):
             return before
         if kind is ConsumerGroupTargetAssignmentMetadataKey:
             earlier, self.target_metadata = self.target_metadata, value
+            self.settled = sum(map(self.is_settled, self.members.values()))
             return earlier
         assert kind is ConsumerGroupPartitionMetadataKey, key
         old, self.has_old_metadata = self.has_old_metadata, value
@@ -240,9 +245,11 @@ class ConsumerGroupState(GroupLike):
             return before
         if member is None:
             member = self._add(member_id)
+        self.settled -= self.is_settled(member)
         self._release(member.assigned, member_id)
         self._release(member.pending, member_id)
         member.set_current(value)
+        self.settled += self.is_settled(member)
         if value is not None:
             self._occupy(member.assigned, member)
             self._occupy(member.pending, member)

@@ -9,12 +9,12 @@ from coterie.coordinator.groups.consumer.describe import (
     DescribedConsumerGroup,
     describe_error_part,
 )
+from coterie.coordinator.groups.consumer.epochs import Bump
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.leave import leave_group
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.members import (
-    Removal,
     finish_removal,
     note_removed,
     remove_members,
@@ -41,10 +41,10 @@ from coterie.protocol.messages.leave_group import LeaveGroupRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 _CAUSES = {
-    TimerKind.SESSION: Removal.SESSION_EXPIRY,
-    TimerKind.REVOCATION: Removal.REVOCATION_TIMEOUT,
-    TimerKind.REJOIN: Removal.JOIN_TIMEOUT,
-    TimerKind.RESYNC: Removal.SYNC_TIMEOUT,
+    TimerKind.SESSION: Bump.SESSION_EXPIRY,
+    TimerKind.REVOCATION: Bump.REVOCATION_TIMEOUT,
+    TimerKind.REJOIN: Bump.JOIN_TIMEOUT,
+    TimerKind.RESYNC: Bump.SYNC_TIMEOUT,
 }
 
 
@@ -114,9 +114,10 @@ class ConsumerType(GroupType):
             return
         member = group.members.get(member_id)
         if member is not None and _is_over(step, member, TimerKind(kind)):
-            (removed,) = remove_members(step, [member])
+            cause = _CAUSES[TimerKind(kind)]
+            (removed,) = remove_members(step, [member], cause)
             if finish_removal(step):
-                note_removed(step, removed, _CAUSES[TimerKind(kind)])
+                note_removed(step, removed, cause)
 
     def handle(
         self,

@@ -15,6 +15,7 @@ from coterie.coordinator.groups.consumer.identity import find_member
 from coterie.coordinator.groups.consumer.leave import leave
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.members import (
+    note_joined,
     reconcile_member,
     start_session,
     time_revocation,
@@ -179,7 +180,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     resolved_before = resolved(group)
     if member is not None and (member.member_id != member_id or _is_replaced(member, request)):
         member = replace_member(step, member, member_id)
-    before = None if member is None else member.assigned
+    before, is_new = (None, True) if member is None else (member.assigned, False)
     timeout_ms = request.rebalance_timeout_ms
     change = update_subscription(
         step,
@@ -193,7 +194,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
             assignor=request.server_assignor,
         ),
     )
-    bump_for(step, member_id, change)
+    bump_for(step, member_id, change, joins=is_new)
     update_target(step, group.members[member_id])
     member = group.members[member_id]
     reconcile_member(step, member, owned, changed=change.any)
@@ -204,6 +205,8 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)
     start_session(step, member, settings.session_timeout_ms)
+    if is_new:
+        note_joined(step, member, settings.session_timeout_ms)
     tells = epoch == JOIN_EPOCH or _is_full(request) or before != member.assigned
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,

@@ -4,11 +4,11 @@ The epoch that the member had does not matter [consumer-groups/leave].
 """
 
 from coterie.coordinator.groups.classic.leave import leave_response, members_of
+from coterie.coordinator.groups.consumer.epochs import Bump
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import static_member
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.members import (
-    Removal,
     finish_removal,
     note_removed,
     remove_members,
@@ -60,10 +60,10 @@ def leave(
             member.revocation = None
             step.cancel(TimerKind.REVOCATION, member.member_id)
     else:
-        (removed,) = remove_members(step, [member])
+        (removed,) = remove_members(step, [member], Bump.LEAVE)
         if not finish_removal(step):
             return Effects(heartbeat_error(LARGE_OPERATION_ERROR))
-        note_removed(step, removed, Removal.LEAVE)
+        note_removed(step, removed, Bump.LEAVE)
     step.effects.response = ConsumerGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
@@ -137,7 +137,9 @@ def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupRes
     group = step.group
     members = [group.members[member_id] for member_id in leaving]
     if members:
-        removed = remove_members(step, members)
+        by_admin = not leaving[members[0].member_id].member_id
+        cause = Bump.ADMIN_REMOVAL if by_admin else Bump.LEAVE
+        removed = remove_members(step, members, cause)
         if not finish_removal(step):
             return Effects(LeaveGroupResponse(error_code=LARGE_OPERATION_ERROR))
         for gone in removed:
@@ -146,7 +148,7 @@ def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupRes
             note_removed(
                 step,
                 gone,
-                Removal.ADMIN_REMOVAL if by_admin else Removal.LEAVE,
+                Bump.ADMIN_REMOVAL if by_admin else Bump.LEAVE,
                 each.reason,
                 step.context if by_admin else None,
             )

@@ -1,7 +1,6 @@
 """Steps of several verbs with one member: reconcile it, start its session, remove it."""
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import NamedTuple
 
 from coterie.coordinator.groups.consumer.downgrade import (
@@ -10,33 +9,30 @@ from coterie.coordinator.groups.consumer.downgrade import (
     downgrade,
     is_downgraded_without,
 )
-from coterie.coordinator.groups.consumer.epochs import bump_epoch
+from coterie.coordinator.groups.consumer.epochs import Bump, Instigator, bump_epoch, instigator_of
 from coterie.coordinator.groups.consumer.member import ConsumerMember
-from coterie.coordinator.groups.consumer.reconciliation import OwnedNow, UnknownState, reconcile
+from coterie.coordinator.groups.consumer.reconciliation import (
+    OwnedNow,
+    Reconciled,
+    UnknownState,
+    reconcile,
+)
 from coterie.coordinator.groups.consumer.records import current_value
 from coterie.coordinator.groups.consumer.refusal import Refusal
-from coterie.coordinator.groups.consumer.states import MemberState
+from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_facts import GroupConverged, MemberReconciled
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
-from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberRemoved
+from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberJoined, MemberRemoved
 
-
-class Removal(Enum):
-    """Why a member was removed [journal/members]."""
-
-    LEAVE = "leave"
-    ADMIN_REMOVAL = "admin removal"
-    SESSION_EXPIRY = "session expiry"
-    REVOCATION_TIMEOUT = "revocation timeout"
-    JOIN_TIMEOUT = "rebalance timeout"
-    SYNC_TIMEOUT = "sync timeout"
-
+# What a member of the consumer protocol has in place of the names of assignors.
+_CONSUMER_PROTOCOL = "consumer"
 
 # -- reconciliation --------------------------------------------------------------------------------
 
@@ -62,8 +58,38 @@ def reconcile_member(
         key = ConsumerGroupCurrentMemberAssignmentKey(
             group_id=group.group_id, member_id=member.member_id
         )
+        step.facts.append(_reconciled(step, member, reconciled))
+        was_settled = group.is_settled(member)
         step.set(key, current_value(*reconciled))
         member.changed_ms = step.now_ms
+        if not was_settled and group.derived_state() is GroupState.STABLE:
+            step.facts.append(
+                GroupConverged(
+                    at_ms=step.now_ms,
+                    epoch=group.epoch,
+                    member_count=len(group.members),
+                    converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
+                )
+            )
+
+
+def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
+    """Return the fact that a member is about to come closer to its target."""
+    before = {(topic, index) for topic, each in member.assigned.items() for index in each}
+    after = {(topic, index) for topic, each in now.assigned.items() for index in each}
+    return MemberReconciled(
+        at_ms=step.now_ms,
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        epoch=now.epoch,
+        previous_epoch=now.previous_epoch,
+        state=now.state.name,
+        previous_state=member.state.name,
+        added=len(after - before),
+        revoked=len(before - after),
+        state_ms=step.now_ms - member.changed_ms if member.changed_ms else -1,
+    )
 
 
 def time_revocation(step: Step, member: ConsumerMember) -> None:
@@ -101,24 +127,20 @@ def start_session(step: Step, member: ConsumerMember, timeout_ms: int) -> None:
 
 
 class Removed(NamedTuple):
-    """A member that is gone, as it was."""
+    """A member that is gone, and what it was."""
 
     member: ConsumerMember
-    instance_id: str | None
-    client_id: str
-    client_host: str
+    identity: Instigator
 
 
-def remove_members(step: Step, members: Sequence[ConsumerMember]) -> list[Removed]:
+def remove_members(step: Step, members: Sequence[ConsumerMember], cause: Bump) -> list[Removed]:
     """Write that members are gone; what is left may be a classic group [consumer-groups/leave].
 
     The epoch rises once. No target is computed: the next heartbeat does it.
     """
     group = step.group
     ids = [member.member_id for member in members]
-    removed = [
-        Removed(each, each.instance_id, each.client_id, each.client_host) for each in members
-    ]
+    removed = [Removed(each, instigator_of(each)) for each in members]
     if is_downgraded_without(step, ids):
         downgrade(step, ids)
         return removed
@@ -126,7 +148,7 @@ def remove_members(step: Step, members: Sequence[ConsumerMember]) -> list[Remove
     for member_id in ids:
         step.remove(group.member_tombstones(member_id))
     drop_regexes(step, regexes)
-    bump_epoch(step)
+    bump_epoch(step, cause, removed[0].identity)
     return removed
 
 
@@ -139,10 +161,36 @@ def finish_removal(step: Step) -> bool:
     return True
 
 
+def note_joined(step: Step, member: ConsumerMember, session_ms: int) -> None:
+    """Note that a member has joined."""
+    client = step.context.client
+    classic = member.classic
+    step.note(
+        MemberJoined(
+            at_ms=step.now_ms,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            state=step.group.state_name,
+            generation_id=step.group.epoch,
+            member_count=len(step.group.members),
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            protocols=[_CONSUMER_PROTOCOL]
+            if classic is None
+            else [each.name for each in classic.supported_protocols],
+            reason=None,
+            client_software_name=client.software_name or None,
+            client_software_version=client.software_version or None,
+        )
+    )
+
+
 def note_removed(
     step: Step,
     removed: Removed,
-    cause: Removal,
+    cause: Bump,
     reason: str | None = None,
     requester: RequestContext | None = None,
 ) -> None:
@@ -154,9 +202,9 @@ def note_removed(
             at_ms=step.now_ms,
             cause=cause.value,
             member_id=member.member_id,
-            group_instance_id=removed.instance_id,
-            client_id=removed.client_id,
-            client_host=removed.client_host,
+            group_instance_id=removed.identity.instance_id,
+            client_id=removed.identity.client_id,
+            client_host=removed.identity.client_host,
             state=step.group.state_name,
             generation_id=step.group.epoch,
             member_count=len(step.group.members),

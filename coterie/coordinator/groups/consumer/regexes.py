@@ -7,16 +7,18 @@ timer that is due at once starts each part. The result is an operation of its ow
 
 from typing import NamedTuple
 
-from coterie.coordinator.groups.consumer.epochs import bump_epoch
+from coterie.coordinator.groups.consumer.epochs import Bump, bump_epoch
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.regular_expressions import Pattern, compiled
+from coterie.protocol.messages.consumer_group_facts import RegexResolved
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
 )
+from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH
 
 # The least time between two resolutions of a group, as in Kafka.
 MIN_REFRESH_MS = 10_000
@@ -114,7 +116,18 @@ def resolve_some(step: Step) -> None:
         if regex not in group.by_regex:
             continue
         before = group.regexes.get(regex)
-        changed = changed or (frozenset() if before is None else before.topics) != frozenset(names)
+        topics = frozenset() if before is None else before.topics
+        if topics != frozenset(names):
+            changed = True
+            step.facts.append(
+                RegexResolved(
+                    at_ms=step.now_ms,
+                    regex=regex[:MAX_REASON_LENGTH],
+                    topic_count=len(names),
+                    gained=len(frozenset(names) - topics),
+                    lost=len(topics - frozenset(names)),
+                )
+            )
         step.set(
             ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=regex),
             ConsumerGroupRegularExpressionValue(
@@ -123,6 +136,6 @@ def resolve_some(step: Step) -> None:
         )
     hashed = metadata_hash(group.subscribed_topics(), group.topics)
     if changed or hashed != group.metadata_hash:
-        bump_epoch(step)
+        bump_epoch(step, Bump.REGEX_RESOLVED)
     # A result that does not fit one batch is dropped; the next refresh tries again.
     step.fits()

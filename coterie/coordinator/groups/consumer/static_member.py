@@ -11,6 +11,7 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupTargetAssignmentMemberKey,
 )
+from coterie.protocol.messages.journal_records import StaticMemberReplaced
 
 
 def replace_member(step: Step, before: ConsumerMember, member_id: str) -> ConsumerMember:
@@ -24,6 +25,8 @@ def replace_member(step: Step, before: ConsumerMember, member_id: str) -> Consum
     """
     group = step.group
     group_id = group.group_id
+    instance_id = before.instance_id
+    assert instance_id is not None, f"{before} is no static member"
     subscription, target = before.subscription, group.targets.get(before.member_id, {})
     state, assigned, pending = before.state, before.assigned, before.pending
     step.remove(group.member_tombstones(before.member_id))
@@ -35,6 +38,23 @@ def replace_member(step: Step, before: ConsumerMember, member_id: str) -> Consum
     step.set(
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
         current_value(0, 0, state, assigned, pending),
+    )
+    client = step.context.client
+    step.facts.append(
+        StaticMemberReplaced(
+            at_ms=step.now_ms,
+            group_instance_id=instance_id,
+            member_id=member_id,
+            old_member_id=before.member_id,
+            client_id=client.client_id,
+            client_host=client.client_host,
+            generation_id=group.epoch,
+            state=group.state_name,
+            rebalances=False,
+            reason=None,
+            client_software_name=client.software_name or None,
+            client_software_version=client.software_version or None,
+        )
     )
     if member_id != before.member_id:
         step.took_over = member_id

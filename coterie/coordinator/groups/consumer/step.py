@@ -12,6 +12,7 @@ from coterie.coordinator.kernel.append import Record
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import Fact
 from coterie.protocol.wire import Message
 
 
@@ -27,10 +28,11 @@ class Step(GroupStep[ConsumerGroup]):
         creates: whether the group is a new one.
         becomes: the group of another type that takes the place of this one.
         left: the members that the group had before it became another one.
+        facts: what has happened, until it is known that the records fit.
         took_over: the member that has the place of a static member since this step.
     """
 
-    __slots__ = ("_before", "becomes", "creates", "left", "replaces", "took_over")
+    __slots__ = ("_before", "becomes", "creates", "facts", "left", "replaces", "took_over")
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Step(GroupStep[ConsumerGroup]):
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
+        self.facts: list[Fact] = []
         # The values that the records have replaced.
         self._before: list[Record] = []
 
@@ -63,6 +66,7 @@ class Step(GroupStep[ConsumerGroup]):
         for key, value in reversed(self._before):
             self.group.apply(key, value)
         self._before.clear()
+        self.facts.clear()
         self.effects.operation = None
         # The epoch that a changed topic has raised may be among what was taken back.
         self.group.checked_version = None
@@ -78,6 +82,8 @@ class Step(GroupStep[ConsumerGroup]):
         if not self.partition.fits(operation):
             self.undo()
             return False
+        for fact in self.facts:
+            self.note(fact)
         group, replaces = self.group, self.replaces
         if self.creates:
             records_of(self.partition).groups[group.group_id] = group

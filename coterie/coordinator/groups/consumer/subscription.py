@@ -3,7 +3,12 @@
 from typing import NamedTuple
 
 from coterie.assignors.model import utf16
-from coterie.coordinator.groups.consumer.epochs import bump_epoch, bump_if_topics_changed
+from coterie.coordinator.groups.consumer.epochs import (
+    Bump,
+    bump_epoch,
+    bump_if_topics_changed,
+    instigator_of,
+)
 from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.regular_expressions import InvalidPattern, compiled
@@ -141,15 +146,17 @@ def drop_regexes(step: Step, regexes: list[str]) -> None:
             step.set(key, None)
 
 
-def bump_for(step: Step, member_id: str, change: SubscriptionChange) -> bool:
+def bump_for(step: Step, member_id: str, change: SubscriptionChange, *, joins: bool) -> bool:
     """Raise the epoch if a member subscribes to other topics, or if topics have changed.
 
     A regular expression that is not resolved yet has no topics, so the epoch rises when it is
     [consumer-groups/epoch-bumps].
     """
     group = step.group
-    regex = group.members[member_id].regex
+    member = group.members[member_id]
+    regex = member.regex
     if change.names or (change.regex and (not regex or regex in group.regexes)):
-        bump_epoch(step)
+        cause = Bump.JOIN if joins else Bump.SUBSCRIPTION
+        bump_epoch(step, cause, instigator_of(member))
         return True
     return bump_if_topics_changed(step)

@@ -14,6 +14,7 @@ from coterie.coordinator.groups.consumer.group_state import Partitions
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import target_value
 from coterie.coordinator.groups.consumer.step import Step
+from coterie.protocol.messages.consumer_group_facts import TargetComputed
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -57,19 +58,40 @@ def update_target(step: Step, member: ConsumerMember) -> None:
     if group.target_ms and interval_ms and step.now_ms < group.target_ms + interval_ms:
         return
     default = step.partition.config.consumer.assignors[0]
-    assign = ASSIGNORS[group.preferred_assignor(default, member.assignor)]
-    for member_id, target in _computed(group, assign):
+    assignor = group.preferred_assignor(default, member.assignor)
+    changed = moved = 0
+    for member_id, target in _computed(group, ASSIGNORS[assignor]):
         # As in Kafka, an id that has taken the place of another one has had no target.
         if group.targets.get(member_id) != target or member_id == step.took_over:
             key = ConsumerGroupTargetAssignmentMemberKey(
                 group_id=group.group_id, member_id=member_id
             )
+            changed += 1
+            moved += _lost(group.targets.get(member_id, {}), target)
             step.set(key, target_value(target))
     step.set(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group.group_id),
         ConsumerGroupTargetAssignmentMetadataValue(
             assignment_epoch=group.epoch, assignment_timestamp=step.now_ms
         ),
+    )
+    step.facts.append(
+        TargetComputed(
+            at_ms=step.now_ms,
+            epoch=group.epoch,
+            assignor=assignor,
+            member_count=len(group.members),
+            changed_members=changed,
+            moved_partitions=moved,
+        )
+    )
+
+
+def _lost(before: Partitions, now: Partitions) -> int:
+    """Return how many partitions a target has lost."""
+    return sum(
+        len(indexes) - len(frozenset(indexes) & frozenset(now.get(topic_id, ())))
+        for topic_id, indexes in before.items()
     )
 
 

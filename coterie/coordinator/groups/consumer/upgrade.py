@@ -14,6 +14,7 @@ from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged
 from coterie.protocol.messages.consumer_group_records import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -84,6 +85,15 @@ def upgrade(step: Step, before: Group) -> None:
             current_value(epoch, epoch, MemberState.STABLE, assigned, {}),
         )
     assert len(group.members) == len(before.members), f"each member of {before} is converted"
+    step.facts.append(
+        GroupTypeChanged(
+            at_ms=step.now_ms,
+            group_type=group.group_type,
+            previous_type=before.group_type,
+            epoch=epoch,
+            member_count=len(group.members),
+        )
+    )
 
 
 class _Converted:

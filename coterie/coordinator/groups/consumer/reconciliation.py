@@ -123,9 +123,9 @@ def _without_unsubscribed(
     """Take away the topics to which a member does not subscribe any more, before a new target."""
     subscribed = subscribed_ids(group, member)
     removed = {each: have for each, have in member.assigned.items() if each not in subscribed}
-    # As in Kafka: without any topic the record is written although nothing is removed, and only
-    # the previous epoch moves.
-    if not removed and (subscribed or member.pending):
+    # As in Kafka: without any name of a topic the record is written although nothing is removed,
+    # and only the previous epoch moves.
+    if not removed and (member.pending or group.topics_of(member)):
         return None
     keep = {each: have for each, have in member.assigned.items() if each in subscribed}
     pending = {each: dict(have) for each, have in member.pending.items()}

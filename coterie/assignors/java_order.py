@@ -8,13 +8,14 @@ Java converts a bucket of more than eight keys to a tree, which may have another
 ids so many keys do not share a bucket.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from coterie.assignors.model import TopicPartition
 from coterie.protocol.java_hash import java_hash
 
 # The capacity of a map that is created without one.
 _FIRST_CAPACITY = 16
+_LOAD_FACTOR = 0.75
 _MASK = 0xFFFFFFFF
 
 
@@ -23,6 +24,42 @@ def in_map_order(keys: Iterable[str]) -> list[str]:
     found = list(dict.fromkeys(keys))
     capacity = _capacity(len(found))
     return sorted(found, key=lambda key: _bucket(java_hash(key), capacity))
+
+
+def ids_in_map_order(ids: Iterable[bytes]) -> list[bytes]:
+    """Return topic ids in the order of a HashMap into which they were inserted one by one."""
+    found = list(dict.fromkeys(ids))
+    capacity = _capacity(len(found))
+    return sorted(found, key=lambda each: _bucket(_id_hash(each), capacity))
+
+
+def ids_in_set_order(ids: Iterable[bytes]) -> list[bytes]:
+    """Return topic ids in the order of a HashSet that was made of a collection of them."""
+    found = list(dict.fromkeys(ids))
+    # Java makes the table of such a set larger than it has to be.
+    capacity = _FIRST_CAPACITY
+    while capacity < int(len(found) / _LOAD_FACTOR) + 1:
+        capacity *= 2
+    return sorted(found, key=lambda each: _bucket(_id_hash(each), capacity))
+
+
+def numbers_in_set_order(numbers: Collection[int]) -> list[int]:
+    """Return partition numbers in the order of a HashSet: ascending while the table is larger."""
+    capacity = _capacity(len(numbers))
+    if max(numbers, default=0) < capacity:
+        return sorted(numbers)
+    return sorted(sorted(numbers), key=lambda each: _bucket(each, capacity))
+
+
+def signed_halves(topic_id: bytes) -> tuple[int, int]:
+    """Return the key by which Java compares topic ids: two signed numbers of 64 bits."""
+    most, least = topic_id[:8], topic_id[8:]
+    return int.from_bytes(most, "big", signed=True), int.from_bytes(least, "big", signed=True)
+
+
+def _id_hash(topic_id: bytes) -> int:
+    both = int.from_bytes(topic_id[:8], "big") ^ int.from_bytes(topic_id[8:], "big")
+    return (both >> 32) ^ both
 
 
 class PartitionSet:

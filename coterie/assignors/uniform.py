@@ -5,9 +5,15 @@ remaining ones fill the members below their quota in order. Otherwise `uniform_m
 topic by topic.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from coterie.assignors.java_order import in_map_order
+from coterie.assignors.java_order import (
+    ids_in_map_order,
+    ids_in_set_order,
+    in_map_order,
+    numbers_in_set_order,
+    signed_halves,
+)
 from coterie.assignors.model import (
     Assignment,
     MemberSubscription,
@@ -33,7 +39,52 @@ def assign_uniform(counts: PartitionCounts, members: Sequence[MemberSubscription
     return _assign_same(existing, ordered)
 
 
-def _assign_same(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
+def assign_uniform_by_ids(
+    counts: PartitionCounts,
+    topic_ids: Mapping[str, bytes],
+    members: Sequence[MemberSubscription],
+    *,
+    homogeneous: bool,
+) -> Assignment:
+    """Assign as the coordinator does, which knows the ids of topics [assignors/uniform-order].
+
+    Args:
+        counts: the partitions of the topics that exist and have a subscriber.
+        topic_ids: the id of each of these topics.
+        members: the members, with the target that they had as what they own.
+        homogeneous: whether all of them subscribe to the same.
+    """
+    by_id = {member.member_id: member for member in members}
+    ordered = [by_id[member_id] for member_id in in_map_order(by_id)]
+    if not homogeneous:
+        return assign_mixed(counts, ordered, lambda topic: signed_halves(topic_ids[topic]))
+    names = {topic_id: name for name, topic_id in topic_ids.items()}
+    in_order = [
+        names[each] for each in ids_in_set_order(topic_ids[name] for name in in_map_order(counts))
+    ]
+
+    def owned_order(member: MemberSubscription) -> list[TopicPartition]:
+        indexes: dict[str, list[int]] = {}
+        for topic, index in member.owned:
+            indexes.setdefault(topic, []).append(index)
+        return [
+            TopicPartition(names[topic_id], index)
+            for topic_id in ids_in_map_order(topic_ids[topic] for topic in indexes)
+            for index in numbers_in_set_order(indexes[names[topic_id]])
+        ]
+
+    return _assign_same({topic: counts[topic] for topic in in_order}, ordered, owned_order)
+
+
+def _by_name(member: MemberSubscription) -> list[TopicPartition]:
+    return sorted(member.owned)
+
+
+def _assign_same(
+    counts: PartitionCounts,
+    members: Sequence[MemberSubscription],
+    owned_order: Callable[[MemberSubscription], list[TopicPartition]] = _by_name,
+) -> Assignment:
     if not counts:
         return {member.member_id: [] for member in members}
     taken = {partition for member in members for partition in member.owned}
@@ -49,7 +100,7 @@ def _assign_same(counts: PartitionCounts, members: Sequence[MemberSubscription])
     for index, member in enumerate(members):
         has_larger = larger > 0
         quota = floor + has_larger
-        owned = [each for each in sorted(member.owned) if each.topic in counts]
+        owned = [each for each in owned_order(member) if each.topic in counts]
         assignment[member.member_id] = owned[:quota]
         left += owned[quota:]
         quota -= len(assignment[member.member_id])

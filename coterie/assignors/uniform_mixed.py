@@ -5,7 +5,8 @@ many partitions for each subscriber come first. A pass over the topics may unbal
 there are several passes, until one changes nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from coterie.assignors.model import (
     Assignment,
@@ -20,14 +21,19 @@ _MAX_PASSES = 16
 _NO_OWNER = -1
 
 
-def assign_mixed(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
+def assign_mixed(
+    counts: PartitionCounts,
+    members: Sequence[MemberSubscription],
+    topic_order: Callable[[str], Any] = utf16,
+) -> Assignment:
     """Assign as Kafka's UniformHeterogeneousAssignmentBuilder does.
 
     Args:
         counts: the partitions of each topic that exists and has a subscriber.
         members: the members, in the order that breaks ties.
+        topic_order: the key by which equal topics are sorted.
     """
-    return _Mixed(counts, members).result()
+    return _Mixed(counts, members, topic_order).result()
 
 
 class _Levels:
@@ -89,7 +95,12 @@ class _Levels:
 
 
 class _Mixed:
-    def __init__(self, counts: PartitionCounts, members: Sequence[MemberSubscription]) -> None:
+    def __init__(
+        self,
+        counts: PartitionCounts,
+        members: Sequence[MemberSubscription],
+        topic_order: Callable[[str], Any],
+    ) -> None:
         self.members = members
         self.subscribers: dict[str, list[int]] = {topic: [] for topic in counts}
         self.owners = {topic: [_NO_OWNER] * count for topic, count in counts.items()}
@@ -107,7 +118,7 @@ class _Mixed:
             key=lambda topic: (
                 -counts[topic] / len(self.subscribers[topic]),
                 len(self.subscribers[topic]),
-                utf16(topic),
+                topic_order(topic),
             ),
         )
 

@@ -5,16 +5,25 @@ command outside of CLIENT_COMMANDS and INSPECTION_COMMANDS `needs: core`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from coterie.conformance.core_broker import CoreBroker, PendingMarker
 from coterie.conformance.core_lines import pair_text, record_text, state_text, timer_texts
 from coterie.conformance.harness import START_MS
 from coterie.conversation.syntax import Arguments, TranscriptError, parse_duration_ms, unquote
 from coterie.coordinator.groups.classic.group import classic
+from coterie.coordinator.groups.config import (
+    ConsumerGroupConfig,
+    ConsumerSettings,
+    ConsumerSettingsTable,
+    GroupConfig,
+)
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.control_records import Marker
 from coterie.protocol.errors import ErrorCode
+
+CONSUMER_PREFIX = "group.consumer."
 
 CONFIG_FIELDS = {
     "offset.metadata.max.bytes": "offset_metadata_max_size",
@@ -32,8 +41,11 @@ def _config(broker: CoreBroker, arguments: Arguments) -> None:
     """`config group.max.size=2`: change a setting; a broker over TCP must be started with it."""
     for setting in arguments.positional:
         name, _, text = setting.partition("=")
+        if name.startswith(CONSUMER_PREFIX):
+            broker.config = with_consumer_setting(broker.config, name, text)
+            continue
         field = CONFIG_FIELDS.get(name, name.replace(".", "_"))
-        value = setting_value(text)
+        value: Any = setting_value(text)
         if name == "offsets.retention.minutes":
             value *= 60_000
         if field not in broker.config._fields:
@@ -42,6 +54,34 @@ def _config(broker: CoreBroker, arguments: Arguments) -> None:
     broker.coordinator.config = broker.config
     for shard in broker.coordinator.shards:
         shard.config = broker.config
+
+
+def with_consumer_setting(config: GroupConfig, name: str, text: str) -> GroupConfig:
+    """Return settings in which one of consumer groups is another one.
+
+    A setting of one group has its name behind a colon:
+    `group.consumer.assignment.interval.ms:g=0`.
+
+    Raises:
+        TranscriptError: there is no such setting.
+    """
+    name, _, group_id = name.removeprefix(CONSUMER_PREFIX).partition(":")
+    field, consumer = name.replace(".", "_"), config.consumer
+    table = ConsumerSettingsTable(consumer.settings.default)
+    table.own = dict(consumer.settings.own)
+    if field in ConsumerSettings._fields:
+        values: Any = {field: setting_value(text)}
+        if group_id:
+            table.own[group_id] = table.of(group_id)._replace(**values)
+        else:
+            table.default = table.default._replace(**values)
+    elif field in ConsumerGroupConfig._fields:
+        texts: Any = {"assignors": tuple(text.split(",")), "migration_policy": text}
+        values = {field: texts[field] if field in texts else setting_value(text)}
+        consumer = consumer._replace(**values)
+    else:
+        raise TranscriptError(f"no setting is called {CONSUMER_PREFIX}{name}")
+    return config._replace(consumer=consumer._replace(settings=table))
 
 
 def setting_value(text: str) -> int:

@@ -131,6 +131,13 @@ _EVENTS: dict[str, Any] = {
     "group_deleted": lambda _: "deleted",
     "partition_loaded": lambda _: None,
     "partition_unloaded": lambda _: None,
+    # Answers and records show what happens to consumer groups.
+    "group_epoch_raised": lambda _: None,
+    "target_computed": lambda _: None,
+    "member_reconciled": lambda _: None,
+    "group_converged": lambda _: None,
+    "group_type_changed": lambda _: None,
+    "regex_resolved": lambda _: None,
 }
 
 

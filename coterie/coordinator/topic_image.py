@@ -47,9 +47,10 @@ class TopicsImage:
     Attributes:
         by_name, by_id: the topics; only their owner changes these.
         version: how many changes there were.
+        created_version: the version after the latest creation of a topic.
     """
 
-    __slots__ = ("by_id", "by_name", "version")
+    __slots__ = ("by_id", "by_name", "created_version", "version")
 
     def __init__(
         self, by_name: Mapping[str, TopicImage], by_id: Mapping[bytes, TopicImage]
@@ -58,3 +59,4 @@ class TopicsImage:
         self.by_name = by_name
         self.by_id = by_id
         self.version = 0
+        self.created_version = 0

@@ -17,6 +17,7 @@ from coterie.server.logs.topic_changes import Change, OnDisk
 from coterie.server.releases import Release
 from coterie.server.workers import once
 
+GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
@@ -52,7 +53,7 @@ class Feature(NamedTuple):
 
 # Not kraft.version: the one voter cannot be changed.
 FEATURES = (
-    Feature("group.version", Levels(0, 1), "CONSUMER_GROUP_HEARTBEAT"),
+    Feature(GROUP_VERSION, Levels(0, 1), "CONSUMER_GROUP_HEARTBEAT"),
     Feature(METADATA_VERSION, Levels(7, 30), ""),
     Feature("share.version", Levels(0, 1), "SHARE_GROUP_HEARTBEAT"),
     Feature("streams.version", Levels(0, 1), "STREAMS_GROUP_HEARTBEAT"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
+from coterie.cli.groups.consumer_group_events import EVENTS as CONSUMER_GROUP_EVENTS
 from coterie.cli.output import printable
 from coterie.cli.timeline import (
     SHOWN_MEMBERS,
@@ -313,4 +314,5 @@ _EVENTS: dict[type[facts.Fact], Callable[[Any], Event]] = {
     facts.OffsetsExpired: _offsets_expired,
     facts.PartitionLoaded: _partition_loaded,
     facts.PartitionUnloaded: _partition_unloaded,
+    **CONSUMER_GROUP_EVENTS,
 }

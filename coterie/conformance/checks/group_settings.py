@@ -10,6 +10,7 @@ out.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from coterie.conformance.commands import CONFIG_FIELDS
 from coterie.conformance.comparison import deviations
@@ -67,9 +68,10 @@ def _with_margins(settings: dict[str, int]) -> list[dict[str, int]]:
 
 def _holds(transcript: Transcript, settings: dict[str, int]) -> bool:
     """Return whether the core answers as expected with these settings."""
-    config = GroupConfig(
-        **{_field(name): value for name, value in (DEFAULT_GROUP_SETTINGS | settings).items()}
-    )
+    values: Any = {
+        _field(name): value for name, value in (DEFAULT_GROUP_SETTINGS | settings).items()
+    }
+    config = GroupConfig(**values)
     driver = CoreDriver(config)
     try:
         actual = driver.run(transcript)

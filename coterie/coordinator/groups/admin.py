@@ -65,11 +65,14 @@ def describe_group(
     """
     group = partition.groups.get(group_id)
     operations = GROUP_OPERATIONS if with_operations else AUTHORIZED_OPERATIONS_OMITTED
-    if group is None or not group.exists:
+    known = group is not None and group.exists
+    described = group.describe(operations) if group is not None and known else None
+    if described is None:
         missing = version >= _NOT_FOUND_SINCE
+        message = "is not a classic group" if known else "not found"
         return DescribeGroupsResponseGroup(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
-            error_message=f"Group {group_id} not found." if missing else None,
+            error_message=f"Group {group_id} {message}." if missing else None,
             group_id=group_id,
             group_state=_DEAD,
             protocol_type="",
@@ -77,7 +80,7 @@ def describe_group(
             members=[],
             authorized_operations=AUTHORIZED_OPERATIONS_OMITTED if missing else operations,
         )
-    return group.describe(operations)
+    return described
 
 
 def delete_group(

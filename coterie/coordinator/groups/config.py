@@ -3,6 +3,60 @@
 from typing import NamedTuple
 
 
+class ConsumerSettings(NamedTuple):
+    """Settings of consumer groups that a group may have for itself.
+
+    Attributes:
+        session_timeout_ms: how long a member of the consumer protocol may be silent.
+        heartbeat_interval_ms: how often its members are asked to send a heartbeat.
+        assignment_interval_ms: the least time between two target assignments.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
+class ConsumerSettingsTable:
+    """The settings of all consumer groups. Their owner changes them while the coordinator runs.
+
+    Attributes:
+        default: of the groups that have none of their own.
+        own: by group id.
+    """
+
+    __slots__ = ("default", "own")
+
+    def __init__(self, default: ConsumerSettings | None = None) -> None:
+        """Begin without a group that has its own."""
+        self.default = ConsumerSettings() if default is None else default
+        self.own: dict[str, ConsumerSettings] = {}
+
+    def of(self, group_id: str) -> ConsumerSettings:
+        """Return the settings of a group."""
+        return self.own.get(group_id, self.default)
+
+
+class ConsumerGroupConfig(NamedTuple):
+    """Settings of consumer groups, with Kafka's defaults.
+
+    Attributes:
+        max_size: the most members of a group.
+        assignors: the names of the assignors that members may ask for; the first one serves groups
+            that ask for none.
+        migration_policy: in which direction groups with members change their type:
+            "bidirectional", "upgrade", "downgrade" or "disabled".
+        regex_refresh_interval_ms: how old a resolved regular expression may be.
+        settings: those that a group may have for itself, by group.
+    """
+
+    max_size: int = 2_147_483_647
+    assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: str = "bidirectional"
+    regex_refresh_interval_ms: int = 600_000
+    settings: ConsumerSettingsTable = ConsumerSettingsTable()
+
+
 class GroupConfig(NamedTuple):
     """Settings of the group coordinator, with Kafka's defaults.
 
@@ -16,6 +70,7 @@ class GroupConfig(NamedTuple):
         offsets_retention_check_interval_ms: the time between two sweeps of a partition.
         max_groups: the most groups of all partitions together. Kafka has no such limit. A group
             without members takes about 1 KiB, and clients choose the ids.
+        consumer: those of consumer groups.
         offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed once it is created.
     """
 
@@ -27,6 +82,7 @@ class GroupConfig(NamedTuple):
     offsets_retention_ms: int = 10_080 * 60_000
     offsets_retention_check_interval_ms: int = 600_000
     max_groups: int = 100_000
+    consumer: ConsumerGroupConfig = ConsumerGroupConfig()
     offsets_topic_num_partitions: int = 50
 
 

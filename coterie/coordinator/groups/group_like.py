@@ -137,8 +137,8 @@ class GroupLike:
         """Return its generation or epoch, for the journal."""
         raise NotImplementedError
 
-    def describe(self, operations: int) -> DescribeGroupsResponseGroup:
-        """Describe it as a classic group [administration/describe-by-state].
+    def describe(self, operations: int) -> DescribeGroupsResponseGroup | None:
+        """Describe it as a classic group; None if it is none [administration/describe-by-state].
 
         Args:
             operations: the operations that the client is authorized to.

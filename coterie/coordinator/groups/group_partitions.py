@@ -68,7 +68,15 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
         max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
         self._all_groups = all_groups = GroupCount(config.max_groups)
         self.shards = [
-            GroupShard(partition, config, types, new_uuid, max_groups, all_groups)
+            GroupShard(
+                partition,
+                config,
+                types,
+                new_uuid,
+                max_groups,
+                all_groups,
+                self.topics,
+            )
             for partition in range(partitions)
         ]
         self._partitions = partitions

@@ -1,4 +1,6 @@
-"""The order in which Kafka lists the groups of a partition [administration/list-order].
+"""The order in which Kafka lists the groups of a partition, and the members of a consumer group.
+
+[administration/list-order]
 
 Kafka keeps groups in a hash table of its own that never shrinks. Tools and tests compare lists of
 groups, so the same order is given here. It is computed when groups are listed; between listings
@@ -19,6 +21,8 @@ _MULTIPLIER = -7046029254386353131 % (1 << 64)
 _MASK = (1 << 64) - 1
 # The table has at most one entry and a third for each slot.
 _SLOTS_PER_ENTRY = 0.75
+# The table of a partition without groups, or of a group without members, has two slots.
+_FIRST_BITS = 1
 
 
 class ListingOrder:
@@ -27,20 +31,19 @@ class ListingOrder:
     __slots__ = ("_bits",)
 
     def __init__(self) -> None:
-        """Start with the table of a partition without groups: two slots."""
-        self._bits = 1
+        """Start with the table of a partition without groups."""
+        self._bits = _FIRST_BITS
 
     def grow(self, groups: int) -> None:
         """Note that the partition has so many groups now; the table doubles and never shrinks."""
-        while _SLOTS_PER_ENTRY * groups > 1 << self._bits:
-            self._bits += 1
+        self._bits = _bits(groups, self._bits)
 
     def slot(self, group: GroupLike) -> int:
         """Return the slot of a group."""
         value = group.id_hash
         if value is None:
             value = group.id_hash = java_hash(group.group_id)
-        return (value * _MULTIPLIER & _MASK) >> (64 - self._bits)
+        return _slot(value, self._bits)
 
     def parts(self, groups: Sequence[G], size: int) -> Iterator[list[G]]:
         """Yield groups in Kafka's order: by slot, in a slot the latest first.
@@ -63,3 +66,27 @@ class ListingOrder:
         for bucket in buckets:
             bucket.sort(key=itemgetter(0))
             yield [group for _, group in bucket]
+
+
+def in_listing_order(ids: Sequence[str], most: int) -> list[str]:
+    """Return the ids of the members of a group in Kafka's order.
+
+    Args:
+        ids: the ids in the order in which they were added.
+        most: the most members that the group has had.
+    """
+    bits = _bits(most, _FIRST_BITS)
+    latest_first = ids[::-1]
+    return sorted(latest_first, key=lambda each: _slot(java_hash(each), bits))
+
+
+def _slot(value: int, bits: int) -> int:
+    """Return the slot of a hash in a table of 2 ** bits slots."""
+    return (value * _MULTIPLIER & _MASK) >> (64 - bits)
+
+
+def _bits(entries: int, bits: int) -> int:
+    """Return the size of a table after it has grown to so many entries."""
+    while _SLOTS_PER_ENTRY * entries > 1 << bits:
+        bits += 1
+    return bits

@@ -7,7 +7,7 @@ and does not see the rest of the shard, which knows the types of groups and fire
 from collections.abc import Callable
 from typing import Any
 
-from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.listing_order import ListingOrder
 from coterie.coordinator.groups.replay import LoggedState
@@ -15,6 +15,7 @@ from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard import Shard
 from coterie.coordinator.kernel.shard_state import ACTIVE
+from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import java_hash
 
@@ -45,6 +46,7 @@ class PartitionState(Shard[Effects[Any]]):
         marker_epochs: by producer id, the epoch of its latest marker, until that is durable.
         listing_order: the order in which the groups are listed.
         all_groups: the count of all partitions, which each of them keeps up to date.
+        topics: the topics of the cluster.
 
     Invariant: `groups` has a group for every group id in `logged`, other types left out.
     """
@@ -57,6 +59,7 @@ class PartitionState(Shard[Effects[Any]]):
         max_groups: int,
         all_groups: GroupCount,
         logged: LoggedState,
+        topics: TopicsImage,
     ) -> None:
         """Start without groups.
 
@@ -67,6 +70,7 @@ class PartitionState(Shard[Effects[Any]]):
             max_groups: the most groups of this partition.
             all_groups: the count of all partitions, which each of them keeps up to date.
             logged: what its records add up to before the first one.
+            topics: the topics of the cluster.
         """
         super().__init__(partition)
         self.config = config
@@ -77,6 +81,7 @@ class PartitionState(Shard[Effects[Any]]):
         self.listing_order = ListingOrder()
         self._max_groups = max_groups
         self.all_groups = all_groups
+        self.topics = topics
 
     def has_room_for_group(self) -> bool:
         """Return whether one more group may be created [coordinator/group-limit]."""
@@ -99,6 +104,14 @@ class PartitionState(Shard[Effects[Any]]):
         It is out of use afterwards, so its verb has made sure that the operation fits a batch.
         """
         raise NotImplementedError
+
+    def leave_out(self, group: GroupLike, effects: Effects[Any]) -> None:
+        """Remove a group without members in whose place a verb is about to add another one."""
+        raise NotImplementedError
+
+    def consumer_settings(self, group_id: str) -> ConsumerSettings:
+        """Return the settings of a consumer group: its own ones, or those of the broker."""
+        return self.config.consumer.settings.of(group_id)
 
     def add_group(self, group: GroupLike) -> None:
         """Add a group that was created."""

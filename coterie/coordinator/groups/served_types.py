@@ -1,6 +1,7 @@
 """The types of groups that are served. The first is that of groups which a commit creates."""
 
 from coterie.coordinator.groups.classic.group_type import ClassicType
+from coterie.coordinator.groups.consumer.group_type import ConsumerType
 from coterie.coordinator.groups.group_type import GroupTypes
 
-SERVED_TYPES = GroupTypes((ClassicType(),))
+SERVED_TYPES = GroupTypes((ClassicType(), ConsumerType()))

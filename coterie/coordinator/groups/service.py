@@ -21,6 +21,14 @@ from coterie.coordinator.groups.classic.leave import leave
 from coterie.coordinator.groups.classic.rebalance import rebalance_on_request
 from coterie.coordinator.groups.classic.sync import sync
 from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.consumer.describe import (
+    DescribedConsumerGroup,
+    describe_consumer_group,
+)
+from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
+from coterie.coordinator.groups.consumer.heartbeat import unchanged
+from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.validation import check_shape
 from coterie.coordinator.groups.group_partitions import GroupPartitions
 from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.offsets import commit, delete_offsets, fetch, fetch_group
@@ -35,6 +43,14 @@ from coterie.coordinator.kernel.response_parts import MultiGroupResponse, Respon
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState, availability_error
 from coterie.coordinator.topic_image import TopicChange, TopicImage, TopicsImage
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -123,7 +139,9 @@ class GroupCoordinator(GroupPartitions):
         # As in `_shard`, without the call.
         shard = self._shard_of.get(group_id) or self._remember_shard(group_id)
         if shard.state is ACTIVE:
-            return heartbeat(shard, now_ms, request)
+            effects = heartbeat(shard, now_ms, request)
+            # Only a group of another type arms a timer then.
+            return self.applied(effects) if effects.moves_deadline else effects
         if shard.state is ShardState.LOADING:
             # An error would make the members rejoin [sessions/heartbeat-while-loading].
             return HEARTBEAT_RESPONSES[ErrorCode.NONE]
@@ -135,6 +153,24 @@ class GroupCoordinator(GroupPartitions):
         """Handle a LeaveGroup [sessions/leave]."""
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self.run(leave, error, now_ms, request, context)
+
+    def consumer_group_heartbeat(
+        self, now_ms: int, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    ) -> Effects[ConsumerGroupHeartbeatResponse]:
+        """Handle a ConsumerGroupHeartbeat [consumer-groups/order-of-checks]."""
+        shard = self._shard(request.group_id)
+        if shard.state is ACTIVE:
+            effects = unchanged(shard, now_ms, request, context)
+            if effects is not None:
+                if not shard.unacknowledged:
+                    return effects
+                waiting = Effects(effects.response)
+                return shard.settle(waiting, now_ms, request, context.to, context.version)
+        try:
+            check_shape(request, context.version, self.config.consumer.assignors)
+        except Refusal as refusal:
+            return Effects(heartbeat_error(refusal.error, refusal.text))
+        return self.run(consumer_heartbeat, _NONE, now_ms, request, context)
 
     def begin_rebalance(self, group_id: str, reason: str, now_ms: int) -> Effects[Any]:
         """Begin a rebalance that no member has caused; no effects if the group cannot."""
@@ -329,6 +365,24 @@ class GroupCoordinator(GroupPartitions):
             ),
             MultiGroupResponse(context.to, DescribeGroupsResponse(groups=parts), parts),
             [DescribedGroup(group_id) for group_id in request.groups],
+            now_ms,
+            context.version,
+        )
+
+    def consumer_group_describe(
+        self, now_ms: int, request: ConsumerGroupDescribeRequest, context: RequestContext
+    ) -> Effects[ConsumerGroupDescribeResponse]:
+        """Handle a ConsumerGroupDescribe; groups without an id come first, as in Kafka."""
+        parts: list[Any] = [None] * len(request.group_ids)
+        return self._run_for_each(
+            lambda shard, group: Effects(describe_consumer_group(shard, group)),
+            MultiGroupResponse(context.to, ConsumerGroupDescribeResponse(groups=parts), parts),
+            [
+                DescribedConsumerGroup(
+                    group_id, with_operations=request.include_authorized_operations
+                )
+                for group_id in sorted(request.group_ids, key=bool)
+            ],
             now_ms,
             context.version,
         )

@@ -32,6 +32,7 @@ from coterie.coordinator.kernel.operation import NO_GROUP, Operation
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.kernel.timers import TimerKey
+from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.control_records import marker_pair
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
@@ -63,9 +64,11 @@ class GroupShard(PartitionState):
         new_uuid: Callable[[], str],
         max_groups: int,
         all_groups: GroupCount,
+        topics: TopicsImage,
     ) -> None:
         """Start without groups, not yet loaded."""
-        super().__init__(partition, config, new_uuid, max_groups, all_groups, types.logged_state())
+        logged = types.logged_state()
+        super().__init__(partition, config, new_uuid, max_groups, all_groups, logged, topics)
         self.types = types
         # The groups that the present sweep has left, the next one last.
         self._to_sweep: list[str] = []
@@ -109,13 +112,13 @@ class GroupShard(PartitionState):
                 group_id = removed.group_id
                 assert group_id not in logged.offsets, f"{removed} is removed with offsets"
                 assert group_id not in logged.pending.by_group, f"{removed} is in a transaction"
-            self._remove_group(removed, effects)
+            self.leave_out(removed, effects)
         if created is not None:
             assert created.group_id == operation.key, f"{created} is not of the operation"
             self.add_group(created)
 
-    def _remove_group(self, group: GroupLike, effects: Effects[Any]) -> None:
-        """Remove a group whose tombstones were applied, with the timers that it has left."""
+    def leave_out(self, group: GroupLike, effects: Effects[Any]) -> None:
+        """See `PartitionState`: remove a group, with the timers that it has left."""
         removed = self.groups.pop(group.group_id)
         assert removed is group, f"{removed} took the place of {group}"
         self.all_groups.groups -= 1

@@ -4,11 +4,11 @@ from importlib.metadata import version
 
 from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
-from coterie.client.consumer_groups import ConsumerGroupDescribeRequest
 from coterie.client.errors import VersionUnsupported
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.clients import PROCESS_STEPS, LiveClient, LiveRun, PodProcess, need_module
 from coterie.processes.member_process import member_command
+from coterie.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
 _KIP_848 = "consumer"
 _COMMIT_MS = 5_000

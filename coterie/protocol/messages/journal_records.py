@@ -24,6 +24,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_group_facts import (
+    GroupConverged,
+    GroupEpochRaised,
+    GroupTypeChanged,
+    MemberReconciled,
+    RegexResolved,
+    TargetComputed,
+)
 from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
@@ -379,6 +387,12 @@ Fact = (
     | OffsetsExpired
     | PartitionLoaded
     | PartitionUnloaded
+    | GroupEpochRaised
+    | TargetComputed
+    | MemberReconciled
+    | GroupConverged
+    | GroupTypeChanged
+    | RegexResolved
 )
 
 
@@ -406,6 +420,12 @@ FACTS: tuple[FactType, ...] = (
     FactType(14, "offsets_expired", OffsetsExpired),
     FactType(15, "partition_loaded", PartitionLoaded),
     FactType(16, "partition_unloaded", PartitionUnloaded),
+    FactType(17, "group_epoch_raised", GroupEpochRaised),
+    FactType(18, "target_computed", TargetComputed),
+    FactType(19, "member_reconciled", MemberReconciled),
+    FactType(20, "group_converged", GroupConverged),
+    FactType(21, "group_type_changed", GroupTypeChanged),
+    FactType(22, "regex_resolved", RegexResolved),
 )
 FACT_NAMES: dict[type[Fact], str] = {each.fact_class: each.name for each in FACTS}
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from coterie.coordinator.patterns import InvalidPattern, Pattern
 from coterie.server.config.keys import ConfigKey, ConfigType, InvalidValue
-from coterie.server.patterns import InvalidPattern, Pattern
 
 _LONGEST_INTERVAL_MS = 3_600_000
 _SHORTEST_INTERVAL_MS = 100

@@ -7,10 +7,15 @@ one is a look-up.
 
 from collections.abc import Iterable, Mapping
 
-from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.config import ConsumerSettingsTable, GroupConfig
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import BROKER, PER_IP_OVERRIDES
+from coterie.server.config.consumer_groups import (
+    check_consumer_groups,
+    consumer_group_config,
+    consumer_settings,
+)
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import (
     CLIENT_METRICS_RESOURCE,
@@ -49,6 +54,8 @@ class Config:
             text = self._static.get(name, key.default)
             self._parsed[name] = None if text is None else key.parse(text)
         address_limits(self.get_text(PER_IP_OVERRIDES) or "")
+        check_consumer_groups(self)
+        self._consumer_settings = ConsumerSettingsTable(consumer_settings(self, {}))
 
     @classmethod
     def load(
@@ -174,6 +181,7 @@ class Config:
         self._altered, self._cluster = dict(broker), dict(cluster)
         self._of_cluster = self._kept | self._cluster
         self._parse(names)
+        self._set_consumer_settings()
 
     @property
     def groups(self) -> Mapping[str, Mapping[str, str]]:
@@ -197,6 +205,7 @@ class Config:
             settings: their settings by name, already checked.
         """
         self._resources[kind] = {name: dict(values) for name, values in settings.items()}
+        self._set_consumer_settings()
 
     def record(self, values: Mapping[str, str]) -> None:
         """Record what the start has decided, such as the address that is listened on."""
@@ -231,7 +240,16 @@ class Config:
             offsets_retention_ms=self.get_int("offsets.retention.minutes") * 60_000,
             offsets_retention_check_interval_ms=self.get_int("offsets.retention.check.interval.ms"),
             offsets_topic_num_partitions=self.get_int("offsets.topic.num.partitions"),
+            consumer=consumer_group_config(self, self._consumer_settings),
         )
+
+    def _set_consumer_settings(self) -> None:
+        """Bring the settings of consumer groups up to date."""
+        table = self._consumer_settings
+        table.default = consumer_settings(self, {})
+        table.own = {
+            group_id: consumer_settings(self, values) for group_id, values in self.groups.items()
+        }
 
     def transaction_config(self) -> TransactionConfig:
         """Return the settings of the transaction coordinator."""

@@ -23,6 +23,8 @@ _DEBUG_EVENTS = frozenset(
     {
         "join_completed",
         "join_phase_extended",
+        "member_reconciled",
+        "target_computed",
         "member_joined",
         "partition_loaded",
         "partition_unloaded",

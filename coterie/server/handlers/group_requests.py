@@ -8,7 +8,18 @@ DeleteGroups of many groups are handled in slices, too (many_groups.py).
 from collections.abc import Callable
 from typing import Any
 
+from coterie.coordinator.groups.consumer.describe import describe_error
+from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -16,6 +27,7 @@ from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.wire import Message
+from coterie.server.features import GROUP_VERSION
 from coterie.server.handlers.many_groups import GROUPS_TOGETHER, PartedRequest, parts_of
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -46,7 +58,25 @@ def heartbeat(
 
     Heartbeats are the most frequent requests and never delayed, so they skip `submit`.
     """
-    return broker.coordinator.heartbeat(connection.now_ms, request).response
+    effects = broker.coordinator.heartbeat(connection.now_ms, request)
+    if effects.moves_deadline:
+        broker.groups.apply(effects)
+    return effects.response
+
+
+def consumer_group_heartbeat(
+    broker: Services, request: ConsumerGroupHeartbeatRequest, connection: Exchange
+) -> ConsumerGroupHeartbeatResponse | None:
+    """Join a consumer group, keep in it, reconcile, or leave it."""
+    if not _serves_consumer_groups(broker):
+        return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
+    return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
+
+
+def _serves_consumer_groups(broker: Services) -> bool:
+    """Return whether the consumer protocol is on [consumer-groups/switched-off]."""
+    served = broker.config.get_list("group.coordinator.rebalance.protocols")
+    return broker.features.level(GROUP_VERSION) > 0 and _CONSUMER in served
 
 
 def leave_group(
@@ -83,6 +113,39 @@ def describe_groups(
     return broker.groups.submit(broker.coordinator.describe_groups, request, connection)
 
 
+def consumer_group_describe(
+    broker: Services, request: ConsumerGroupDescribeRequest, connection: Exchange
+) -> ConsumerGroupDescribeResponse | None:
+    """Describe consumer groups, each once [administration/describe-named-twice]."""
+    groups = request.group_ids = list(dict.fromkeys(request.group_ids))
+    if not _serves_consumer_groups(broker):
+        error = ErrorCode.UNSUPPORTED_VERSION
+        return ConsumerGroupDescribeResponse(
+            groups=[describe_error(group_id, error) for group_id in groups]
+        )
+    if len(groups) > GROUPS_TOGETHER:
+        with_operations = request.include_authorized_operations
+        parted = PartedRequest(
+            broker,
+            connection,
+            broker.coordinator.consumer_group_describe,
+            lambda parts: ConsumerGroupDescribeResponse(
+                groups=[one for each in parts for one in each.groups]
+            ),
+        )
+        parted.submit(
+            [
+                ConsumerGroupDescribeRequest(
+                    group_ids=part, include_authorized_operations=with_operations
+                )
+                # Those without an id come first, as in Kafka.
+                for part in parts_of(sorted(groups, key=bool))
+            ]
+        )
+        return None
+    return broker.groups.submit(broker.coordinator.consumer_group_describe, request, connection)
+
+
 def delete_groups(
     broker: Services, request: DeleteGroupsRequest, connection: Exchange
 ) -> DeleteGroupsResponse | None:
@@ -105,11 +168,16 @@ def delete_groups(
     return broker.groups.submit(broker.coordinator.delete_groups, request, connection)
 
 
+# The name of the protocol in the setting that lists those that are served.
+_CONSUMER = "consumer"
+
 GROUP_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
     ApiKey.JOIN_GROUP: join_group,
     ApiKey.SYNC_GROUP: sync_group,
     ApiKey.HEARTBEAT: heartbeat,
     ApiKey.LEAVE_GROUP: leave_group,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
     ApiKey.DESCRIBE_GROUPS: describe_groups,
     ApiKey.DELETE_GROUPS: delete_groups,
 }

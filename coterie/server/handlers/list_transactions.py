@@ -3,6 +3,7 @@
 from collections.abc import Generator
 
 from coterie.coordinator.kernel.shard_state import ShardState, availability_error
+from coterie.coordinator.patterns import InvalidPattern, Pattern
 from coterie.coordinator.transactions.listing import list_transactions, unknown_states
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.list_transactions import (
@@ -12,7 +13,6 @@ from coterie.protocol.messages.list_transactions import (
 )
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
-from coterie.server.patterns import InvalidPattern, Pattern
 from coterie.server.services import Services
 
 

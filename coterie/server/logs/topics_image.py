@@ -28,6 +28,8 @@ class PublishedTopics:
         assert before is None or before.partitions <= partitions, f"{name} has lost partitions"
         self._by_name[name] = self._by_id[topic_id] = now
         self.image.version += 1
+        if before is None:
+            self.image.created_version = self.image.version
         for call in self.when_changed:
             call(TopicChange(before, now))
 

@@ -5,14 +5,6 @@ from typing import Any
 
 import pytest
 
-from coterie.client.consumer_groups import (
-    CONSUMER_GROUP_DESCRIBE,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupDescribeResponseAssignment,
-    ConsumerGroupDescribeResponseGroup,
-    ConsumerGroupDescribeResponseMember,
-    ConsumerGroupDescribeResponseTopic,
-)
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.connect_protocol import (
@@ -21,6 +13,13 @@ from coterie.protocol.messages.connect_protocol import (
     ConnectWorkerMetadata,
     encode_assignment,
     encode_metadata,
+)
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseGroup,
+    ConsumerGroupDescribeResponseMember,
+    DescribedAssignment,
+    DescribedTopicPartitions,
 )
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseMember
@@ -363,8 +362,8 @@ def test_describe_needs_names_or_all_groups(arguments: list[str]) -> None:
 
 def test_describe_shows_groups_of_the_consumer_protocol() -> None:
     """DescribeGroups responds GROUP_ID_NOT_FOUND for a group of type consumer (KIP-848)."""
-    part = ConsumerGroupDescribeResponseTopic(topic_id=bytes(16), topic_name="t", partitions=[1, 0])
-    assigned = ConsumerGroupDescribeResponseAssignment(topic_partitions=[part])
+    part = DescribedTopicPartitions(topic_id=bytes(16), topic_name="t", partitions=[1, 0])
+    assigned = DescribedAssignment(topic_partitions=[part])
     one = ConsumerGroupDescribeResponseMember(
         member_id="m",
         member_epoch=4,
@@ -388,8 +387,8 @@ def test_describe_shows_groups_of_the_consumer_protocol() -> None:
         ]
     )
     broker = describing()
-    broker.ranges[CONSUMER_GROUP_DESCRIBE] = (0, 1)
-    broker.responses[CONSUMER_GROUP_DESCRIBE] = response
+    broker.ranges[ApiKey.CONSUMER_GROUP_DESCRIBE] = (0, 1)
+    broker.responses[ApiKey.CONSUMER_GROUP_DESCRIBE] = response
     with broker:
         state = cells_of(run(broker, "groups", "describe", "--state", "--verbose", "next"))
         members = cells_of(run(broker, "groups", "describe", "--members", "--verbose", "next"))

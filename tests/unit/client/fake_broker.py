@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
-from coterie.client.consumer_groups import (
-    CONSUMER_GROUP_DESCRIBE,
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-)
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_request_header
 from coterie.protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseGroup,
+)
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
@@ -62,6 +62,7 @@ class FakeBroker:
             ApiKey.API_VERSIONS: self._api_versions,
             ApiKey.METADATA: self._metadata,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: _no_consumer_groups,
             **(responses or {}),
         }
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -203,10 +204,21 @@ def in_turn(*responses: Any) -> Callable[[Any, int], Any]:
 
 
 def _classes(number: int) -> tuple[type[Message], type[Message]]:
-    if number == CONSUMER_GROUP_DESCRIBE:
-        return ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
     key = ApiKey(number)
     return request_class(key), response_class(key)
+
+
+def _no_consumer_groups(
+    request: ConsumerGroupDescribeRequest, _version: int
+) -> ConsumerGroupDescribeResponse:
+    """Answer that none of the groups is a consumer group."""
+    error = ErrorCode.GROUP_ID_NOT_FOUND
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            ConsumerGroupDescribeResponseGroup(error_code=error, group_id=each, members=[])
+            for each in request.group_ids
+        ]
+    )
 
 
 def _read_frame(stream: socket.socket) -> bytes | None:

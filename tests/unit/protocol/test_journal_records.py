@@ -5,6 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_group_facts import (
+    GroupConverged,
+    GroupEpochRaised,
+    GroupTypeChanged,
+    MemberReconciled,
+    RegexResolved,
+    TargetComputed,
+)
 from coterie.protocol.messages.journal_records import (
     FACT_NAMES,
     FACTS,
@@ -180,6 +188,32 @@ OTHERS: list[Fact] = [
         ],
     ),
     PartitionUnloaded(at_ms=1, partition=7, group_count=3, cause="failed"),
+    GroupEpochRaised(at_ms=1, epoch=3, cause="join", member_count=2, member_id="a"),
+    TargetComputed(
+        at_ms=1,
+        epoch=3,
+        assignor="uniform",
+        member_count=2,
+        changed_members=1,
+        moved_partitions=4,
+    ),
+    MemberReconciled(
+        at_ms=1,
+        member_id="a",
+        client_id="c",
+        epoch=3,
+        previous_epoch=2,
+        state="UNREVOKED_PARTITIONS",
+        previous_state="STABLE",
+        added=0,
+        revoked=4,
+        state_ms=2**40,
+    ),
+    GroupConverged(at_ms=1, epoch=3, member_count=2, converged_ms=2**40),
+    GroupTypeChanged(
+        at_ms=1, group_type="consumer", previous_type="classic", epoch=3, member_count=2
+    ),
+    RegexResolved(at_ms=1, regex="a.*", topic_count=3, gained=2, lost=1),
 ]
 
 

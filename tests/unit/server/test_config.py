@@ -137,7 +137,7 @@ class TestKnownNames:
         [
             "num.network.threads",
             "transaction.state.log.min.isr",
-            "group.consumer.assignment.interval.ms",
+            "group.share.assignment.interval.ms",
             "log.flush.interval.ms",
             "zookeeper.connect",
             "inter.broker.protocol.version",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.server.patterns import InvalidPattern, Pattern
+from coterie.coordinator.patterns import InvalidPattern, Pattern
 
 
 @pytest.mark.parametrize(

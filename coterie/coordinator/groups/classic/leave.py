@@ -4,6 +4,8 @@ One request may list several [sessions/leave]; together they cost at most one re
 [sessions/leave-batch].
 """
 
+from collections.abc import Sequence
+
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.members import Removal, note_fenced, remove_member
@@ -36,13 +38,10 @@ def leave(
 ) -> Effects[LeaveGroupResponse]:
     """Handle a LeaveGroup that passed the checks of the service."""
     version = context.version
-    if version < _MANY_MEMBERS_SINCE:
-        listed = [LeaveGroupRequestMember(member_id=request.member_id)]
-    else:
-        listed = request.members
+    listed = members_of(request, version)
     group = partition.groups.get(request.group_id)
     if group is None:
-        return Effects(_response(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
+        return Effects(leave_response(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
     if not isinstance(group, Group):
         return partition.handle(group, now_ms, request, context)
     if group.state is GroupState.DEAD:
@@ -57,7 +56,7 @@ def leave(
         if member is not None and instigator is None:
             instigator = Instigator(member, each.reason, requester=_requester(each, context))
             cause = Cause.LEAVE if each.member_id else Cause.ADMIN_REMOVAL
-    step.effects.response = _response(version, listed, errors)
+    step.effects.response = leave_response(version, listed, errors)
     if ErrorCode.NONE in errors:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             prepare_rebalance(step, cause, instigator)
@@ -99,9 +98,17 @@ def _requester(each: LeaveGroupRequestMember, context: RequestContext) -> Reques
     return None if each.member_id else context
 
 
-def _response(
-    version: int, listed: list[LeaveGroupRequestMember], errors: list[ErrorCode]
+def members_of(request: LeaveGroupRequest, version: int) -> Sequence[LeaveGroupRequestMember]:
+    """Return the members that a request lists; an older one names a single member."""
+    if version < _MANY_MEMBERS_SINCE:
+        return [LeaveGroupRequestMember(member_id=request.member_id)]
+    return request.members
+
+
+def leave_response(
+    version: int, listed: Sequence[LeaveGroupRequestMember], errors: Sequence[ErrorCode]
 ) -> LeaveGroupResponse:
+    """Return the response with an error for each listed member."""
     if version < _MANY_MEMBERS_SINCE:
         return LeaveGroupResponse(error_code=errors[0])
     return LeaveGroupResponse(

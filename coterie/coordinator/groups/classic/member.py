@@ -87,10 +87,16 @@ class Member:
 
     def metadata(self, protocol_name: str) -> bytes:
         """Return the member's metadata for a protocol that it supports."""
+        metadata = self.metadata_or_none(protocol_name)
+        assert metadata is not None, f"member {self.member_id} does not support {protocol_name}"
+        return metadata
+
+    def metadata_or_none(self, protocol_name: str) -> bytes | None:
+        """Return the member's metadata for a protocol; None if it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
-        raise AssertionError(f"member {self.member_id} does not support {protocol_name}")
+        return None
 
     def vote(self, candidates: set[str]) -> str:
         """Return the first of the member's protocols that is among the candidates."""

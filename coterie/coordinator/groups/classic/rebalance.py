@@ -54,6 +54,7 @@ class Cause(Enum):
     LARGE_ASSIGNMENT = "large assignment"
     LOAD = "load"
     REQUEST = "request"
+    DOWNGRADE = "downgrade"
 
 
 class JoinEnd(Enum):

@@ -1,0 +1,73 @@
+"""The lines of `coterie groups history` about consumer groups (KIP-848)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from coterie.cli.output import printable
+from coterie.cli.timeline import Event, duration_text, joined_text, member_name
+from coterie.client.names import counted
+from coterie.protocol.messages import consumer_group_facts as facts
+
+_UNKNOWN_MS = -1
+
+
+def _epoch_raised(fact: facts.GroupEpochRaised) -> Event:
+    by = None if fact.member_id is None else f"by {member_name(fact.member_id)}"
+    details = joined_text(fact.cause, by, counted(fact.member_count, "member"))
+    return Event(fact.at_ms, "▲", "yellow", f"epoch {fact.epoch}", details)
+
+
+def _target_computed(fact: facts.TargetComputed) -> Event:
+    moved = fact.moved_partitions
+    details = joined_text(
+        printable(fact.assignor),
+        f"{counted(fact.changed_members, 'member')} of {fact.member_count} with another target",
+        f"{counted(moved, 'partition')} to move" if moved else None,
+    )
+    return Event(fact.at_ms, "·", "", f"target of epoch {fact.epoch}", details)
+
+
+def _member_reconciled(fact: facts.MemberReconciled) -> Event:
+    details = joined_text(
+        f"{counted(fact.revoked, 'partition')} to give up" if fact.revoked else None,
+        f"{counted(fact.added, 'partition')} more" if fact.added else None,
+        f"epoch {fact.previous_epoch} to {fact.epoch}"
+        if fact.previous_epoch != fact.epoch
+        else f"at epoch {fact.epoch}",
+        fact.state,
+    )
+    return Event(fact.at_ms, "·", "dim", f"{member_name(fact.member_id)} reconciled", details)
+
+
+def _converged(fact: facts.GroupConverged) -> Event:
+    took = None if fact.converged_ms == _UNKNOWN_MS else f"in {duration_text(fact.converged_ms)}"
+    details = joined_text(took, counted(fact.member_count, "member"))
+    return Event(fact.at_ms, "■", "green", f"epoch {fact.epoch} stable", details)
+
+
+def _type_changed(fact: facts.GroupTypeChanged) -> Event:
+    details = joined_text(
+        f"it was a {fact.previous_type} group",
+        f"epoch {fact.epoch}",
+        counted(fact.member_count, "member"),
+    )
+    return Event(fact.at_ms, "◆", "cyan", f"{fact.group_type} group", details)
+
+
+def _regex_resolved(fact: facts.RegexResolved) -> Event:
+    details = joined_text(
+        counted(fact.topic_count, "topic"),
+        f"{fact.gained} more" if fact.gained else None,
+        f"{fact.lost} less" if fact.lost else None,
+    )
+    return Event(fact.at_ms, "·", "", f"{printable(fact.regex)} resolved", details)
+
+
+EVENTS: dict[type, Callable[[Any], Event]] = {
+    facts.GroupEpochRaised: _epoch_raised,
+    facts.TargetComputed: _target_computed,
+    facts.MemberReconciled: _member_reconciled,
+    facts.GroupConverged: _converged,
+    facts.GroupTypeChanged: _type_changed,
+    facts.RegexResolved: _regex_resolved,
+}

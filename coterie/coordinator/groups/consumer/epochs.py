@@ -1,0 +1,95 @@
+"""What raises the epoch of a group [consumer-groups/epoch-bumps]."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from coterie.coordinator.groups.consumer.member import ConsumerMember
+from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
+from coterie.coordinator.groups.consumer.step import Step
+from coterie.protocol.messages.consumer_group_facts import GroupEpochRaised
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+)
+
+
+class Bump(Enum):
+    """Why the epoch of a group rose [journal/consumer-groups]."""
+
+    JOIN = "join"
+    SUBSCRIPTION = "subscription"
+    REGEX_RESOLVED = "regular expression resolved"
+    TOPICS = "topics changed"
+    LEAVE = "leave"
+    ADMIN_REMOVAL = "admin removal"
+    SESSION_EXPIRY = "session expiry"
+    REVOCATION_TIMEOUT = "revocation timeout"
+    JOIN_TIMEOUT = "rebalance timeout"
+    SYNC_TIMEOUT = "sync timeout"
+
+
+class Instigator(NamedTuple):
+    """The member that caused it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+
+
+def instigator_of(member: ConsumerMember) -> Instigator:
+    """Return a member as the one that caused something."""
+    return Instigator(member.member_id, member.instance_id, member.client_id, member.client_host)
+
+
+def bump_epoch(step: Step, cause: Bump, instigator: Instigator | None = None) -> None:
+    """Raise the epoch, with the hash of the topics to which members subscribe now.
+
+    Args:
+        step: the step.
+        cause: why it rises.
+        instigator: the member that caused it, if any.
+    """
+    group = step.group
+    found = metadata_hash(group.subscribed_topics(), group.topics)
+    _write_epoch(step, found, cause, instigator)
+
+
+def bump_if_topics_changed(step: Step) -> bool:
+    """Raise the epoch if the topics of the group are others than at the latest bump.
+
+    Returns:
+        Whether it was raised.
+    """
+    group = step.group
+    version = group.topics.version
+    if group.checked_version == version:
+        return False
+    found = metadata_hash(group.subscribed_topics(), group.topics)
+    if found != group.metadata_hash:
+        _write_epoch(step, found, Bump.TOPICS, None)
+        return True
+    group.checked_version = version
+    return False
+
+
+def _write_epoch(step: Step, topics_hash: int, cause: Bump, instigator: Instigator | None) -> None:
+    group = step.group
+    group_id, epoch = group.group_id, group.epoch + 1
+    step.set(
+        ConsumerGroupMetadataKey(group_id=group_id),
+        ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=topics_hash),
+    )
+    if group.has_old_metadata is not None:
+        step.set(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+    group.checked_version = group.topics.version
+    group.bumped_ms = step.now_ms
+    raised = GroupEpochRaised(
+        at_ms=step.now_ms, epoch=epoch, cause=cause.value, member_count=len(group.members)
+    )
+    if instigator is not None:
+        raised.member_id, raised.group_instance_id, raised.client_id, raised.client_host = (
+            instigator
+        )
+    step.facts.append(raised)

@@ -1,0 +1,346 @@
+"""What the records of a consumer group add up to.
+
+`apply` takes one record, and is the only code that changes this. A verb applies each of its records
+at once, so its next step sees what the one before it has done, and takes them back if they do not
+fit one batch.
+
+Invariants: `static_members` maps instance ids to members; `owners` has for each partition the
+member that has it in `assigned` or `pending`; `by_name`, `by_regex` and `protocols` count members
+and have no zero.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
+from coterie.coordinator.groups.consumer.states import FIRST_EPOCH, GroupState, MemberState
+from coterie.coordinator.groups.group_like import GroupLike
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from coterie.protocol.wire import Message
+
+# The name of the type and of the protocol type.
+CONSUMER = "consumer"
+
+# The partitions of each topic id.
+Partitions = dict[bytes, tuple[int, ...]]
+
+
+class ResolvedRegex(NamedTuple):
+    """What a regular expression matches.
+
+    Attributes:
+        topics: the names of the topics that matched.
+        value: as it is logged.
+    """
+
+    topics: frozenset[str]
+    value: ConsumerGroupRegularExpressionValue
+
+
+class ConsumerGroupState(GroupLike):
+    """What the records of one consumer group add up to.
+
+    Attributes:
+        metadata: its epoch and the hash of its topics, as logged; None before the first record.
+        has_old_metadata: whether the log has a record of Kafka 4.0 about its topics.
+        target_metadata: the epoch of its target and when it was computed; None before the first.
+        members: by id, in the order in which they joined.
+        most_members: the most members that it has had.
+        static_members: instance id to member id.
+        settled: the number of members that have reached the target.
+        targets: by member id, the partitions that it shall have.
+        target_values: as `targets`, as they are logged.
+        regexes: the regular expressions that were resolved.
+        owners: topic id to partition to the member that owns it or has to give it up.
+        by_name: the topics to which members subscribe by name, with the number of these members.
+        by_regex: the regular expressions of members, with the number of these members.
+        protocols: the names of the protocols of classic members, with the number of these members.
+        classic_count: the number of members that use the classic protocol.
+    """
+
+    __slots__ = (
+        "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata",
+        "most_members", "owners", "protocols", "regexes", "settled", "static_members",
+        "target_metadata", "target_values", "targets",
+    )  # fmt: skip
+
+    def __init__(self, group_id: str) -> None:
+        """Create a group without records."""
+        self.group_id = group_id
+        self.id_hash = None
+        self.protocol_type = CONSUMER
+        self.metadata: ConsumerGroupMetadataValue | None = None
+        self.has_old_metadata: Message | None = None
+        self.target_metadata: ConsumerGroupTargetAssignmentMetadataValue | None = None
+        self.members: dict[str, ConsumerMember] = {}
+        self.most_members = 0
+        self.settled = 0
+        self.static_members: dict[str, str] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.target_values: dict[str, ConsumerGroupTargetAssignmentMemberValue] = {}
+        self.regexes: dict[str, ResolvedRegex] = {}
+        self.owners: dict[bytes, dict[int, str]] = {}
+        self.by_name: dict[str, int] = {}
+        self.by_regex: dict[str, int] = {}
+        self.protocols: dict[str, int] = {}
+        self.classic_count = 0
+
+    # -- epochs ------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The group epoch: it rises when members, subscriptions or topics change."""
+        return FIRST_EPOCH if self.metadata is None else self.metadata.epoch
+
+    @property
+    def metadata_hash(self) -> int:
+        """The hash of the topics at the latest change of the epoch."""
+        return 0 if self.metadata is None else self.metadata.metadata_hash
+
+    @property
+    def target_epoch(self) -> int:
+        """The group epoch for which the target was computed."""
+        value = self.target_metadata
+        return FIRST_EPOCH if value is None else value.assignment_epoch
+
+    @property
+    def target_ms(self) -> int:
+        """When the target was computed; 0 if that is not known, so that one is due."""
+        value = self.target_metadata
+        return 0 if value is None else value.assignment_timestamp
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the log says nothing of it."""
+        return not (
+            self.members or self.targets or self.regexes or self.has_old_metadata is not None
+        ) and (self.metadata is None and self.target_metadata is None)
+
+    def derived_state(self) -> GroupState:
+        """Return the state that follows from the records."""
+        if not self.members:
+            return GroupState.EMPTY
+        target_epoch = self.target_epoch
+        if self.epoch > target_epoch:
+            return GroupState.ASSIGNING
+        settled = self.settled == len(self.members)
+        return GroupState.STABLE if settled else GroupState.RECONCILING
+
+    def is_settled(self, member: ConsumerMember) -> bool:
+        """Return whether a member has reached the target."""
+        return member.epoch == self.target_epoch and member.state is MemberState.STABLE
+
+    # -- subscriptions -----------------------------------------------------------------------------
+
+    def subscribed_topics(self) -> set[str]:
+        """Return the topics to which members subscribe, whether they exist or not."""
+        topics = set(self.by_name)
+        for regex in self.by_regex:
+            resolved = self.regexes.get(regex)
+            if resolved is not None:
+                topics |= resolved.topics
+        return topics
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """Return the topics of a member; a regular expression that is not resolved has none."""
+        resolved = self.regexes.get(member.regex) if member.regex else None
+        return member.names if resolved is None else member.names | resolved.topics
+
+    def is_homogeneous(self) -> bool:
+        """Return whether all members subscribe to the same [assignors/homogeneous]."""
+        everyone = len(self.members)
+        if not self.by_regex:
+            return all(count == everyone for count in self.by_name.values())
+        return not self.by_name and list(self.by_regex.values()) == [everyone]
+
+    def owner(self, topic_id: bytes, partition: int) -> str | None:
+        """Return the member that owns a partition or has to give it up."""
+        return self.owners.get(topic_id, {}).get(partition)
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def apply(self, key: Message, value: Any) -> Any:
+        """Apply one record and return the value that it replaces; null removes one."""
+        kind = type(key)
+        if kind is ConsumerGroupCurrentMemberAssignmentKey:
+            return self._set_current(key.member_id, value)  # type: ignore[attr-defined]
+        if kind is ConsumerGroupTargetAssignmentMemberKey:
+            return self._set_target(key.member_id, value)  # type: ignore[attr-defined]
+        if kind is ConsumerGroupMemberMetadataKey:
+            return self._set_subscription(key.member_id, value)  # type: ignore[attr-defined]
+        if kind is ConsumerGroupRegularExpressionKey:
+            return self._set_regex(key.regular_expression, value)  # type: ignore[attr-defined]
+        if kind is ConsumerGroupMetadataKey:
+            before, self.metadata = self.metadata, value
+            return before
+        if kind is ConsumerGroupTargetAssignmentMetadataKey:
+            earlier, self.target_metadata = self.target_metadata, value
+            self.settled = sum(map(self.is_settled, self.members.values()))
+            return earlier
+        assert kind is ConsumerGroupPartitionMetadataKey, key
+        old, self.has_old_metadata = self.has_old_metadata, value
+        return old
+
+    def _set_subscription(
+        self, member_id: str, value: ConsumerGroupMemberMetadataValue | None
+    ) -> ConsumerGroupMemberMetadataValue | None:
+        member = self.members.get(member_id)
+        before = None if member is None else member.subscription
+        if before is value:
+            return before
+        if before is not None:
+            assert member is not None
+            self._count_subscription(member, -1)
+        if member is None:
+            member = self._add(member_id)
+        member.set_subscription(value)
+        if value is not None:
+            self._count_subscription(member, 1)
+        elif member.is_blank:
+            del self.members[member_id]
+        return before
+
+    def _add(self, member_id: str) -> ConsumerMember:
+        member = self.members[member_id] = ConsumerMember(member_id)
+        self.most_members = max(self.most_members, len(self.members))
+        return member
+
+    def _count_subscription(self, member: ConsumerMember, step: int) -> None:
+        for name in member.names:
+            _count(self.by_name, name, step)
+        if member.regex:
+            _count(self.by_regex, member.regex, step)
+        instance = member.instance_id
+        if instance is not None:
+            if step > 0:
+                self.static_members[instance] = member.member_id
+            elif self.static_members.get(instance) == member.member_id:
+                del self.static_members[instance]
+        if member.classic is not None:
+            self.classic_count += step
+            for name in {each.name for each in member.classic.supported_protocols}:
+                _count(self.protocols, name, step)
+        assert 0 <= self.classic_count <= len(self.members), f"{self} counts its members wrong"
+
+    def _set_current(
+        self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> ConsumerGroupCurrentMemberAssignmentValue | None:
+        member = self.members.get(member_id)
+        before = None if member is None else member.current
+        if before is value:
+            return before
+        if member is None:
+            member = self._add(member_id)
+        self.settled -= self.is_settled(member)
+        self._release(member.assigned, member_id)
+        self._release(member.pending, member_id)
+        member.set_current(value)
+        self.settled += self.is_settled(member)
+        if value is not None:
+            self._occupy(member.assigned, member)
+            self._occupy(member.pending, member)
+        elif member.is_blank:
+            del self.members[member_id]
+        return before
+
+    def _occupy(self, owned: Owned, member: ConsumerMember) -> None:
+        """Note the owner of partitions; of two the one of the larger epoch owns one.
+
+        [consumer-groups/two-owners]
+        """
+        for topic_id, partitions in owned.items():
+            owners = self.owners.setdefault(topic_id, {})
+            for index in partitions:
+                other = self.members.get(owners.get(index, ""))
+                if other is None or other.epoch <= member.epoch:
+                    owners[index] = member.member_id
+
+    def _release(self, owned: Owned, member_id: str) -> None:
+        for topic_id, partitions in owned.items():
+            owners = self.owners.get(topic_id, {})
+            for index in partitions:
+                if owners.get(index) == member_id:
+                    del owners[index]
+            if not owners:
+                self.owners.pop(topic_id, None)
+
+    def _set_target(
+        self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
+    ) -> ConsumerGroupTargetAssignmentMemberValue | None:
+        before = self.target_values.get(member_id)
+        if value is None:
+            self.target_values.pop(member_id, None)
+            self.targets.pop(member_id, None)
+        elif value is not before:
+            self.target_values[member_id] = value
+            self.targets[member_id] = {
+                topic.topic_id: tuple(sorted(topic.partitions)) for topic in value.topic_partitions
+            }
+        return before
+
+    def _set_regex(
+        self, regex: str, value: ConsumerGroupRegularExpressionValue | None
+    ) -> ConsumerGroupRegularExpressionValue | None:
+        before = self.regexes.get(regex)
+        if value is None:
+            self.regexes.pop(regex, None)
+        else:
+            self.regexes[regex] = ResolvedRegex(frozenset(value.topics), value)
+        return None if before is None else before.value
+
+    # -- what removes it ---------------------------------------------------------------------------
+
+    def member_tombstones(self, member_id: str) -> list[Message]:
+        """Return the keys of a member's records, in Kafka's order of their removal."""
+        group_id = self.group_id
+        return [
+            ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
+            ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+            ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
+        ]
+
+    def keys(self, members: Sequence[str]) -> Iterator[Message]:
+        """Yield the keys of all records, in Kafka's order of their removal.
+
+        Args:
+            members: the ids of the members in Kafka's order.
+        """
+        group_id = self.group_id
+        for member_id in members:
+            yield ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+        for member_id in members:
+            yield ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+        for member_id in self.targets:
+            if member_id not in self.members:
+                yield ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+        yield ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
+        for member_id in members:
+            yield ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
+        for regex in self.regexes:
+            yield ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
+        # Also if the log has none: it ends a log that Kafka 4.0 has begun [consumer-groups/delete].
+        yield ConsumerGroupPartitionMetadataKey(group_id=group_id)
+        yield ConsumerGroupMetadataKey(group_id=group_id)
+
+
+def _count(counts: dict[str, int], name: str, step: int) -> None:
+    count = counts.get(name, 0) + step
+    assert count >= 0, f"{name} is counted wrong"
+    if count:
+        counts[name] = count
+    else:
+        del counts[name]

@@ -1,0 +1,285 @@
+"""ConsumerGroupHeartbeat: one request joins, reports, reconciles and leaves.
+
+The order of what an accepted heartbeat does [consumer-groups/heartbeat-order]: the subscription,
+the epoch of the group, the target, the reconciliation of the member, its session, the answer. All
+records are one batch.
+
+Most heartbeats change nothing. `unchanged` answers those: it stores a deadline on the member and
+makes no record, no timer and no event.
+"""
+
+from coterie.coordinator.groups.classic.group import classic
+from coterie.coordinator.groups.classic.group_record import group_tombstone
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.identity import find_member
+from coterie.coordinator.groups.consumer.leave import leave
+from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
+from coterie.coordinator.groups.consumer.members import (
+    note_joined,
+    reconcile_member,
+    start_session,
+    time_revocation,
+)
+from coterie.coordinator.groups.consumer.reconciliation import OwnedNow
+from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.regexes import ask_for_resolution, resolved
+from coterie.coordinator.groups.consumer.states import JOIN_EPOCH, MemberState
+from coterie.coordinator.groups.consumer.static_member import replace_member
+from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.consumer.subscription import (
+    SubscriptionUpdate,
+    bump_for,
+    check_regex,
+    update_subscription,
+)
+from coterie.coordinator.groups.consumer.target import update_target
+from coterie.coordinator.groups.consumer.upgrade import upgrade
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.fields import uuid_text
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatAssignment,
+    HeartbeatTopicPartitions,
+)
+
+# The length of a UUID in Java's text form.
+_UUID_LENGTH = 36
+
+# The effects of a heartbeat.
+Beat = Effects[ConsumerGroupHeartbeatResponse]
+
+
+def unchanged(
+    partition: PartitionState,
+    now_ms: int,
+    request: ConsumerGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Beat | None:
+    """Start a session anew and return the answer; None if the heartbeat may change something.
+
+    The answer is shared by the heartbeats of a member: it is not changed when it is sent.
+    """
+    group = partition.groups.get(request.group_id)
+    if type(group) is not ConsumerGroup:
+        return None
+    member = group.members.get(request.member_id)
+    if (
+        member is None
+        or member.answer is None
+        or request.member_epoch != member.epoch
+        or group.metadata is None
+        or group.metadata.epoch != request.member_epoch
+        or request.topic_partitions is not None
+        or request.subscribed_topic_names is not None
+        or request.rebalance_timeout_ms != -1
+        or member.client is not context.client
+        or group.checked_version != group.topics.version
+        or request.subscribed_topic_regex is not None
+        or request.server_assignor is not None
+        or request.rack_id is not None
+        or (request.instance_id is not None and request.instance_id != member.instance_id)
+    ):
+        return None
+    # As in `consumer_settings`, without the calls: this is the most frequent request.
+    table = partition.config.consumer.settings
+    settings = table.own.get(request.group_id, table.default)
+    if settings is not member.settings:
+        return None
+    member.deadline_ms = now_ms + settings.session_timeout_ms
+    answer: Beat = member.answer
+    return answer
+
+
+def heartbeat(
+    partition: PartitionState,
+    now_ms: int,
+    request: ConsumerGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Beat:
+    """Handle a ConsumerGroupHeartbeat whose fields were checked."""
+    if request.member_epoch < JOIN_EPOCH:
+        return leave(partition, now_ms, request, context)
+    step: Step | None = None
+    try:
+        step = _step(partition, now_ms, request, context)
+        return _beat(step, request)
+    except Refusal as refusal:
+        if step is not None:
+            step.undo()
+        return Effects(heartbeat_error(refusal.error, refusal.text))
+
+
+def _step(
+    partition: PartitionState,
+    now_ms: int,
+    request: ConsumerGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Step:
+    """Return a step of the group, which may be a new one [consumer-groups/joined-group].
+
+    Raises:
+        Refusal: there is no such group, or it is of another type.
+    """
+    group_id = request.group_id
+    found = partition.groups.get(group_id)
+    joins = request.member_epoch == JOIN_EPOCH
+    if isinstance(found, ConsumerGroup):
+        return Step(partition, found, now_ms, context)
+    if found is None and group_id not in partition.logged.other_groups:
+        if not joins:
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        if not partition.has_room_for_group():
+            raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
+        return _new_step(partition, group_id, now_ms, context)
+    before = classic(found)
+    if before is None or not joins:
+        text = f"Group {group_id} is not a consumer group."
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    step = _new_step(partition, group_id, now_ms, context)
+    step.replaces = before
+    if before.is_empty:
+        step.write(group_tombstone(group_id))
+    else:
+        upgrade(step, before)
+    return step
+
+
+def _new_step(
+    partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
+) -> Step:
+    group = ConsumerGroup(group_id)
+    group.topics = partition.topics
+    step = Step(partition, group, now_ms, context)
+    step.creates = True
+    return step
+
+
+def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
+    """Handle a heartbeat that does not leave.
+
+    Raises:
+        Refusal: the group has no room, or the member does not know its epoch or its topics.
+    """
+    group, config = step.group, step.partition.config
+    member_id, epoch, instance_id = request.member_id, request.member_epoch, request.instance_id
+    owned = _owned_now(request)
+    limit = config.consumer.max_size
+    if len(group.members) >= limit and member_id not in group.members:
+        raise Refusal(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {limit} members.",
+        )
+    member_id = member_id or new_member_id(step.partition.new_uuid())
+    member = find_member(group, member_id, instance_id, epoch, owned)
+    check_regex(step, member_id, request.subscribed_topic_regex)
+    resolved_before = resolved(group)
+    if member is not None and (member.member_id != member_id or _is_replaced(member, request)):
+        member = replace_member(step, member, member_id)
+    before, is_new = (None, True) if member is None else (member.assigned, False)
+    timeout_ms = request.rebalance_timeout_ms
+    change = update_subscription(
+        step,
+        member_id,
+        SubscriptionUpdate(
+            instance_id=instance_id,
+            rack_id=request.rack_id,
+            rebalance_timeout_ms=None if timeout_ms == -1 else timeout_ms,
+            names=request.subscribed_topic_names,
+            regex=request.subscribed_topic_regex,
+            assignor=request.server_assignor,
+        ),
+    )
+    bump_for(step, member_id, change, joins=is_new)
+    update_target(step, group.members[member_id])
+    member = group.members[member_id]
+    reconcile_member(step, member, owned, changed=change.any)
+    if not step.fits():
+        text = "The records of the operation do not fit one batch of the group log."
+        raise Refusal(LARGE_OPERATION_ERROR, text)
+    ask_for_resolution(step, resolved_before, is_new=change.new_regex)
+    time_revocation(step, member)
+    settings = step.partition.consumer_settings(group.group_id)
+    start_session(step, member, settings.session_timeout_ms)
+    if is_new:
+        note_joined(step, member, settings.session_timeout_ms)
+    tells = epoch == JOIN_EPOCH or _is_full(request) or before != member.assigned
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        assignment=_assignment(member.assigned) if tells else None,
+    )
+    _keep_answer(step, member, response)
+    step.effects.response = response
+    return step.effects
+
+
+def _is_replaced(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Return whether a static member that was away returns under the id that it had."""
+    return (
+        request.member_epoch == JOIN_EPOCH
+        and request.instance_id is not None
+        and member.instance_id == request.instance_id
+    )
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Return whether a heartbeat says everything, so that it is answered with everything."""
+    return (
+        request.rebalance_timeout_ms != -1
+        and (
+            request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+        )
+        and request.topic_partitions is not None
+    )
+
+
+def _owned_now(request: ConsumerGroupHeartbeatRequest) -> OwnedNow | None:
+    if request.topic_partitions is None:
+        return None
+    owned: dict[bytes, frozenset[int]] = {}
+    for topic in request.topic_partitions:
+        owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()).union(topic.partitions)
+    return owned
+
+
+def _assignment(assigned: Owned) -> HeartbeatAssignment:
+    return HeartbeatAssignment(
+        topic_partitions=[
+            HeartbeatTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in sorted(assigned.items())
+        ]
+    )
+
+
+def _keep_answer(
+    step: Step, member: ConsumerMember, response: ConsumerGroupHeartbeatResponse
+) -> None:
+    """Keep the answer to a heartbeat that changes nothing, if the next one does not."""
+    group = step.group
+    member.client = step.context.client
+    member.settings = step.partition.consumer_settings(group.group_id)
+    at_rest = member.state is MemberState.STABLE and member.epoch == group.target_epoch
+    if not at_rest or group.epoch != group.target_epoch or group.by_regex:
+        member.answer = None
+        return
+    member.answer = Effects(
+        ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=response.heartbeat_interval_ms,
+        )
+    )
+
+
+def new_member_id(uuid: str) -> str:
+    """Return a member id as Kafka makes it: a UUID in the letters of base64.
+
+    Transcripts count their ids, and these stay what they are.
+    """
+    return uuid_text(bytes.fromhex(uuid.replace("-", ""))) if len(uuid) == _UUID_LENGTH else uuid

@@ -1,0 +1,169 @@
+"""Leaving a consumer group: a heartbeat of epoch -1 or -2, and LeaveGroup.
+
+The epoch that the member had does not matter [consumer-groups/leave].
+"""
+
+from coterie.coordinator.groups.classic.leave import leave_response, members_of
+from coterie.coordinator.groups.consumer.epochs import Bump
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.identity import static_member
+from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
+from coterie.coordinator.groups.consumer.members import (
+    finish_removal,
+    note_removed,
+    remove_members,
+)
+from coterie.coordinator.groups.consumer.records import current_value
+from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
+from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from coterie.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupRequestMember,
+    LeaveGroupResponse,
+)
+
+# -- by heartbeat ----------------------------------------------------------------------------------
+
+
+def leave(
+    partition: PartitionState,
+    now_ms: int,
+    request: ConsumerGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Effects[ConsumerGroupHeartbeatResponse]:
+    """Remove a member, or keep the place of a static member that leaves for a while."""
+    try:
+        group = _group_of(partition, request.group_id)
+        member = _leaving(group, request)
+    except Refusal as refusal:
+        return Effects(heartbeat_error(refusal.error, refusal.text))
+    step = Step(partition, group, now_ms, context)
+    if request.member_epoch == STATIC_LEAVE_EPOCH:
+        _leave_for_a_while(step, member)
+        if not step.fits():
+            return Effects(heartbeat_error(LARGE_OPERATION_ERROR))
+        if member.revocation is not None:
+            member.revocation = None
+            step.cancel(TimerKind.REVOCATION, member.member_id)
+    else:
+        (removed,) = remove_members(step, [member], Bump.LEAVE)
+        if not finish_removal(step):
+            return Effects(heartbeat_error(LARGE_OPERATION_ERROR))
+        note_removed(step, removed, Bump.LEAVE)
+    step.effects.response = ConsumerGroupHeartbeatResponse(
+        member_id=request.member_id, member_epoch=request.member_epoch
+    )
+    return step.effects
+
+
+def _group_of(partition: PartitionState, group_id: str) -> ConsumerGroup:
+    """Return a consumer group.
+
+    Raises:
+        Refusal: there is no such group, or it is of another type.
+    """
+    group = partition.groups.get(group_id)
+    if group is None and group_id not in partition.logged.other_groups:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        text = f"Group {group_id} is not a consumer group."
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    return group
+
+
+def _leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    """Return the member that leaves.
+
+    Raises:
+        Refusal: there is no such member, or another one has its instance id.
+    """
+    if request.instance_id is not None:
+        return static_member(group, request.member_id, request.instance_id)
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise Refusal(
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            f"Member {request.member_id} is not a member of group {group.group_id}.",
+        )
+    return member
+
+
+def _leave_for_a_while(step: Step, member: ConsumerMember) -> None:
+    """Write that a static member is away: it keeps its partitions until its session ends."""
+    group = step.group
+    key = ConsumerGroupCurrentMemberAssignmentKey(
+        group_id=group.group_id, member_id=member.member_id
+    )
+    assigned: Owned = {
+        topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()
+    }
+    step.set(
+        key,
+        current_value(STATIC_LEAVE_EPOCH, member.previous_epoch, member.state, assigned, {}),
+    )
+
+
+# -- by LeaveGroup ---------------------------------------------------------------------------------
+
+
+def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupResponse]:
+    """Handle a LeaveGroup of an administrator, or of a classic member.
+
+    All members that are valid leave in one operation [consumer-groups/leave-group].
+    """
+    version = step.context.version
+    listed = members_of(request, version)
+    leaving: dict[str, LeaveGroupRequestMember] = {}
+    errors: list[ErrorCode] = []
+    for each in listed:
+        error, member_id = _listed_member(step.group, each)
+        errors.append(error)
+        if not error:
+            leaving.setdefault(member_id, each)
+    group = step.group
+    members = [group.members[member_id] for member_id in leaving]
+    if members:
+        by_admin = not leaving[members[0].member_id].member_id
+        cause = Bump.ADMIN_REMOVAL if by_admin else Bump.LEAVE
+        removed = remove_members(step, members, cause)
+        if not finish_removal(step):
+            return Effects(LeaveGroupResponse(error_code=LARGE_OPERATION_ERROR))
+        for gone in removed:
+            each = leaving[gone.member.member_id]
+            by_admin = not each.member_id
+            note_removed(
+                step,
+                gone,
+                Bump.ADMIN_REMOVAL if by_admin else Bump.LEAVE,
+                each.reason,
+                step.context if by_admin else None,
+            )
+    step.effects.response = leave_response(version, listed, errors)
+    return step.effects
+
+
+def _listed_member(group: ConsumerGroup, each: LeaveGroupRequestMember) -> tuple[ErrorCode, str]:
+    """Return the error of one listed member, and its id."""
+    if each.group_instance_id is None:
+        known = each.member_id in group.members
+        return ErrorCode.NONE if known else ErrorCode.UNKNOWN_MEMBER_ID, each.member_id
+    holder = group.static_members.get(each.group_instance_id)
+    if holder is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID, ""
+    if each.member_id and each.member_id != holder:
+        return ErrorCode.FENCED_INSTANCE_ID, ""
+    return ErrorCode.NONE, holder

@@ -1,0 +1,169 @@
+"""One member of a consumer group: what its records say, and its session."""
+
+from typing import Any
+
+from coterie.coordinator.groups.consumer.states import MemberState
+from coterie.protocol.messages.consumer_group_records import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    CurrentTopicPartitions,
+)
+
+# Topic id to partition to the epoch at which the member received it.
+Owned = dict[bytes, dict[int, int]]
+
+_STATES = frozenset(MemberState)
+
+
+class ConsumerMember:
+    """One member.
+
+    The first part follows from its records, and only `set_subscription` and `set_current` change
+    it. The second part is not logged.
+
+    Attributes:
+        subscription: its subscription as it is logged; None if the log has none.
+        names: the topics to which it subscribes by name.
+        current: its current assignment as it is logged; None if the log has none.
+        epoch, previous_epoch, state: of `current`.
+        assigned: the partitions that it may own.
+        pending: the partitions that it has been asked to give up.
+
+        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
+        session_ms: how long it may be silent.
+        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
+        revocation: the record for which its revocation timer was armed; None without one.
+        awaits_join: whether it was asked to rejoin, as a classic member, and its join timer runs.
+        awaits_sync: whether it has joined, as a classic member, and its sync timer runs.
+        client: who sent its latest heartbeat.
+        settings: those of the group at its latest heartbeat.
+        answer: the response to a heartbeat that changes nothing; None if it is not known.
+        changed_ms: when its state was entered, for people.
+    """
+
+    __slots__ = (
+        "answer", "armed_ms", "assigned", "awaits_join", "awaits_sync", "changed_ms", "client",
+        "current", "deadline_ms", "epoch", "member_id", "names", "pending", "previous_epoch",
+        "revocation", "session_ms", "settings", "state", "subscription",
+    )  # fmt: skip
+
+    def __init__(self, member_id: str) -> None:
+        """Create a member without records and without a session."""
+        self.member_id = member_id
+        self.subscription: ConsumerGroupMemberMetadataValue | None = None
+        self.names: frozenset[str] = frozenset()
+        self.current: ConsumerGroupCurrentMemberAssignmentValue | None = None
+        self.epoch = 0
+        self.previous_epoch = -1
+        self.state = MemberState.STABLE
+        self.assigned: Owned = {}
+        self.pending: Owned = {}
+        self.deadline_ms = 0
+        self.session_ms = 0
+        self.armed_ms = 0
+        self.revocation: ConsumerGroupCurrentMemberAssignmentValue | None = None
+        self.awaits_join = False
+        self.awaits_sync = False
+        self.client: Any = None
+        self.settings: Any = None
+        self.answer: Any = None
+        self.changed_ms = 0
+
+    def __repr__(self) -> str:
+        return f"ConsumerMember({self.member_id!r}, {self.epoch}, {self.state.name})"
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def set_subscription(self, value: ConsumerGroupMemberMetadataValue | None) -> None:
+        """Take over what the log says of the subscription."""
+        self.subscription = value
+        self.names = frozenset() if value is None else frozenset(value.subscribed_topic_names)
+        self.answer = None
+
+    def set_current(self, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
+        """Take over what the log says of the current assignment."""
+        self.current = value
+        self.answer = None
+        if value is None:
+            self.epoch, self.previous_epoch, self.state = 0, -1, MemberState.STABLE
+            self.assigned, self.pending = {}, {}
+            return
+        self.epoch, self.previous_epoch = value.member_epoch, value.previous_member_epoch
+        known = value.state in _STATES
+        self.state = MemberState(value.state) if known else MemberState.UNKNOWN
+        self.assigned = _owned(value.assigned_partitions, value.member_epoch)
+        self.pending = _owned(value.partitions_pending_revocation, value.member_epoch)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the log says nothing of it."""
+        return self.subscription is None and self.current is None
+
+    # -- the subscription --------------------------------------------------------------------------
+
+    @property
+    def instance_id(self) -> str | None:
+        """The instance id of a static member."""
+        return None if self.subscription is None else self.subscription.instance_id
+
+    @property
+    def regex(self) -> str:
+        """The regular expression to which it subscribes; "" for none."""
+        value = self.subscription
+        return "" if value is None else value.subscribed_topic_regex or ""
+
+    @property
+    def assignor(self) -> str | None:
+        """The assignor that it asks for."""
+        return None if self.subscription is None else self.subscription.server_assignor
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long it may take to give partitions up."""
+        return -1 if self.subscription is None else self.subscription.rebalance_timeout_ms
+
+    @property
+    def classic(self) -> ClassicMemberMetadata | None:
+        """Its protocols if it uses the classic protocol."""
+        return None if self.subscription is None else self.subscription.classic_member_metadata
+
+    @property
+    def client_id(self) -> str:
+        """The client id with which it joined."""
+        return "" if self.subscription is None else self.subscription.client_id
+
+    @property
+    def client_host(self) -> str:
+        """The host of its client as Java prints it."""
+        return "" if self.subscription is None else self.subscription.client_host
+
+    # -- the session -------------------------------------------------------------------------------
+
+    def last_heard_ms(self) -> int:
+        """Return when its session was last started."""
+        return self.deadline_ms - self.session_ms
+
+
+def _owned(topics: list[CurrentTopicPartitions], epoch: int) -> Owned:
+    """Return partitions with their epochs [consumer-groups/missing-assignment-epochs]."""
+    owned: Owned = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [max(epoch, 0)] * len(topic.partitions)
+        owned.setdefault(topic.topic_id, {}).update(zip(topic.partitions, epochs, strict=True))
+    return owned
+
+
+def logged_partitions(owned: Owned) -> list[CurrentTopicPartitions]:
+    """Return partitions with their epochs as the log has them."""
+    return [
+        CurrentTopicPartitions(
+            topic_id=topic_id,
+            partitions=sorted(partitions),
+            assignment_epochs=[partitions[index] for index in sorted(partitions)],
+        )
+        for topic_id, partitions in sorted(owned.items())
+        if partitions
+    ]

@@ -1,0 +1,219 @@
+"""Steps of several verbs with one member: reconcile it, start its session, remove it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coterie.coordinator.groups.consumer.downgrade import (
+    begin_classic,
+    cancel_timers,
+    downgrade,
+    is_downgraded_without,
+)
+from coterie.coordinator.groups.consumer.epochs import Bump, Instigator, bump_epoch, instigator_of
+from coterie.coordinator.groups.consumer.member import ConsumerMember
+from coterie.coordinator.groups.consumer.reconciliation import (
+    OwnedNow,
+    Reconciled,
+    UnknownState,
+    reconcile,
+)
+from coterie.coordinator.groups.consumer.records import current_value
+from coterie.coordinator.groups.consumer.refusal import Refusal
+from coterie.coordinator.groups.consumer.states import GroupState, MemberState
+from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.consumer.subscription import drop_regexes
+from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_facts import GroupConverged, MemberReconciled
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberJoined, MemberRemoved
+
+# What a member of the consumer protocol has in place of the names of assignors.
+_CONSUMER_PROTOCOL = "consumer"
+
+# -- reconciliation --------------------------------------------------------------------------------
+
+
+def reconcile_member(
+    step: Step, member: ConsumerMember, owned: OwnedNow | None, *, changed: bool
+) -> None:
+    """Take a member one step towards its target, and write where it is then.
+
+    Raises:
+        Refusal: it is in a state of other software and has to begin without partitions.
+    """
+    group = step.group
+    try:
+        reconciled = reconcile(group, member, owned, changed=changed)
+    except UnknownState:
+        raise Refusal(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            "The consumer group member is in a unknown state. The member must abandon all its "
+            "partitions and rejoin.",
+        ) from None
+    if reconciled is not None:
+        key = ConsumerGroupCurrentMemberAssignmentKey(
+            group_id=group.group_id, member_id=member.member_id
+        )
+        step.facts.append(_reconciled(step, member, reconciled))
+        was_settled = group.is_settled(member)
+        step.set(key, current_value(*reconciled))
+        member.changed_ms = step.now_ms
+        if not was_settled and group.derived_state() is GroupState.STABLE:
+            step.facts.append(
+                GroupConverged(
+                    at_ms=step.now_ms,
+                    epoch=group.epoch,
+                    member_count=len(group.members),
+                    converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
+                )
+            )
+
+
+def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
+    """Return the fact that a member is about to come closer to its target."""
+    before = {(topic, index) for topic, each in member.assigned.items() for index in each}
+    after = {(topic, index) for topic, each in now.assigned.items() for index in each}
+    return MemberReconciled(
+        at_ms=step.now_ms,
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        epoch=now.epoch,
+        previous_epoch=now.previous_epoch,
+        state=now.state.name,
+        previous_state=member.state.name,
+        added=len(after - before),
+        revoked=len(before - after),
+        state_ms=step.now_ms - member.changed_ms if member.changed_ms else -1,
+    )
+
+
+def time_revocation(step: Step, member: ConsumerMember) -> None:
+    """Arm or cancel the timer in which a member has to give partitions up.
+
+    It is not armed anew by heartbeats that report nothing new [consumer-groups/timers].
+    """
+    waits = member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None
+    if not waits:
+        if member.revocation is not None:
+            member.revocation = None
+            step.cancel(TimerKind.REVOCATION, member.member_id)
+    elif member.revocation is not member.current:
+        # A record was written: there is something new to give up.
+        member.revocation = member.current
+        deadline_ms = step.now_ms + member.rebalance_timeout_ms
+        step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)
+
+
+# -- session and removal ---------------------------------------------------------------------------
+
+
+def start_session(step: Step, member: ConsumerMember, timeout_ms: int) -> None:
+    """Let a member's session end `timeout_ms` from now.
+
+    The timing wheel is not touched if it has an entry that fires before then: the entry is armed
+    again when it fires [sessions/lazy-session-timers].
+    """
+    deadline_ms = step.now_ms + timeout_ms
+    member.session_ms = timeout_ms
+    member.deadline_ms = deadline_ms
+    if not member.armed_ms or deadline_ms < member.armed_ms:
+        member.armed_ms = deadline_ms
+        step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
+
+
+class Removed(NamedTuple):
+    """A member that is gone, and what it was."""
+
+    member: ConsumerMember
+    identity: Instigator
+
+
+def remove_members(step: Step, members: Sequence[ConsumerMember], cause: Bump) -> list[Removed]:
+    """Write that members are gone; what is left may be a classic group [consumer-groups/leave].
+
+    The epoch rises once. No target is computed: the next heartbeat does it.
+    """
+    group = step.group
+    ids = [member.member_id for member in members]
+    removed = [Removed(each, instigator_of(each)) for each in members]
+    if is_downgraded_without(step, ids):
+        downgrade(step, ids)
+        return removed
+    regexes = [member.regex for member in members if member.regex]
+    for member_id in ids:
+        step.remove(group.member_tombstones(member_id))
+    drop_regexes(step, regexes)
+    bump_epoch(step, cause, removed[0].identity)
+    return removed
+
+
+def finish_removal(step: Step) -> bool:
+    """Let a group that has become a classic one rebalance; return whether the records fit."""
+    if not step.fits():
+        return False
+    if step.becomes is not None:
+        begin_classic(step, rebalances=True)
+    return True
+
+
+def note_joined(step: Step, member: ConsumerMember, session_ms: int) -> None:
+    """Note that a member has joined."""
+    client = step.context.client
+    classic = member.classic
+    step.note(
+        MemberJoined(
+            at_ms=step.now_ms,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            state=step.group.state_name,
+            generation_id=step.group.epoch,
+            member_count=len(step.group.members),
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            protocols=[_CONSUMER_PROTOCOL]
+            if classic is None
+            else [each.name for each in classic.supported_protocols],
+            reason=None,
+            client_software_name=client.software_name or None,
+            client_software_version=client.software_version or None,
+        )
+    )
+
+
+def note_removed(
+    step: Step,
+    removed: Removed,
+    cause: Bump,
+    reason: str | None = None,
+    requester: RequestContext | None = None,
+) -> None:
+    """Cancel the timers of a member that was removed, and note why."""
+    member = removed.member
+    cancel_timers(step, member)
+    step.note(
+        MemberRemoved(
+            at_ms=step.now_ms,
+            cause=cause.value,
+            member_id=member.member_id,
+            group_instance_id=removed.identity.instance_id,
+            client_id=removed.identity.client_id,
+            client_host=removed.identity.client_host,
+            state=step.group.state_name,
+            generation_id=step.group.epoch,
+            member_count=len(step.group.members),
+            was_leader=False,
+            leader=None,
+            last_heard_ms=member.last_heard_ms(),
+            session_timeout_ms=member.session_ms,
+            reason=reason[:MAX_REASON_LENGTH] if reason else None,
+            requester_client_id=None if requester is None else requester.client.client_id,
+            requester_host=None if requester is None else requester.client.client_host,
+        )
+    )

@@ -1,0 +1,108 @@
+"""The records of consumer groups: what they add up to, and how their values are made.
+
+[consumer-groups/records]
+"""
+
+from collections.abc import Iterator, Mapping
+
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.group_state import Partitions
+from coterie.coordinator.groups.consumer.member import Owned, logged_partitions
+from coterie.coordinator.groups.consumer.states import MemberState
+from coterie.coordinator.groups.replay import GroupRecords
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    TargetTopicPartitions,
+)
+from coterie.protocol.messages.log_records import group_of
+from coterie.protocol.wire import Message
+
+KEYS = (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupRegularExpressionKey,
+)
+
+
+class ConsumerRecords(GroupRecords):
+    """The consumer groups of one partition.
+
+    Attributes:
+        groups: by id, those of which the log says anything. They are the live groups.
+    """
+
+    def __init__(self) -> None:
+        """Start without records."""
+        super().__init__(KEYS)
+        self.groups: dict[str, ConsumerGroup] = {}
+
+    def apply(self, key: Message, value: Message | None) -> None:
+        """See `GroupRecords`; a record that its verb has applied changes nothing."""
+        group_id = group_of(key)
+        group = self.groups.get(group_id)
+        if group is None:
+            if value is None:
+                return
+            group = self.groups[group_id] = ConsumerGroup(group_id)
+        group.apply(key, value)
+        if group.is_blank:
+            del self.groups[group_id]
+
+    def values(self) -> Mapping[str, Message]:
+        """See `GroupRecords`."""
+        return dict(self._named_values())
+
+    def _named_values(self) -> Iterator[tuple[str, Message]]:
+        for group_id, group in self.groups.items():
+            for name, value in (
+                ("epoch", group.metadata),
+                ("old topics", group.has_old_metadata),
+                ("target epoch", group.target_metadata),
+            ):
+                if value is not None:
+                    yield f"{group_id} {name}", value
+            for member_id, member in group.members.items():
+                if member.subscription is not None:
+                    yield f"{group_id} subscription {member_id}", member.subscription
+                if member.current is not None:
+                    yield f"{group_id} assignment {member_id}", member.current
+            for member_id, target in group.target_values.items():
+                yield f"{group_id} target {member_id}", target
+            for regex, resolved in group.regexes.items():
+                yield f"{group_id} regex {regex}", resolved.value
+
+
+def target_value(target: Partitions) -> ConsumerGroupTargetAssignmentMemberValue:
+    """Return the part of a member in the target assignment as it is logged."""
+    return ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            TargetTopicPartitions(topic_id=topic_id, partitions=list(partitions))
+            for topic_id, partitions in sorted(target.items())
+            if partitions
+        ]
+    )
+
+
+def current_value(
+    epoch: int, previous_epoch: int, state: MemberState, assigned: Owned, pending: Owned
+) -> ConsumerGroupCurrentMemberAssignmentValue:
+    """Return the current assignment of a member as it is logged."""
+    return ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=epoch,
+        previous_member_epoch=previous_epoch,
+        state=state,
+        assigned_partitions=logged_partitions(assigned),
+        partitions_pending_revocation=logged_partitions(pending),
+    )

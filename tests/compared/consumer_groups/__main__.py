@@ -250,6 +250,9 @@ def compare(
                 print(f"{conversation.name} {count} v{version} {request}")
                 print("".join(f"    {line}\n" for line in different[:6]), end="", flush=True)
             # What follows would differ, too.
+            if verbose:
+                for group in conversation.groups:
+                    _compare_records(group, sides, [])
             return count, found
     for group in conversation.groups:
         told = [each for each in history if group in each] if verbose else []

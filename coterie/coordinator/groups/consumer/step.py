@@ -32,7 +32,16 @@ class Step(GroupStep[ConsumerGroup]):
         took_over: the member that has the place of a static member since this step.
     """
 
-    __slots__ = ("_before", "becomes", "creates", "facts", "left", "replaces", "took_over")
+    __slots__ = (
+        "_before",
+        "_checked_version",
+        "becomes",
+        "creates",
+        "facts",
+        "left",
+        "replaces",
+        "took_over",
+    )
 
     def __init__(
         self,
@@ -48,6 +57,7 @@ class Step(GroupStep[ConsumerGroup]):
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
         self.facts: list[Fact] = []
+        self._checked_version = group.checked_version
         # The values that the records have replaced.
         self._before: list[Record] = []
 
@@ -69,7 +79,7 @@ class Step(GroupStep[ConsumerGroup]):
         self.facts.clear()
         self.effects.operation = None
         # The epoch that a changed topic has raised may be among what was taken back.
-        self.group.checked_version = None
+        self.group.checked_version = self._checked_version
 
     def fits(self) -> bool:
         """Return whether the records fit one batch; otherwise they are taken back.

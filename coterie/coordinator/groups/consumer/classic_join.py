@@ -22,6 +22,7 @@ from coterie.coordinator.groups.consumer.members import (
     time_revocation,
 )
 from coterie.coordinator.groups.consumer.refusal import Refusal
+from coterie.coordinator.groups.consumer.regexes import ask_for_resolution, resolved
 from coterie.coordinator.groups.consumer.static_member import replace_member
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.subscription import (
@@ -87,7 +88,7 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     _check_admission(step, request)
     member, member_id = _find_member(step, request)
     subscription = _subscription(request)
-    is_new = member is None
+    is_new, resolved_before = member is None, resolved(group)
     replaced = member is not None and member.member_id != member_id
     if member is not None and replaced:
         member = replace_member(step, member, member_id)
@@ -112,6 +113,7 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     if downgrades:
         begin_classic(step, rebalances=not is_current)
     else:
+        ask_for_resolution(step, resolved_before, is_new=False)
         _joined(step, member, request)
         if is_new:
             note_joined(step, member, request.session_timeout_ms)

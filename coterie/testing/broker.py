@@ -5,7 +5,7 @@ from typing import Any
 
 from coterie.testing.actions import Action, CoordinatorMoves, SlowDisk
 from coterie.testing.bounds import check
-from coterie.testing.client_configs import client_config
+from coterie.testing.client_configs import CLASSIC, client_config
 from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.faults import Fault, scope_of
 from coterie.testing.groups import Group
@@ -36,19 +36,20 @@ class Broker(RunningBroker):
         return f"{self.host}:{self.port}"
 
     def client_config(
-        self, library: str, *, group_id: str | None = None, **more: Any
+        self, library: str, *, group_id: str | None = None, protocol: str = CLASSIC, **more: Any
     ) -> dict[str, Any]:
         """Return the settings with which a client of a library reaches this broker.
 
         Args:
             library: "aiokafka", "kafka-python" or "confluent-kafka".
             group_id: makes them those of a consumer that starts at the beginning.
+            protocol: "classic", or "consumer" for that of KIP-848, which confluent-kafka speaks.
             more: further settings, which win; confluent-kafka's dots are written as underscores.
 
         Raises:
-            WrongUse: another library.
+            WrongUse: another library, or one that does not speak the protocol.
         """
-        return client_config(library, self.bootstrap_servers, group_id, more)
+        return client_config(library, self.bootstrap_servers, group_id, more, protocol)
 
     @property
     def features(self) -> dict[str, int]:

@@ -8,19 +8,41 @@ from typing import Any
 
 from coterie.testing.errors import WrongUse
 
+# The protocols of groups.
+CLASSIC = "classic"
+CONSUMER = "consumer"
+
+_CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+
 _SESSION_TIMEOUT_MS = 6_000
 _HEARTBEAT_INTERVAL_MS = 500
 _REFRESH_MS = 1_000
 
 
 def client_config(
-    library: str, bootstrap_servers: str, group_id: str | None, more: Mapping[str, Any]
+    library: str,
+    bootstrap_servers: str,
+    group_id: str | None,
+    more: Mapping[str, Any],
+    protocol: str = CLASSIC,
 ) -> dict[str, Any]:
     """Return the settings of a client; see `Broker.client_config`."""
     build = _LIBRARIES.get(library)
     if build is None:
         raise WrongUse(f"'{library}' is none of: {', '.join(sorted(_LIBRARIES))}")
-    return build(bootstrap_servers, group_id, more)
+    if protocol not in (CLASSIC, CONSUMER):
+        raise WrongUse(f"'{protocol}' is not a protocol of groups: name classic or consumer")
+    if protocol == CONSUMER and build is not _confluent:
+        raise WrongUse(
+            f"{library} does not speak the consumer protocol (KIP-848); confluent-kafka does"
+        )
+    config = build(bootstrap_servers, group_id, more)
+    if protocol == CONSUMER:
+        config["group.protocol"] = CONSUMER
+        for name in _CLASSIC_ONLY:
+            # librdkafka refuses them: the broker decides about these times.
+            config.pop(name, None)
+    return config
 
 
 def _python_names(

@@ -46,6 +46,12 @@ TEST_CONFIG: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     # Sessions may be short, so that a test sees one expire.
     "group.min.session.timeout.ms": "100",
+    # The same for consumer groups, whose members take these times from the broker.
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "50",
+    "group.consumer.min.session.timeout.ms": "100",
+    "group.consumer.session.timeout.ms": "6000",
     # Four partitions have everything that fifty have, and are made faster.
     "offsets.topic.num.partitions": "4",
 }

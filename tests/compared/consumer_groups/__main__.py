@@ -205,6 +205,22 @@ def records(side: Side, group: str) -> Iterator[tuple[str, Any]]:
             return
 
 
+def _answers(
+    conversation: Conversation, sides: list[Side], broker: RunningBroker, request: Any, version: int
+) -> tuple[Any, Any]:
+    """Send a request to both brokers, and wait for what follows from it in the background."""
+    kafka = sides[0].call(request, version)
+    give_id(broker, kafka)
+    if isinstance(request, CreateTopicsRequest):
+        give_topic_ids(broker, conversation, kafka)
+    ours = sides[1].call(request, version)
+    if getattr(request, "subscribed_topic_regex", None):
+        time.sleep(_RESOLUTION_S)
+    if isinstance(request, CreateTopicsRequest | CreatePartitionsRequest):
+        time.sleep(_PROPAGATION_S)
+    return kafka, ours
+
+
 def compare(
     conversation: Conversation,
     sides: list[Side],
@@ -218,15 +234,7 @@ def compare(
     history = []
     for request, version in conversation.requests():
         count += 1
-        kafka = sides[0].call(request, version)
-        give_id(broker, kafka)
-        if isinstance(request, CreateTopicsRequest):
-            give_topic_ids(broker, conversation, kafka)
-        ours = sides[1].call(request, version)
-        if getattr(request, "subscribed_topic_regex", None):
-            time.sleep(_RESOLUTION_S)
-        if isinstance(request, CreateTopicsRequest | CreatePartitionsRequest):
-            time.sleep(_PROPAGATION_S)
+        kafka, ours = _answers(conversation, sides, broker, request, version)
         if kafka is not None:
             conversation.learn(request, kafka)
         left, right = plain(kafka), plain(ours)

@@ -17,7 +17,11 @@ from coterie.testing import AnswerError, Broker, CloseBefore, Group, VirtualCloc
 TOPIC = "t"
 PARTITIONS = 4
 _SHORT_SESSION_MS = 3_000
-_CONFIG = {"session_timeout_ms": 60_000, "heartbeat_interval_ms": 100, "retry_backoff_ms": 50}
+_CONFIG: dict[str, Any] = {
+    "session_timeout_ms": 60_000,
+    "heartbeat_interval_ms": 100,
+    "retry_backoff_ms": 50,
+}
 
 Story = Callable[[Broker, Group], Awaitable[None]]
 

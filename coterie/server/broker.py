@@ -80,6 +80,7 @@ class Broker(ConnectionServices):
         disk: does work that waits for the disk.
         changes: makes changes of topics and settings.
         topics: all topics.
+        settings: the stored settings.
         features: the features of the cluster and their levels.
         quotas: the quotas of users, client ids and addresses.
         host: what the runtimes of coordinators use.
@@ -156,7 +157,8 @@ class Broker(ConnectionServices):
         self._record_place(data_dir)
         try:
             self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)
-            self._take_stored(self.topics.settings_file)
+            self.settings = self.topics.settings
+            self._take_stored(self.settings)
             self.host = self._make_host()
             self.groups = self._make_group_runtime()
             self.markers = self._make_markers()

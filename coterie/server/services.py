@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
     from coterie.server.logs.partition import Topic
+    from coterie.server.logs.settings_file import SettingsFile
     from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
     from coterie.server.logs.topics import Topics
     from coterie.server.quotas.client_quotas import ClientQuotas
@@ -43,6 +44,7 @@ class Services:
         failures: what failed for good.
         config, log, loop: the settings, the log and the event loop.
         topics: all topics.
+        settings: the stored settings.
         changes: makes changes of topics and settings.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         offsets_topic: the topic of the group coordinator.
@@ -67,6 +69,7 @@ class Services:
     log: "FilteringBoundLogger"
     loop: "AbstractEventLoop"
     topics: "Topics"
+    settings: "SettingsFile"
     changes: "TopicChanges"
     groups: "GroupRuntime"
     coordinator: "GroupCoordinator"

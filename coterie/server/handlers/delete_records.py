@@ -58,9 +58,9 @@ def _answer(
 def _delete(
     broker: Services, topic: str, asked: DeleteRecordsRequestPartition
 ) -> DeleteRecordsResponsePartition:
-    partition = broker.topics.partition(topic, asked.partition_index)
-    if partition is None:
-        return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = broker.topics.led(topic, asked.partition_index)
+    if isinstance(partition, ErrorCode):
+        return _error(asked, partition)
     if partition.topic.is_internal:
         return _error(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     config = partition.topic.config

@@ -11,7 +11,6 @@ from coterie.protocol.messages.list_offsets import (
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
     ListOffsetsRequest,
-    ListOffsetsRequestPartition,
     ListOffsetsResponse,
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
@@ -56,30 +55,26 @@ def _answer(
         yield
         for each in asked.partitions:
             yield
-            # Looked up each time, because the topic may be deleted between two steps.
             index = each.partition_index
-            partition = broker.topics.partition(asked.name, index)
             if request.isolation_level not in ISOLATION_LEVELS:
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
             elif index in answers:
                 answers[index] = _without_offset(index, ErrorCode.INVALID_REQUEST)
             elif each.timestamp < 0 and version < _SINCE.get(each.timestamp, version + 1):
                 answers[index] = _without_offset(index, ErrorCode.UNSUPPORTED_VERSION)
-            elif partition is None:
-                answers[index] = _without_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                answers[index] = _find(partition, each, request.isolation_level)
+                # Looked up each time, because the topic may be deleted between two steps.
+                found = broker.topics.readable(asked.name, index, each.current_leader_epoch)
+                answers[index] = (
+                    _without_offset(index, found)
+                    if isinstance(found, ErrorCode)
+                    else _find(found, each.timestamp, request.isolation_level)
+                )
         topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
     return ListOffsetsResponse(topics=topics)
 
 
-def _find(
-    partition: Partition, asked: ListOffsetsRequestPartition, isolation: int
-) -> ListOffsetsResponsePartition:
-    time = asked.timestamp
-    error = partition.epoch_error(asked.current_leader_epoch)
-    if error:
-        return _without_offset(partition.index, error)
+def _find(partition: Partition, time: int, isolation: int) -> ListOffsetsResponsePartition:
     log = partition.log
     try:
         end = log.last_stable_offset if isolation == READ_COMMITTED else log.log_end_offset

@@ -41,7 +41,7 @@ def _answer(
         yield
         for each in asked.partitions:
             # Looked up each time, because the topic may be deleted between two steps.
-            partition = broker.topics.partition(asked.name, each.partition_index)
+            partition = broker.topics.readable(asked.name, each.partition_index)
             error, offsets = _find(partition, each, now_ms)
             partitions.append(
                 ListOffsetsResponsePartition(
@@ -56,10 +56,10 @@ def _answer(
 
 
 def _find(
-    partition: Partition | None, asked: ListOffsetsRequestPartition, now_ms: int
+    partition: Partition | ErrorCode, asked: ListOffsetsRequestPartition, now_ms: int
 ) -> tuple[ErrorCode, list[int]]:
-    if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+    if isinstance(partition, ErrorCode):
+        return partition, []
     if asked.max_num_offsets < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR, []
     log = partition.log

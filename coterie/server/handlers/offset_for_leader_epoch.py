@@ -11,7 +11,6 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -35,27 +34,23 @@ def _answer(
         partitions = []
         yield
         for each in asked.partitions:
-            # Looked up each time, because the topic may be deleted between two steps.
-            partition = broker.topics.partition(asked.topic, each.partition)
-            partitions.append(_find(partition, each))
+            partitions.append(_find(broker, asked.topic, each))
             yield
         topics.append(OffsetForLeaderEpochResponseTopic(topic=asked.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _find(
-    partition: Partition | None, asked: OffsetForLeaderEpochRequestPartition
+    broker: Services, topic: str, asked: OffsetForLeaderEpochRequestPartition
 ) -> OffsetForLeaderEpochResponsePartition:
-    if partition is None:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        error = partition.epoch_error(asked.current_leader_epoch)
-        if not error:
-            epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)
-            return OffsetForLeaderEpochResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition=partition.index,
-                leader_epoch=epoch,
-                end_offset=end_offset,
-            )
-    return OffsetForLeaderEpochResponsePartition(error_code=error, partition=asked.partition)
+    # Looked up each time, because the topic may be deleted between two steps.
+    found = broker.topics.readable(topic, asked.partition, asked.current_leader_epoch)
+    if isinstance(found, ErrorCode):
+        return OffsetForLeaderEpochResponsePartition(error_code=found, partition=asked.partition)
+    epoch, end_offset = found.end_of_epoch(asked.leader_epoch)
+    return OffsetForLeaderEpochResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition=found.index,
+        leader_epoch=epoch,
+        end_offset=end_offset,
+    )

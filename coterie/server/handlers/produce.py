@@ -18,7 +18,6 @@ from coterie.protocol.messages.produce import (
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.handlers.produce_partitions import (
     append_to,
-    error_partition,
     refused_partition,
 )
 from coterie.server.handlers.transactional_produce import TransactionCheck, refused_transaction
@@ -61,15 +60,11 @@ def handle(
     appended: list[Log] = []
     responses = []
     for asked in request.topic_data:
-        topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
-        partitions = []
-        for each in asked.partition_data:
-            if topic is None and by_id:
-                partitions.append(error_partition(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
-            else:
-                partitions.append(
-                    append_to(broker, topic, each, request, connection, appended, check)
-                )
+        name = asked.topic_id if by_id else asked.name
+        partitions = [
+            append_to(broker, name, each, request, connection, appended, check)
+            for each in asked.partition_data
+        ]
         responses.append(
             ProduceResponseTopic(
                 name=asked.name, topic_id=asked.topic_id, partition_responses=partitions
@@ -188,24 +183,18 @@ def _append_each(
 ) -> Generator[None, None, ProduceResponse]:
     """Append in steps; `note` is called with each log that was appended to."""
     by_id = connection.version >= _TOPIC_IDS_SINCE
-    topics = broker.topics
     response = ProduceResponse(responses=[])
     for asked in request.topic_data:
+        name = asked.topic_id if by_id else asked.name
         answered = ProduceResponseTopic(
             name=asked.name, topic_id=asked.topic_id, partition_responses=[]
         )
         response.responses.append(answered)
         for each in asked.partition_data:
             # Looked up each time, because the topic may be deleted between two steps.
-            topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
-            if topic is None and by_id:
-                answered.partition_responses.append(
-                    error_partition(each.index, ErrorCode.UNKNOWN_TOPIC_ID)
-                )
-                continue
             appended: list[Log] = []
             answered.partition_responses.append(
-                append_to(broker, topic, each, request, connection, appended, check)
+                append_to(broker, name, each, request, connection, appended, check)
             )
             for log in appended:
                 note(log)

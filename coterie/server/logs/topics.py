@@ -51,6 +51,7 @@ class Topics:
         deleting: the ids of topics whose deletion is not complete, by name. The names cannot be
             used yet.
         being_created: the names of topics that Metadata requests create.
+        settings: the stored settings of the data directory.
         prepared: the topics whose settings are stored and that are created next.
         opener: opens the logs of the partitions.
     """
@@ -88,16 +89,16 @@ class Topics:
         self._durable = durable
         self.opener = LogOpener(data, environment, disk, self._log_config)
         self._by_collision: dict[str, str] = {}
-        self._settings = SettingsFile(
+        self.settings = SettingsFile(
             data.files.filesystem, data.path, environment.new_lock(), durable=durable
         )
-        self.prepared = PreparedTopics(self._settings, self._new_topic)
-        stored = self._settings.stored
+        self.prepared = PreparedTopics(self.settings, self._new_topic)
+        stored = self.settings.stored
         config.alter(stored.broker, stored.cluster)
         for kind, settings in stored.resources.items():
             config.set_resources(kind, settings)
-        is_foreign = data.used_by_others or (self._settings.is_missing and bool(data.topics))
-        overrides = self._foreign_overrides() if self._settings.is_missing else {}
+        is_foreign = data.used_by_others or (self.settings.is_missing and bool(data.topics))
+        overrides = self._foreign_overrides() if self.settings.is_missing else {}
         to_store: dict[bytes, StoredTopic] = {}
         for name, found in sorted(data.topics.items()):
             topic_id = found.topic_id
@@ -118,7 +119,7 @@ class Topics:
             for partition in topic.partitions:
                 partition.closed_epoch = data.leader_epoch(name, partition.index)
                 partition.may_have_records = True
-        self._settings.begin(to_store, is_foreign=is_foreign)
+        self.settings.begin(to_store, is_foreign=is_foreign)
         # Only their files are left of deleted topics whose name is used again.
         self.deleting = {
             name: topic_id
@@ -126,19 +127,38 @@ class Topics:
             if name not in self.by_name
         }
 
-    @property
-    def settings_file(self) -> SettingsFile:
-        """The stored settings of the data directory."""
-        return self._settings
-
     def find(self, name: str) -> Topic | None:
         """Return a topic, hidden or not; None if it does not exist."""
         return self.by_name.get(name) or self.hidden.get(name)
 
-    def partition(self, name: str, index: int) -> Partition | None:
-        """Return the partition of a topic, or None if there is no such topic or partition."""
-        topic = self.by_name.get(name)
-        return None if topic is None else topic.partition(index)
+    def led(self, topic: str | bytes, index: int) -> Partition | ErrorCode:
+        """Return a partition that this broker leads, or the error for one that it does not lead.
+
+        Args:
+            topic: the name of the topic, or its id.
+            index: the number of the partition.
+        """
+        if isinstance(topic, str):
+            found = self.by_name.get(topic)
+        else:
+            found = self.by_id.get(topic)
+            if found is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        partition = None if found is None else found.partition(index)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
+
+    def readable(
+        self, topic: str | bytes, index: int, leader_epoch: int = -1
+    ) -> Partition | ErrorCode:
+        """Return a partition as `led` does, or the error for one that cannot be read now.
+
+        Args:
+            topic: the name of the topic, or its id.
+            index: the number of the partition.
+            leader_epoch: the epoch that the client expects, or -1 for any.
+        """
+        found = self.led(topic, index)
+        return found if isinstance(found, ErrorCode) else found.epoch_error(leader_epoch) or found
 
     def all(self) -> Iterator[Topic]:
         """Return all topics, hidden or not."""
@@ -171,24 +191,6 @@ class Topics:
                 partitions = (topic.partition(index) for index in indexes)
                 found += [partition for partition in partitions if partition is not None]
         return found
-
-    @property
-    def has_producer_id(self) -> bool:
-        """Whether `new_producer_id` need not reserve ids first."""
-        return self._settings.has_producer_id
-
-    def reserve_producer_ids(self, on_disk: OnDisk) -> Change[None]:
-        """Reserve producer ids, if there are none. Raises OSError."""
-        if not self.has_producer_id:
-            yield on_disk(once(self._settings.reserve_producer_ids))
-
-    def new_producer_id(self) -> int:
-        """Return a producer id that was never returned before, in this start or an earlier one.
-
-        Raises:
-            OSError: it could not be reserved.
-        """
-        return self._settings.new_producer_id()
 
     def check_name(self, name: str) -> None:
         """Check whether a topic of this name can be created.
@@ -322,7 +324,7 @@ class Topics:
                 raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self._data.deleted(logs)
         del self._by_collision[collision_key(name)]
-        self._settings.forget_topic(topic.topic_id)
+        self.settings.forget_topic(topic.topic_id)
         for partition in topic.partitions:
             self.opener.release(partition)
             partition.close()
@@ -362,7 +364,7 @@ class Topics:
         Raises:
             OSError: they could not be stored, and none is changed.
         """
-        yield on_disk(once(partial(self._settings.alter, alterations)))
+        yield on_disk(once(partial(self.settings.alter, alterations)))
         config = self._config
         for kind, settings in alterations.resources.items():
             config.set_resources(kind, settings)

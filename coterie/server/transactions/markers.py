@@ -152,9 +152,9 @@ class MarkerWriter:
             else:
                 self.write_offsets_marker(index, markers, answered)
             return
-        found = self._topics.partition(name, index)
-        if found is None:
-            answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        found = self._topics.led(name, index)
+        if isinstance(found, ErrorCode):
+            answered(found)
         elif found.topic.is_own:
             answered(ErrorCode.INVALID_TOPIC_EXCEPTION)
         elif found.opened_log is None and self._topics.opener.may_open(found):

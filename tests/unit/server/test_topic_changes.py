@@ -103,7 +103,7 @@ def test_settings_by_name_of_an_older_version_are_taken_once() -> None:
     filesystem.create(SETTINGS_PATH).write(0, text)
     broker = make_broker(filesystem=filesystem)
     assert broker.topics.by_name["t"].config.overrides == {"retention.ms": "7"}
-    assert broker.topics.new_producer_id() == 5
+    assert broker.settings.new_producer_id() == 5
     broker.topics.create("gone", 1, {})
     broker = make_broker(filesystem=killed(broker))
     assert broker.topics.by_name["t"].config.overrides == {"retention.ms": "7"}

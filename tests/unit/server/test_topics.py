@@ -82,15 +82,15 @@ def test_altered_settings_of_the_broker_survive_a_restart() -> None:
 
 def test_producer_ids_are_not_repeated_after_a_restart() -> None:
     broker = make_broker()
-    given = [broker.topics.new_producer_id() for _ in range(3)]
-    assert restarted(broker).topics.new_producer_id() > max(given)
+    given = [broker.settings.new_producer_id() for _ in range(3)]
+    assert restarted(broker).settings.new_producer_id() > max(given)
 
 
 @pytest.mark.parametrize("is_unknown", [True, False])
 def test_producer_ids_of_another_broker_are_not_given_again(is_unknown: bool) -> None:
     """[topics/foreign-directories]: Kafka made the directory, or has used it since we did."""
     broker = make_broker()
-    assert broker.topics.new_producer_id() == 0
+    assert broker.settings.new_producer_id() == 0
     produce(Client(broker), batch(b"a"))
     filesystem = broker._data.files.filesystem
     broker._data.close()
@@ -103,7 +103,7 @@ def test_producer_ids_of_another_broker_are_not_given_again(is_unknown: bool) ->
     given = []
     for _ in range(2):
         again = make_broker(filesystem=filesystem)
-        given += [again.topics.new_producer_id() for _ in range(2)]
+        given += [again.settings.new_producer_id() for _ in range(2)]
         again._data.close()
     block = FOREIGN_PRODUCER_IDS + 1_000
     assert given == [FOREIGN_PRODUCER_IDS, FOREIGN_PRODUCER_IDS + 1, block, block + 1]

@@ -11,7 +11,7 @@ from coterie.protocol.messages.delete_records import (
     DeleteRecordsResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.partition import PartitionState
+from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -59,7 +59,7 @@ def _delete(
     broker: Services, topic: str, asked: DeleteRecordsRequestPartition
 ) -> DeleteRecordsResponsePartition:
     partition = broker.topics.led(topic, asked.partition_index)
-    if isinstance(partition, ErrorCode):
+    if not isinstance(partition, Partition):
         return _error(asked, partition)
     if partition.topic.is_internal:
         return _error(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)

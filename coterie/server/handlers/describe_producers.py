@@ -61,7 +61,7 @@ def _describe(
         return _error(index, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     # Looked up each time, because the topic may be deleted between two steps.
     found = broker.topics.readable(name, index)
-    if not isinstance(found, ErrorCode):
+    if isinstance(found, Partition):
         return (yield from _list(found))
     return _error(index, found, None if name in broker.topics.by_name else DEFAULT_MESSAGES[found])
 

@@ -66,9 +66,9 @@ def _answer(
                 # Looked up each time, because the topic may be deleted between two steps.
                 found = broker.topics.readable(asked.name, index, each.current_leader_epoch)
                 answers[index] = (
-                    _without_offset(index, found)
-                    if isinstance(found, ErrorCode)
-                    else _find(found, each.timestamp, request.isolation_level)
+                    _find(found, each.timestamp, request.isolation_level)
+                    if isinstance(found, Partition)
+                    else _without_offset(index, found)
                 )
         topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
     return ListOffsetsResponse(topics=topics)

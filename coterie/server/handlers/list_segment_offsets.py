@@ -58,7 +58,7 @@ def _answer(
 def _find(
     partition: Partition | ErrorCode, asked: ListOffsetsRequestPartition, now_ms: int
 ) -> tuple[ErrorCode, list[int]]:
-    if isinstance(partition, ErrorCode):
+    if not isinstance(partition, Partition):
         return partition, []
     if asked.max_num_offsets < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR, []

@@ -11,6 +11,7 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
+from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -45,7 +46,7 @@ def _find(
 ) -> OffsetForLeaderEpochResponsePartition:
     # Looked up each time, because the topic may be deleted between two steps.
     found = broker.topics.readable(topic, asked.partition, asked.current_leader_epoch)
-    if isinstance(found, ErrorCode):
+    if not isinstance(found, Partition):
         return OffsetForLeaderEpochResponsePartition(error_code=found, partition=asked.partition)
     epoch, end_offset = found.end_of_epoch(asked.leader_epoch)
     return OffsetForLeaderEpochResponsePartition(

@@ -41,7 +41,7 @@ def append_to(
         check: checks batches of transactions; None if the request has no transactional id.
     """
     partition = broker.topics.led(topic, asked.index)
-    if isinstance(partition, ErrorCode):
+    if not isinstance(partition, Partition):
         return error_partition(asked.index, partition)
     try:
         batch, header = only_batch(asked.records, connection.version)

@@ -138,27 +138,25 @@ class Topics:
             topic: the name of the topic, or its id.
             index: the number of the partition.
         """
-        if isinstance(topic, str):
-            found = self.by_name.get(topic)
-        else:
-            found = self.by_id.get(topic)
-            if found is None:
-                return ErrorCode.UNKNOWN_TOPIC_ID
-        partition = None if found is None else found.partition(index)
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
+        found = self.by_name.get(topic) if isinstance(topic, str) else self.by_id.get(topic)
+        if found is not None:
+            # Without another call, because every Produce passes here.
+            partitions = found.partitions
+            if 0 <= index < len(partitions):
+                return partitions[index]
+        elif not isinstance(topic, str):
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def readable(
         self, topic: str | bytes, index: int, leader_epoch: int = -1
     ) -> Partition | ErrorCode:
         """Return a partition as `led` does, or the error for one that cannot be read now.
 
-        Args:
-            topic: the name of the topic, or its id.
-            index: the number of the partition.
-            leader_epoch: the epoch that the client expects, or -1 for any.
+        The client expects a leader epoch, or any if it is -1.
         """
         found = self.led(topic, index)
-        return found if isinstance(found, ErrorCode) else found.epoch_error(leader_epoch) or found
+        return (found.epoch_error(leader_epoch) or found) if isinstance(found, Partition) else found
 
     def all(self) -> Iterator[Topic]:
         """Return all topics, hidden or not."""

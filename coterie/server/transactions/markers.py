@@ -153,7 +153,7 @@ class MarkerWriter:
                 self.write_offsets_marker(index, markers, answered)
             return
         found = self._topics.led(name, index)
-        if isinstance(found, ErrorCode):
+        if not isinstance(found, Partition):
             answered(found)
         elif found.topic.is_own:
             answered(ErrorCode.INVALID_TOPIC_EXCEPTION)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.server.config.config import Config
-from coterie.server.logs.settings_file import SettingsFile
-from coterie.server.logs.topic_changes import Change, OnDisk
+from coterie.server.metadata.settings_file import SettingsFile
+from coterie.server.metadata.topic_changes import Change, OnDisk
 from coterie.server.releases import Release
 from coterie.server.workers import once
 

@@ -337,11 +337,11 @@ class Group:
 
     def _end(self, partition: Partition) -> int | None:
         """Return the end of a partition's log; None while it is being opened."""
-        topics = self._running.server.topics
-        found = topics.led(*partition)
+        logs = self._running.server.logs
+        found = logs.led(*partition)
         if isinstance(found, ErrorCode):
             return 0
-        topics.opener.open_now(found)
+        logs.opener.open_now(found)
         log = found.opened_log
         return None if log is None else log.log_end_offset
 

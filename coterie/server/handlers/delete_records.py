@@ -28,7 +28,7 @@ def handle(
     named = (
         (each.name, (one.partition_index for one in each.partitions)) for each in request.topics
     )
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request))
 
@@ -58,7 +58,7 @@ def _answer(
 def _delete(
     broker: Services, topic: str, asked: DeleteRecordsRequestPartition
 ) -> DeleteRecordsResponsePartition:
-    partition = broker.topics.led(topic, asked.partition_index)
+    partition = broker.logs.led(topic, asked.partition_index)
     if not isinstance(partition, Partition):
         return _error(asked, partition)
     if partition.topic.is_internal:
@@ -73,7 +73,7 @@ def _delete(
         offset = end if asked.offset == _HIGH_WATERMARK else asked.offset
         if not 0 <= offset <= end:
             return _error(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
-        start = broker.topics.delete_records(partition, offset)
+        start = broker.logs.delete_records(partition, offset)
     except (StorageError, OSError):
         return _error(asked, ErrorCode.KAFKA_STORAGE_ERROR)
     return DeleteRecordsResponsePartition(

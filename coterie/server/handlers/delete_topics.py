@@ -14,8 +14,8 @@ from coterie.protocol.messages.delete_topics import (
 )
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.partition import Topic
-from coterie.server.logs.topic_changes import Change
-from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.metadata.topic_changes import Change
+from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.quotas.mutations import Mutations
 from coterie.server.services import Services
@@ -69,7 +69,7 @@ class _Deletions:
             yield None
             try:
                 topic = _find(self._broker, name, topic_id, once=count == 1)
-                self._mutations.count(len(topic.partitions))
+                self._mutations.count(topic.partition_count)
                 yield from self._delete(topic)
                 self._answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
             except TopicRefused as refused:

@@ -6,7 +6,7 @@ With a transactional id the transaction coordinator decides [transactions/init].
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from coterie.server.handlers.topic_changes import answer_with_change
-from coterie.server.logs.topic_changes import Change
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.services import Services
 from coterie.server.workers import once

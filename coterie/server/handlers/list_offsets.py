@@ -41,7 +41,7 @@ def handle(
     named = [
         (each.name, [one.partition_index for one in each.partitions]) for each in request.topics
     ]
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
 
@@ -64,7 +64,7 @@ def _answer(
                 answers[index] = _without_offset(index, ErrorCode.UNSUPPORTED_VERSION)
             else:
                 # Looked up each time, because the topic may be deleted between two steps.
-                found = broker.topics.readable(asked.name, index, each.current_leader_epoch)
+                found = broker.logs.readable(asked.name, index, each.current_leader_epoch)
                 answers[index] = (
                     _find(found, each.timestamp, request.isolation_level)
                     if isinstance(found, Partition)

@@ -22,7 +22,7 @@ def handle(
 ) -> OffsetForLeaderEpochResponse | None:
     """Answer for each partition."""
     named = [(each.topic, [one.partition for one in each.partitions]) for each in request.topics]
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request))
 
@@ -45,7 +45,7 @@ def _find(
     broker: Services, topic: str, asked: OffsetForLeaderEpochRequestPartition
 ) -> OffsetForLeaderEpochResponsePartition:
     # Looked up each time, because the topic may be deleted between two steps.
-    found = broker.topics.readable(topic, asked.partition, asked.current_leader_epoch)
+    found = broker.logs.readable(topic, asked.partition, asked.current_leader_epoch)
     if not isinstance(found, Partition):
         return OffsetForLeaderEpochResponsePartition(error_code=found, partition=asked.partition)
     epoch, end_offset = found.end_of_epoch(asked.leader_epoch)

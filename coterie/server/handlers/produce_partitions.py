@@ -40,7 +40,7 @@ def append_to(
         appended: a log that was appended to is added to it.
         check: checks batches of transactions; None if the request has no transactional id.
     """
-    partition = broker.topics.led(topic, asked.index)
+    partition = broker.logs.led(topic, asked.index)
     if not isinstance(partition, Partition):
         return error_partition(asked.index, partition)
     try:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from coterie.server.config.config import Config
-from coterie.server.logs.settings_file import SettingsFile
-from coterie.server.logs.stored_settings import QuotaEntity
-from coterie.server.logs.topic_changes import Change, OnDisk
+from coterie.server.metadata.settings_file import SettingsFile
+from coterie.server.metadata.stored_settings import QuotaEntity
+from coterie.server.metadata.topic_changes import Change, OnDisk
 from coterie.server.quotas.checks import QuotaChange
 from coterie.server.quotas.throttling import Throttling
 from coterie.server.workers import once

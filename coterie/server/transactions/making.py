@@ -25,4 +25,4 @@ def make_transaction_runtime(broker: Services, host: Host) -> TransactionRuntime
         lambda: features.level(TRANSACTION_VERSION),
         host.now_ms(),
     )
-    return TransactionRuntime(host, coordinator, broker.topics, broker.changes, broker.markers)
+    return TransactionRuntime(host, coordinator, broker.controller, broker.markers)

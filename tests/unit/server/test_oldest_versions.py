@@ -48,7 +48,7 @@ DAY_MS = 24 * 3600 * 1000
 def client() -> Client:
     broker = make_broker()
     broker.pretend(Release.named("2.8"))
-    broker.topics.create("t", 2, {})
+    broker.controller.create("t", 2, {})
     return Client(broker)
 
 
@@ -94,7 +94,7 @@ class TestListOffsets:
         faulty = FaultyFileSystem(MemoryFileSystem())
         broker = make_broker(filesystem=faulty)
         broker.pretend(Release.named("2.8"))
-        broker.topics.create("t", 1, {})
+        broker.controller.create("t", 1, {})
         faulty.fail_at("list", 1, errno.EMFILE)
         assert listed(Client(broker), LATEST_TIMESTAMP, 1) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
 
@@ -199,7 +199,7 @@ class TestTopics:
         ]
 
     def test_settings_say_which_are_defaults(self, client: Client) -> None:
-        client.broker.topics.create("own", 1, {"retention.ms": "5000"})
+        client.broker.controller.create("own", 1, {"retention.ms": "5000"})
         asked = DescribeConfigsRequestResource(
             resource_type=2, resource_name="own", configuration_keys=["retention.ms", "segment.ms"]
         )

@@ -3,73 +3,29 @@
 [security/no-authorizer]
 """
 
+from typing import Any
+
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsResponse,
-    CreateAclsResponseResult,
-)
-from coterie.protocol.messages.delete_acls import (
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-    DeleteAclsResponseResult,
-)
-from coterie.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from coterie.protocol.refusals import refused_in_steps
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
-from coterie.server.network.sliced_response import answer_each
+from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
 
-_REASON = "No Authorizer is configured."
 
-
-def _describe(
-    _broker: Services, _request: DescribeAclsRequest, _connection: Exchange
-) -> DescribeAclsResponse:
-    return DescribeAclsResponse(
-        error_code=ErrorCode.SECURITY_DISABLED,
-        error_message="No Authorizer is configured on the broker",
-        resources=[],
-    )
-
-
-def _create(
-    broker: Services, request: CreateAclsRequest, connection: Exchange
-) -> CreateAclsResponse | None:
-    def answer(_: object) -> CreateAclsResponseResult:
-        return CreateAclsResponseResult(
-            error_code=ErrorCode.SECURITY_DISABLED, error_message=_REASON
+def _refusing(reason: str) -> Handler:
+    def handle(broker: Services, request: Any, connection: Exchange) -> Any:
+        refused = refused_in_steps(
+            request, ErrorCode.SECURITY_DISABLED, connection.version, error_message=reason
         )
+        return answer_in_slices(broker, connection, refused)
 
-    return answer_each(
-        broker,
-        connection,
-        request.creations,
-        answer,
-        lambda answers: CreateAclsResponse(results=answers),
-    )
-
-
-def _delete(
-    broker: Services, request: DeleteAclsRequest, connection: Exchange
-) -> DeleteAclsResponse | None:
-    def answer(_: object) -> DeleteAclsResponseResult:
-        return DeleteAclsResponseResult(
-            error_code=ErrorCode.SECURITY_DISABLED, error_message=_REASON, matching_acls=[]
-        )
-
-    return answer_each(
-        broker,
-        connection,
-        request.filters,
-        answer,
-        lambda answers: DeleteAclsResponse(filter_results=answers),
-    )
+    return handle
 
 
 HANDLERS: dict[ApiKey, Handler] = {
-    ApiKey.DESCRIBE_ACLS: _describe,
-    ApiKey.CREATE_ACLS: _create,
-    ApiKey.DELETE_ACLS: _delete,
+    ApiKey.DESCRIBE_ACLS: _refusing("No Authorizer is configured on the broker"),
+    ApiKey.CREATE_ACLS: _refusing("No Authorizer is configured."),
+    ApiKey.DELETE_ACLS: _refusing("No Authorizer is configured."),
 }

@@ -12,6 +12,7 @@ from coterie.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResponseTopic,
 )
+from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.partition import Topic
 from coterie.server.metadata.topic_changes import Change
@@ -37,8 +38,7 @@ def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange)
     if not broker.config.get_bool("delete.topic.enable"):
         is_known = connection.version >= _DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
-        answers = [_answer(each.name, each.topic_id, error, None) for each in asked]
-        delayed.send(DeleteTopicsResponse(responses=answers))
+        delayed.send(refusal(request, error, connection.version))
         return
     deletions = _Deletions(broker, delayed, Mutations(broker, connection, _STRICT_SINCE))
 

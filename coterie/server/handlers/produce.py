@@ -15,10 +15,10 @@ from coterie.protocol.messages.produce import (
     ProduceResponse,
     ProduceResponseTopic,
 )
+from coterie.protocol.refusals import refusal
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.handlers.produce_partitions import (
     append_to,
-    refused_partition,
 )
 from coterie.server.handlers.transactional_produce import TransactionCheck, refused_transaction
 from coterie.server.logs.received_batches import RefusedBatch
@@ -49,9 +49,9 @@ def handle(
     is_large, check = False, None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) > 1:
         _drop_repeated(request)
-        refusal = refused_transaction(request)
-        if refusal is not None:
-            return _refuse_all(request, refusal, connection)
+        refused = refused_transaction(request)
+        if refused is not None:
+            return _refuse_all(request, refused, connection)
         is_large = _is_large(request)
     if request.transactional_id is not None:
         check = TransactionCheck(broker, request.transactional_id, connection.version)
@@ -82,19 +82,10 @@ def handle(
 
 
 def _refuse_all(
-    request: ProduceRequest, refusal: RefusedBatch, connection: Exchange
+    request: ProduceRequest, refused: RefusedBatch, connection: Exchange
 ) -> ProduceResponse | None:
-    response = ProduceResponse(
-        responses=[
-            ProduceResponseTopic(
-                name=asked.name,
-                topic_id=asked.topic_id,
-                partition_responses=[
-                    refused_partition(each.index, refusal) for each in asked.partition_data
-                ],
-            )
-            for asked in request.topic_data
-        ]
+    response: ProduceResponse = refusal(
+        request, refused.error, connection.version, error_message=refused.text
     )
     if request.acks == _NO_ACKS:
         _close_on_error(response, connection)

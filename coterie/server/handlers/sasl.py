@@ -3,35 +3,24 @@
 [security/no-login]
 """
 
+from typing import Any
+
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from coterie.protocol.refusals import refusal
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
 from coterie.server.services import Services
 
-
-def _handshake(
-    _broker: Services, _request: SaslHandshakeRequest, _connection: Exchange
-) -> SaslHandshakeResponse:
-    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
+_LOGGED_IN = "SaslAuthenticate request received after successful authentication"
 
 
-def _authenticate(
-    _broker: Services, _request: SaslAuthenticateRequest, _connection: Exchange
-) -> SaslAuthenticateResponse:
-    return SaslAuthenticateResponse(
-        error_code=ErrorCode.ILLEGAL_SASL_STATE,
-        error_message="SaslAuthenticate request received after successful authentication",
-        auth_bytes=b"",
-    )
+def _refuse(_broker: Services, request: Any, connection: Exchange) -> Any:
+    error = ErrorCode.ILLEGAL_SASL_STATE
+    return refusal(request, error, connection.version, error_message=_LOGGED_IN)
 
 
 HANDLERS: dict[ApiKey, Handler] = {
-    ApiKey.SASL_HANDSHAKE: _handshake,
-    ApiKey.SASL_AUTHENTICATE: _authenticate,
+    ApiKey.SASL_HANDSHAKE: _refuse,
+    ApiKey.SASL_AUTHENTICATE: _refuse,
 }

@@ -19,21 +19,13 @@ from coterie.protocol.schema import WireField, fields_of
 _AT_ONCE = 64
 _ERROR = "error_code"
 _TOP: tuple[str, ...] = ()
-# What names an element of a list in the response, and what may in the request.
-_NAMED_BY = {
-    "name": ("name",),
-    "topic": ("topic",),
-    "topic_name": ("topic_name",),
-    "topic_id": ("topic_id",),
-    "index": ("index",),
-    "partition": ("partition",),
-    "partition_index": ("partition_index", "partition"),
-    "group_id": ("group_id",),
-    "transactional_id": ("transactional_id",),
-    "producer_id": ("producer_id",),
-    "resource_type": ("resource_type",),
-    "resource_name": ("resource_name",),
-}
+# What names an element of a list, in the request as in the response.
+_NAMES = {
+    "name", "topic", "topic_name", "topic_id", "index", "partition", "partition_index", "group_id",
+    "transactional_id", "producer_id", "resource_type", "resource_name",
+}  # fmt: skip
+# Where the request calls it otherwise.
+_OTHERWISE = {"partition_index": "partition"}
 
 
 class _Shape(NamedTuple):
@@ -192,8 +184,8 @@ def _struct(field: WireField) -> type[Declaration] | None:
 
 def _source(name: str, asked: Any) -> str:
     """Return the field of a part of a request that names an element of the response; or ""."""
-    fields = () if asked is None else asked.fields_
-    return next((each for each in _NAMED_BY.get(name, ()) if each in fields), "")
+    fields = () if asked is None or name not in _NAMES else asked.fields_
+    return next((each for each in (name, _OTHERWISE.get(name, name)) if each in fields), "")
 
 
 def _neutral(field: WireField) -> Any:

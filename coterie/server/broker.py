@@ -64,36 +64,13 @@ _CLOSE_TIMEOUT_S = 1.0
 class Broker(ConnectionServices):
     """One broker.
 
-    Attributes:
-        config, environment: the constructor's arguments.
-        failures: what failed for good.
-        log, loop, now_ms: those of the environment.
-        routes, connection_quotas, pending_writes, turns, flusher: used by connections and handlers.
+    Attributes: those of `ConnectionServices` and of `Services`, and these.
         around_connections: returns what the transport of a new connection talks to, which passes
             everything on to the connection; None for the connection itself.
-        slices: does work that takes long, in slices.
         disk: does work that waits for the disk.
-        changes: makes changes of topics and settings.
-        topics: the metadata of all topics.
-        logs: the logs of this broker.
-        controller: creates, extends and deletes topics, and changes settings.
-        settings: the stored settings.
-        features: the features of the cluster and their levels.
-        quotas: the quotas of users, client ids and addresses.
         host: what the runtimes of coordinators use.
-        groups, coordinator: the runtime of the group coordinator, and the coordinator.
-        offsets_topic: the topic of the group coordinator.
-        markers: appends the markers that end transactions.
-        transactions: verifies and adds partitions of transactions.
-        transaction_runtime: the runtime of the transaction coordinator, which does that.
         runtimes: the runtimes of all coordinators.
         maintenance: the background work on the logs.
-        release: the release of Kafka that the broker pretends to be; None to be itself.
-        node_id: the id of this broker.
-        image: the cluster as clients see it.
-        fetch_max_bytes: fetch.max.bytes.
-        fetch_sessions: the fetch sessions of all clients.
-        telemetry: counts the metrics that clients push.
         started_ms, load_seconds: when the broker was made, and how long it loaded the groups.
         fatal: set to the reason when the broker cannot continue.
     """
@@ -210,9 +187,14 @@ class Broker(ConnectionServices):
         )
 
     def _make_markers(self) -> MarkerWriter:
-        writer = MarkerWriter(self.environment, self.logs, self.flusher, self.slices, self.failures)
-        writer.write_offsets_marker = self.groups.write_marker
-        return writer
+        return MarkerWriter(
+            self.environment,
+            self.logs,
+            self.flusher,
+            self.slices,
+            self.failures,
+            self.groups.write_marker,
+        )
 
     def _notice_changes(self) -> None:
         self.quotas.when_changed.append(self._throttle)

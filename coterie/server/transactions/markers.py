@@ -51,7 +51,7 @@ class MarkerWriter:
     """Appends markers.
 
     Attributes:
-        write_offsets_marker: appends those of `__consumer_offsets`; None if nothing does.
+        write_offsets_marker: appends those of `__consumer_offsets`.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class MarkerWriter:
         flusher: Flusher,
         slices: Slices,
         failures: Failures,
+        write_offsets_marker: OffsetsMarker,
     ) -> None:
         """Write nothing yet.
 
@@ -70,8 +71,9 @@ class MarkerWriter:
             flusher: syncs logs.
             slices: does work that takes long.
             failures: takes the logs that fail.
+            write_offsets_marker: appends the markers of `__consumer_offsets`.
         """
-        self.write_offsets_marker: OffsetsMarker | None = None
+        self.write_offsets_marker = write_offsets_marker
         self._loop = environment.loop
         self._now_ms = environment.now_ms
         self._logs = logs
@@ -147,10 +149,7 @@ class MarkerWriter:
     ) -> None:
         """Append the marker of one partition; `answered` gets NONE when it is durable."""
         if name == OFFSETS_TOPIC:
-            if self.write_offsets_marker is None:
-                answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            else:
-                self.write_offsets_marker(index, markers, answered)
+            self.write_offsets_marker(index, markers, answered)
             return
         found = self._logs.led(name, index)
         if not isinstance(found, Partition):

@@ -33,21 +33,21 @@ class _Shape(NamedTuple):
 
     Attributes:
         cls: its class.
-        error: the field with the error; "" if only elements have it.
-        named: its fields that have a value of the request, and the fields there.
-        whole: the field that has the part of the request itself, which is a name; "" for none.
-        neutral: its other fields.
-        empty: its lists without elements.
+        values: what its fields have, in order, if nothing is said of them below.
+        lists: the fields that have a list of their own, without elements.
+        named: the fields that have a value of the request, and the fields there.
+        whole: the field that has the part of the request itself, which is a name; -1 for none.
+        error: the field with the error; -1 if only elements have it.
         inner: its list of elements on the way to the error, and the list of the request.
         elements: the shape of those.
     """
 
     cls: type[Any]
-    error: str
-    named: tuple[tuple[str, str], ...]
-    whole: str
-    neutral: Mapping[str, Any]
-    empty: tuple[str, ...]
+    values: list[Any]
+    lists: list[int]
+    named: list[tuple[int, str]]
+    whole: int
+    error: int
     inner: tuple[str, str] | None = None
     elements: "_Shape | None" = None
 
@@ -101,11 +101,15 @@ def _refused(
 ) -> Generator[None, None, Any]:
     made = _made(shape, asked, error, others)
     if shape.inner is not None:
-        assert shape.elements is not None, "a list on the way to the error has elements"
         field, source = shape.inner
+        elements = shape.elements
+        assert elements is not None, "a list on the way to the error has elements"
         parts = []
         for count, each in enumerate(getattr(asked, source) or (), 1):
-            parts.append((yield from _refused(shape.elements, each, error, others)))
+            if elements.inner is None:
+                parts.append(_made(elements, each, error, others))
+            else:
+                parts.append((yield from _refused(elements, each, error, others)))
             if not count % _AT_ONCE:
                 yield
         setattr(made, field, parts)
@@ -113,15 +117,19 @@ def _refused(
 
 
 def _made(shape: _Shape, asked: Any, error: ErrorCode, others: Mapping[str, Any]) -> Any:
-    values = {**shape.neutral, **{name: [] for name in shape.empty}}
-    for name, source in shape.named:
-        values[name] = getattr(asked, source)
-    if shape.whole:
+    values = shape.values.copy()
+    for at in shape.lists:
+        values[at] = []
+    for at, source in shape.named:
+        values[at] = getattr(asked, source)
+    if shape.whole >= 0:
         values[shape.whole] = asked
-    if shape.error:
+    if shape.error >= 0:
         values[shape.error] = error
-        values.update((name, value) for name, value in others.items() if name in shape.cls.fields_)
-    return shape.cls(**values)
+        if others:
+            for at, name in enumerate(shape.cls.fields_):
+                values[at] = others.get(name, values[at])
+    return shape.cls.of(*values)
 
 
 def _shape_of(request: Any, version: int) -> _Shape:
@@ -144,31 +152,24 @@ def _is_present(cls: type[Declaration], place: tuple[str, ...], version: int) ->
 def _shape(
     cls: Any, place: tuple[str, ...], asked: Any, version: int, *, is_element: bool = False
 ) -> _Shape:
-    error, whole = "", ""
-    named: list[tuple[str, str]] = []
-    neutral: dict[str, Any] = {}
-    empty: list[str] = []
-    inner, elements = None, None
-    is_name = is_element and asked is None
-    for field in fields_of(cls):
-        name = field.name
+    fields = fields_of(cls)
+    made = _Shape(cls, [_neutral(each) for each in fields], [], [], -1, -1)
+    for at, field in enumerate(fields):
+        name, is_error = field.name, field.name.endswith(_ERROR)
         if place and name == place[0]:
             listed = _listed(asked, version)
-            inner = name, listed.name
             structs = _struct(field), _struct(listed)
             elements = _shape(structs[0], place[1:], structs[1], version, is_element=True)
-            empty.append(name)
-        elif not place and name.endswith(_ERROR) and not error:
-            error = name
-        elif is_name and field.required and not name.endswith(_ERROR):
-            whole, is_name = name, False
+            made = made._replace(inner=(name, listed.name), elements=elements)
+        elif not place and is_error and made.error < 0:
+            made = made._replace(error=at)
+        elif is_element and asked is None and field.required and not is_error and made.whole < 0:
+            made = made._replace(whole=at)
         elif is_element and (source := _source(name, asked)):
-            named.append((name, source))
-        elif field.required and field.type.element is not None and not field.type.optional:
-            empty.append(name)
-        elif field.required:
-            neutral[name] = _neutral(field)
-    return _Shape(cls, error, tuple(named), whole, neutral, tuple(empty), inner, elements)
+            made.named.append((at, source))
+        elif made.values[at] == []:
+            made.lists.append(at)
+    return made
 
 
 def _listed(cls: type[Declaration], version: int) -> WireField:
@@ -190,9 +191,13 @@ def _source(name: str, asked: Any) -> str:
 
 def _neutral(field: WireField) -> Any:
     """Return what a field has in a response with an error."""
+    if not field.required:
+        return field.default
     if field.name.endswith(_ERROR):
         return ErrorCode.NONE
     if field.type.optional:
         return None
+    if field.type.element is not None:
+        return []
     zero = field.type.zero
     return -1 if zero == 0 and zero is not False else zero

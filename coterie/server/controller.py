@@ -178,27 +178,21 @@ class Controller:
         assert self.topics.by_name.get(topic.name) is topic, "a topic is deleted once"
         self.logs.hold(topic)
         self.topics.begin_deletion(topic)
-        unused = self.logs.opener.when_unused
-        yield lambda done: unused(topic.partitions, lambda: done(None))
-        detached = self.logs.detach(topic)
-        failure: OSError | None = None
         try:
-            yield on_disk(self.logs.deletion(topic))
+            failure = yield from self.logs.deletion(topic, on_disk)
         except OSError as error:
-            failure = error
-            self._log.error(
-                "topic not deleted", topic=topic.name, error=str(error), remedy=remedy_for(error)
-            )
-            if self.logs.attach(topic, detached):
-                self.topics.keep(topic)
-                raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            self.topics.keep(topic)
+            raise self._refused("topic not deleted", topic, error) from error
         self.topics.removed(topic)
         self._settings.forget_topic(topic.topic_id)
-        self.logs.deleted(topic, detached)
         if failure is not None:
             # A crash could bring the topic back, so its deletion is not acknowledged.
-            raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)) from failure
+            raise self._refused("topic not deleted", topic, failure) from failure
         self._log.info("topic deleted", topic=topic.name)
+
+    def _refused(self, what: str, topic: Topic, error: Exception) -> TopicRefused:
+        self._log.error(what, topic=topic.name, error=str(error), remedy=remedy_for(error))
+        return TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def _new_topic(
         self, name: str, overrides: Mapping[str, str], topic_id: bytes | None = None
@@ -214,13 +208,7 @@ class Controller:
         try:
             yield on_disk(self._creation_steps(topic, indexes, stores=stores))
         except (StorageError, OSError) as error:
-            self._log.error(
-                "partitions not created",
-                topic=topic.name,
-                error=str(error),
-                remedy=remedy_for(error),
-            )
-            raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self._refused("partitions not created", topic, error) from error
 
     def _creation_steps(self, topic: Topic, indexes: range, *, stores: bool) -> Iterator[None]:
         if stores and topic.config.overrides:

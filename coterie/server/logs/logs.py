@@ -7,9 +7,10 @@ from coterie.server.environment import Environment
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import Partition, Topic
+from coterie.server.metadata.topic_changes import Change, OnDisk
 from coterie.server.metadata.topics import Topics
 from coterie.server.workers import Workers
-from coterie.storage.directory import DataDirectory, DetachedLogs
+from coterie.storage.directory import DataDirectory
 from coterie.storage.log_config import LogConfig
 
 
@@ -114,36 +115,36 @@ class Logs:
         return self._data.creation(topic.name, indexes, topic.topic_id)
 
     def hold(self, topic: Topic) -> None:
-        """Open no log of a topic that is to be deleted; `detach` follows when none is opened."""
+        """Open no log of a topic that is to be deleted."""
         on_disk_count = len(self._data.topics[topic.name].partitions)
         assert on_disk_count == len(topic.partitions), "each partition has a directory"
         self.opener.hold(topic.partitions)
 
-    def detach(self, topic: Topic) -> DetachedLogs:
-        """Take the open logs of a topic; `deletion` follows, then `attach` or `deleted`."""
-        return self._data.detach(topic.name)
+    def deletion(self, topic: Topic, on_disk: OnDisk) -> Change[OSError | None]:
+        """Delete the logs of a topic on hold, and answer the fetches that wait for them.
 
-    def deletion(self, topic: Topic) -> Iterator[None]:
-        """Delete the files of a detached topic in steps, in any thread."""
-        return self._data.deletion(topic.name)
+        Returns:
+            The error of a disk that has not confirmed the deletion, which a crash may undo.
 
-    def attach(self, topic: Topic, logs: DetachedLogs) -> bool:
-        """Go on using the logs of a topic whose deletion failed; return whether that is possible.
-
-        It is not if the files are gone and only the disk has not confirmed that.
+        Raises:
+            OSError: the logs still exist, and are used again.
         """
-        exists = topic.name in self._data.topics
-        if exists:
-            self._data.attach(logs)
-            self.opener.resume(topic.partitions)
-        return exists
-
-    def deleted(self, topic: Topic, logs: DetachedLogs) -> None:
-        """Close the logs of a deleted topic, and answer the fetches that wait for them."""
-        self._data.deleted(logs)
-        for partition in topic.partitions:
+        unused, partitions = self.opener.when_unused, topic.partitions
+        yield lambda done: unused(partitions, lambda: done(None))
+        detached, failure = self._data.detach(topic.name), None
+        try:
+            yield on_disk(self._data.deletion(topic.name))
+        except OSError as error:
+            failure = error
+            if topic.name in self._data.topics:
+                self._data.attach(detached)
+                self.opener.resume(partitions)
+                raise
+        self._data.deleted(detached)
+        for partition in partitions:
             self.opener.release(partition)
             partition.close()
+        return failure
 
     def _log_config(self, partition: Partition) -> LogConfig:
         topic = partition.topic

@@ -23,6 +23,7 @@ from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
 from coterie.storage.errors import StorageError
 
+_NONE = ErrorCode.NONE
 # The first version in which each special time may be asked for.
 _SINCE = {
     LATEST_TIMESTAMP: 1,
@@ -50,13 +51,15 @@ def _answer(
     broker: Services, request: ListOffsetsRequest, version: int
 ) -> Generator[None, None, ListOffsetsResponse]:
     topics = []
+    isolation = request.isolation_level
+    is_known = isolation in ISOLATION_LEVELS
     for asked in request.topics:
         answers: dict[int, ListOffsetsResponsePartition] = {}
         yield
         for each in asked.partitions:
             yield
             index = each.partition_index
-            if request.isolation_level not in ISOLATION_LEVELS:
+            if not is_known:
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
             elif index in answers:
                 answers[index] = _without_offset(index, ErrorCode.INVALID_REQUEST)
@@ -66,7 +69,7 @@ def _answer(
                 # Looked up each time, because the topic may be deleted between two steps.
                 found = broker.logs.readable(asked.name, index, each.current_leader_epoch)
                 answers[index] = (
-                    _find(found, each.timestamp, request.isolation_level)
+                    _find(found, each.timestamp, isolation)
                     if isinstance(found, Partition)
                     else _without_offset(index, found)
                 )
@@ -102,7 +105,7 @@ def _found(
 ) -> ListOffsetsResponsePartition:
     return ListOffsetsResponsePartition(
         partition_index=partition.index,
-        error_code=ErrorCode.NONE,
+        error_code=_NONE,
         timestamp=timestamp,
         offset=offset,
         leader_epoch=leader_epoch,

@@ -17,6 +17,7 @@ from coterie.storage.log import Log
 
 # One broker is all replicas [data-plane/required-acks].
 _VALID_ACKS = (-1, 0, 1)
+_NONE = ErrorCode.NONE
 _OLD_EPOCH = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
@@ -98,7 +99,7 @@ def _append_validated(
     appended.append(log)
     return ProduceResponsePartition(
         index=index,
-        error_code=ErrorCode.NONE,
+        error_code=_NONE,
         base_offset=base_offset,
         log_append_time_ms=append_time_ms,
         log_start_offset=log.log_start_offset,

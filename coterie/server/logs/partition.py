@@ -46,6 +46,9 @@ class PartitionState(Enum):
 
 # For the hot path: looking up a member of an enumeration takes as long as a call.
 OPEN = PartitionState.OPEN
+_NONE = ErrorCode.NONE
+# Of clients that expect no epoch.
+_ANY_EPOCH = -1
 
 
 class Partition:
@@ -219,8 +222,8 @@ class Partition:
                 if is_deleted
                 else ErrorCode.KAFKA_STORAGE_ERROR
             )
-        if current_leader_epoch in (-1, self.leader_epoch):
-            return ErrorCode.NONE
+        if current_leader_epoch == _ANY_EPOCH or current_leader_epoch == self.leader_epoch:
+            return _NONE
         if current_leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH

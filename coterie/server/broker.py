@@ -31,7 +31,7 @@ from coterie.server.logs.logs import Logs
 from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.partition import Topic
 from coterie.server.metadata.settings_file import SettingsFile
-from coterie.server.metadata.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
+from coterie.server.metadata.topic_changes import Change, TopicChanges, make_now
 from coterie.server.metadata.topics import Topics
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
@@ -300,17 +300,14 @@ class Broker(ConnectionServices):
 
     def delete_topic(self, topic: Topic, done: Callable[[], None] = lambda: None) -> None:
         """Delete a topic here and now, as `topic_deletion` does it in steps."""
-        make_now(self.topic_deletion(topic, done, run_here))
+        make_now(self.topic_deletion(topic, done))
 
-    def topic_deletion(
-        self, topic: Topic, done: Callable[[], None], on_disk: OnDisk
-    ) -> Change[None]:
+    def topic_deletion(self, topic: Topic, done: Callable[[], None]) -> Change[None]:
         """Delete a topic with its records and with all committed offsets for it.
 
         Args:
             topic: the topic.
             done: called when no crash can bring any of it back; perhaps at once.
-            on_disk: returns work that the change waits for.
 
         Raises:
             TopicRefused: the disk fails. The topic still exists if it is in `topics.by_name`.
@@ -318,7 +315,7 @@ class Broker(ConnectionServices):
         for partition in topic.partitions:
             self.maintenance.release(partition)
         try:
-            yield from self.offsets_topic.deletion(topic, self.controller.deletion(topic, on_disk))
+            yield from self.offsets_topic.deletion(topic, self.controller.deletion(topic))
         finally:
             if topic.name not in self.topics.by_name:
                 for partition in topic.partitions:

@@ -20,7 +20,7 @@ from coterie.server.logs.partition import Topic
 from coterie.server.metadata.prepared_topics import PreparedTopics
 from coterie.server.metadata.settings_file import Alterations, SettingsFile
 from coterie.server.metadata.stored_settings import StoredTopic
-from coterie.server.metadata.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
+from coterie.server.metadata.topic_changes import Change, TopicChanges, make_now
 from coterie.server.metadata.topic_rules import TopicRefused, internal_overrides
 from coterie.server.workers import once
 from coterie.storage.directory import DataDirectory
@@ -118,18 +118,15 @@ class Controller:
 
     def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
         """Create a topic here and now, as `creation` does it in steps."""
-        return make_now(self.creation(name, partitions, overrides, run_here))
+        return make_now(self.creation(name, partitions, overrides))
 
-    def creation(
-        self, name: str, partitions: int, overrides: Mapping[str, str], on_disk: OnDisk
-    ) -> Change[Topic]:
+    def creation(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Change[Topic]:
         """Create a topic, or let clients see a hidden one with these settings.
 
         Args:
             name: its name, which is checked here.
             partitions: their number, or -1 for the broker's default.
             overrides: settings of its own, which the caller has checked.
-            on_disk: returns work that the change waits for.
 
         Raises:
             TopicRefused: the name is not possible, there are too many partitions, or the disk
@@ -141,19 +138,19 @@ class Controller:
         hidden = self.topics.hidden.get(name)
         if hidden is not None:
             self.topics.check_hidden(name, count)
-            yield from self.new_overrides(hidden, overrides, on_disk)
+            yield from self.new_overrides(hidden, overrides)
             self.topics.show(name)
             return hidden
         # First the settings: the topic exists with them or not at all. They belong to its new id,
         # so they have no effect if it is not created.
         prepared = self.prepared.take(name, overrides)
         topic = prepared or self._new_topic(name, overrides)
-        yield from self._create_partitions(topic, range(count), on_disk, stores=prepared is None)
+        yield from self._create_partitions(topic, range(count), stores=prepared is None)
         self._add(topic, count)
         self._log.info("topic created", topic=name, partitions=count)
         return topic
 
-    def extension(self, topic: Topic, count: int, on_disk: OnDisk) -> Change[None]:
+    def extension(self, topic: Topic, count: int) -> Change[None]:
         """Raise the number of partitions of a topic to `count`.
 
         Raises:
@@ -161,13 +158,13 @@ class Controller:
         """
         first = topic.partition_count
         assert count > first, "a topic never loses partitions"
-        yield from self._create_partitions(topic, range(first, count), on_disk)
+        yield from self._create_partitions(topic, range(first, count))
         assert topic.partition_count == first, "one change of a topic ends before the next begins"
         topic.grow(count)
         self.topics.grown(topic)
         self._log.info("partitions created", topic=topic.name, partitions=count)
 
-    def deletion(self, topic: Topic, on_disk: OnDisk) -> Change[None]:
+    def deletion(self, topic: Topic) -> Change[None]:
         """Delete a topic and its records, and answer the fetches that wait for it.
 
         The deletion is complete after `Topics.deleted`; its files are removed then.
@@ -179,7 +176,7 @@ class Controller:
         self.logs.hold(topic)
         self.topics.begin_deletion(topic)
         try:
-            failure = yield from self.logs.deletion(topic, on_disk)
+            failure = yield from self.logs.deletion(topic)
         except OSError as error:
             self.topics.keep(topic)
             raise self._refused("topic not deleted", topic, error) from error
@@ -202,11 +199,11 @@ class Controller:
         return Topic(name, topic_id, TopicConfig(self._config, values))
 
     def _create_partitions(
-        self, topic: Topic, indexes: range, on_disk: OnDisk, *, stores: bool = False
+        self, topic: Topic, indexes: range, *, stores: bool = False
     ) -> Change[None]:
         self.topics.check_room(len(indexes))
         try:
-            yield on_disk(self._creation_steps(topic, indexes, stores=stores))
+            yield self._creation_steps(topic, indexes, stores=stores)
         except (StorageError, OSError) as error:
             raise self._refused("partitions not created", topic, error) from error
 
@@ -223,21 +220,19 @@ class Controller:
 
     # --- settings ---------------------------------------------------------------------------------
 
-    def new_overrides(
-        self, topic: Topic, overrides: Mapping[str, str], on_disk: OnDisk
-    ) -> Change[None]:
+    def new_overrides(self, topic: Topic, overrides: Mapping[str, str]) -> Change[None]:
         """Replace a topic's own settings; for the rest see `alter`."""
         alterations = Alterations()
         alterations.topics[topic] = overrides
-        return self.alter(alterations, on_disk)
+        return self.alter(alterations)
 
-    def alter(self, alterations: Alterations, on_disk: OnDisk) -> Change[None]:
+    def alter(self, alterations: Alterations) -> Change[None]:
         """Store altered settings with one write, and apply them; the caller has checked them.
 
         Raises:
             OSError: they could not be stored, and none is changed.
         """
-        yield on_disk(once(partial(self._settings.alter, alterations)))
+        yield once(partial(self._settings.alter, alterations))
         config = self._config
         for kind, settings in alterations.resources.items():
             config.set_resources(kind, settings)

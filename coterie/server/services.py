@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coterie.server.logs.logs import Logs
     from coterie.server.logs.partition import Topic
     from coterie.server.metadata.settings_file import SettingsFile
-    from coterie.server.metadata.topic_changes import Change, OnDisk, TopicChanges
+    from coterie.server.metadata.topic_changes import Change, TopicChanges
     from coterie.server.metadata.topics import Topics
     from coterie.server.quotas.client_quotas import ClientQuotas
     from coterie.server.releases import Release
@@ -95,7 +95,5 @@ class Services:
     telemetry: "Telemetry"
 
     @abstractmethod
-    def topic_deletion(
-        self, topic: "Topic", done: Callable[[], None], on_disk: "OnDisk"
-    ) -> "Change[None]":
+    def topic_deletion(self, topic: "Topic", done: Callable[[], None]) -> "Change[None]":
         """Delete a topic with its records and with all committed offsets for it."""

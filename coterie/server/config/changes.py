@@ -85,7 +85,7 @@ def alter_each(
             outcomes.append((ErrorCode.NONE, None))
     if altered and not only_check:
         try:
-            yield from store(broker.controller.alter(altered, broker.changes.on_disk))
+            yield from store(broker.controller.alter(altered))
         except ChangeRefused as refused:
             # Levels of loggers are not stored.
             for index, each in enumerate(resources):

@@ -27,7 +27,7 @@ from coterie.server.controller import Controller
 from coterie.server.environment import Environment
 from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.partition import Partition, PartitionState, Topic
-from coterie.server.metadata.topic_changes import Change, OnDisk, make_now, run_here
+from coterie.server.metadata.topic_changes import Change, make_now
 from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
 
@@ -136,7 +136,7 @@ class Journal:
         topic = self._topics.by_name.get(JOURNAL_TOPIC)
         if topic is None or topic is not self._prepared:
             self._is_opening = True
-            self._changes.submit(self._preparation(self._changes.on_disk), self._topic_prepared)
+            self._changes.submit(self._preparation(), self._topic_prepared)
             return
         if any(map(self._opener.may_open, topic.partitions)):
             self._is_opening = True
@@ -173,7 +173,7 @@ class Journal:
         topic: Topic | None = None
         failure: Exception | None = None
         try:
-            topic = make_now(self._preparation(run_here))
+            topic = make_now(self._preparation())
         except (TopicRefused, StorageError, OSError) as error:
             failure = error
         self._prepare(topic, failure)
@@ -215,7 +215,7 @@ class Journal:
         self._failed.add(partition.index)
         self._log.warning("journal stopped", partition=str(partition), error=str(error))
 
-    def _preparation(self, on_disk: OnDisk) -> Change[Topic]:
+    def _preparation(self) -> Change[Topic]:
         """Return the journal's topic, created if it does not exist, with the retention of this
         start.
 
@@ -226,11 +226,11 @@ class Journal:
         if topic is None:
             count = journal_partitions(self._offsets_partitions)
             settings = self._settings()
-            creation = self._controller.creation(JOURNAL_TOPIC, count, settings, on_disk)
+            creation = self._controller.creation(JOURNAL_TOPIC, count, settings)
             return (yield from creation)
         overrides = self._overrides(topic)
         if topic is not self._prepared and overrides != topic.config.overrides:
-            yield from self._controller.new_overrides(topic, overrides, on_disk)
+            yield from self._controller.new_overrides(topic, overrides)
         return topic
 
     def _topic_prepared(self, topic: Topic | None, failure: Exception | None) -> None:

@@ -71,8 +71,7 @@ class OffsetsTopic:
             self._changes.submit(self._creation(), self._created)
 
     def _creation(self) -> Change[None]:
-        on_disk = self._changes.on_disk
-        topic = yield from self._controller.creation(OFFSETS_TOPIC, self._count, {}, on_disk)
+        topic = yield from self._controller.creation(OFFSETS_TOPIC, self._count, {})
         self._topics.hide(topic)
         self._groups.take_over_again(topic.partitions)
 

@@ -108,7 +108,7 @@ def _alter_all(
     if valid and not request.validate_only:
         failure: _Outcome | None = None
         try:
-            yield from broker.quotas.change(valid, broker.changes.on_disk)
+            yield from broker.quotas.change(valid)
         except OSError as error:
             failure = ErrorCode.KAFKA_STORAGE_ERROR, describe_error(error)
         except TooManyQuotas as refused_all:

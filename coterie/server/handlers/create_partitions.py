@@ -50,7 +50,7 @@ def _extend_all(
             )
             mutations.count(each.count - topic.partition_count)
             if not request.validate_only:
-                yield from broker.controller.extension(topic, each.count, broker.changes.on_disk)
+                yield from broker.controller.extension(topic, each.count)
         except TopicRefused as refused:
             error, text = refused.error, refused.text
         results[each.name] = CreatePartitionsResponseResult(

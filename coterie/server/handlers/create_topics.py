@@ -54,7 +54,7 @@ def _create_all(
     if not (too_many or request.validate_only):
         wanted = yield from _with_settings(broker, request, times)
         if len(wanted) > 1:
-            yield from broker.controller.prepared.prepare(wanted, broker.changes.on_disk)
+            yield from broker.controller.prepared.prepare(wanted)
     for each in request.topics:
         try:
             yield None
@@ -131,9 +131,7 @@ def _create(
         topic_id = broker.environment.new_topic_id()
         config = TopicConfig(broker.config, settings)
     else:
-        topic = yield from broker.controller.creation(
-            asked.name, partitions, settings, broker.changes.on_disk
-        )
+        topic = yield from broker.controller.creation(asked.name, partitions, settings)
         topic_id, config = topic.topic_id, topic.config
         if asked.name == TRANSACTIONS_TOPIC:
             broker.transaction_runtime.create_topic()

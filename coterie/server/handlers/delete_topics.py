@@ -78,9 +78,7 @@ class _Deletions:
     def _delete(self, topic: Topic) -> Change[None]:
         self._incomplete.add(topic)
         try:
-            yield from self._broker.topic_deletion(
-                topic, lambda: self._done(topic), self._broker.changes.on_disk
-            )
+            yield from self._broker.topic_deletion(topic, lambda: self._done(topic))
         except TopicRefused:
             self._incomplete.discard(topic)
             raise

@@ -58,7 +58,7 @@ def _reserve(broker: Services) -> Change[bool]:
     try:
         # A change that was made meanwhile may have reserved some.
         if not broker.settings.has_producer_id:
-            yield broker.changes.on_disk(once(broker.settings.reserve_producer_ids))
+            yield once(broker.settings.reserve_producer_ids)
     except OSError:
         return False
     return True

@@ -157,5 +157,5 @@ def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCo
 
     being_created.add(name)
     changes = broker.changes
-    changes.submit(broker.controller.creation(name, -1, {}, changes.on_disk), created)
+    changes.submit(broker.controller.creation(name, -1, {}), created)
     return error

@@ -52,7 +52,7 @@ def _update(broker: Services, request: UpdateFeaturesRequest) -> Change[UpdateFe
     }
     if levels and not request.validate_only:
         try:
-            yield from broker.features.change(levels, broker.changes.on_disk)
+            yield from broker.features.change(levels)
         except OSError as error:
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=describe_error(error)

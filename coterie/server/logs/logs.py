@@ -7,7 +7,7 @@ from coterie.server.environment import Environment
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import Partition, Topic
-from coterie.server.metadata.topic_changes import Change, OnDisk
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.metadata.topics import Topics
 from coterie.server.workers import Workers
 from coterie.storage.directory import DataDirectory
@@ -120,7 +120,7 @@ class Logs:
         assert on_disk_count == len(topic.partitions), "each partition has a directory"
         self.opener.hold(topic.partitions)
 
-    def deletion(self, topic: Topic, on_disk: OnDisk) -> Change[OSError | None]:
+    def deletion(self, topic: Topic) -> Change[OSError | None]:
         """Delete the logs of a topic on hold, and answer the fetches that wait for them.
 
         Returns:
@@ -133,7 +133,7 @@ class Logs:
         yield lambda done: unused(partitions, lambda: done(None))
         detached, failure = self._data.detach(topic.name), None
         try:
-            yield on_disk(self._data.deletion(topic.name))
+            yield self._data.deletion(topic.name)
         except OSError as error:
             failure = error
             if topic.name in self._data.topics:

@@ -101,7 +101,7 @@ class Maintenance:
         found = []
         kept = set(self._broker.topics.deleting.values())
         remove = partial(self._data.remove_deleted, kept)
-        yield self._broker.changes.on_disk(once(lambda: found.append(remove())))
+        yield once(lambda: found.append(remove()))
         if found == [True] and not self._stopped:
             self.remove_deleted()
 

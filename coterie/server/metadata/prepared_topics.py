@@ -10,7 +10,7 @@ from typing import Generic
 
 from coterie.server.metadata.settings_file import Alterations, SettingsFile
 from coterie.server.metadata.topic import T
-from coterie.server.metadata.topic_changes import Change, OnDisk
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.workers import once
 
 
@@ -30,18 +30,17 @@ class PreparedTopics(Generic[T]):
         self._new_topic = new_topic
         self._topics: dict[str, T] = {}
 
-    def prepare(self, wanted: Mapping[str, Mapping[str, str]], on_disk: OnDisk) -> Change[None]:
+    def prepare(self, wanted: Mapping[str, Mapping[str, str]]) -> Change[None]:
         """Store the settings of topics that are created next.
 
         If that fails, the creation of each tries it again and reports the error.
 
         Args:
             wanted: their own settings by name.
-            on_disk: returns work that the change waits for.
         """
         topics = [self._new_topic(name, overrides) for name, overrides in wanted.items()]
         try:
-            yield on_disk(once(lambda: self.store(topics)))
+            yield once(lambda: self.store(topics))
         except OSError:
             return
         self._topics = {each.name: each for each in topics}

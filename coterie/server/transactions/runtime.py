@@ -123,9 +123,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         count = self.coordinator.config.state_partitions
         topic = self._controller.topics.by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
-            topic = yield from self._controller.creation(
-                TRANSACTIONS_TOPIC, count, {}, self._controller.changes.on_disk
-            )
+            topic = yield from self._controller.creation(TRANSACTIONS_TOPIC, count, {})
         self.take_over(topic.partitions)
         self.schedule_load()
 

@@ -172,7 +172,7 @@ class TestQueue:
 
         def change(name: str) -> Change[str]:
             seen.append(f"{name} begins")
-            yield changes.on_disk(iter(()))
+            yield iter(())
             yield None
             return name
 
@@ -193,9 +193,9 @@ class TestQueue:
 
         def change() -> Change[str]:
             try:
-                yield changes.on_disk(failing())
+                yield failing()
             except OSError:
-                yield changes.on_disk(failing())
+                yield failing()
             return "not reached"
 
         changes.submit(change(), lambda result, failure: seen.append((result, str(failure))))

@@ -140,9 +140,7 @@ class TestWaiting:
     def test_deletion_answers_those_who_wait(self, client: Client, disk: SlowDisk) -> None:
         client.send(fetch_request((0, 0)), 12)
         broker = client.broker
-        deletion = broker.topic_deletion(
-            broker.topics.by_name["t"], lambda: None, broker.changes.on_disk
-        )
+        deletion = broker.topic_deletion(broker.topics.by_name["t"], lambda: None)
         broker.changes.submit(deletion, lambda _result, _failure: None)
         # The name cannot be used while a thread uses files in a directory of that name.
         with pytest.raises(TopicRefused, match="marked for deletion"):

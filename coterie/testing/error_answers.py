@@ -20,7 +20,6 @@ from coterie.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponseTopic,
 )
 from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID, Message
@@ -50,7 +49,7 @@ def error_answer(
         WrongUse: the response of that API has no place for it.
     """
     if api is ApiKey.METADATA:
-        return _metadata(request, error, broker, listener)
+        return _metadata(request, error, version, broker, listener)
     if api is ApiKey.FETCH:
         return _fetch(request, error, broker)
     if api in _NOT_COVERED:
@@ -64,7 +63,7 @@ def error_answer(
 
 
 def _metadata(
-    request: MetadataRequest, error: ErrorCode, broker: Services, listener: str
+    request: MetadataRequest, error: ErrorCode, version: int, broker: Services, listener: str
 ) -> Message:
     asked = request.topics
     if asked is None:
@@ -73,20 +72,12 @@ def _metadata(
             for each in broker.topics.by_name.values()
             if not each.is_own
         ]
-    return MetadataResponse(
-        brokers=[
-            MetadataResponseBroker(
-                node_id=each.node_id, host=each.host, port=each.port, rack=each.rack
-            )
-            for each in broker.image.endpoints(listener)
-        ],
-        topics=[
-            MetadataResponseTopic(
-                error_code=error, name=topic.name, topic_id=topic.topic_id, partitions=[]
-            )
-            for topic in asked
-        ],
-    )
+    response: MetadataResponse = refusal(MetadataRequest(topics=asked), error, version)
+    response.brokers = [
+        MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+        for each in broker.image.endpoints(listener)
+    ]
+    return response
 
 
 def _fetch(request: FetchRequest, error: ErrorCode, broker: Services) -> Message:

@@ -21,6 +21,7 @@ from coterie.server.handlers.produce_partitions import (
     append_to,
 )
 from coterie.server.handlers.transactional_produce import TransactionCheck, refused_transaction
+from coterie.server.logs.partition import Partition
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Route
@@ -243,13 +244,12 @@ def _drop_repeated(request: ProduceRequest) -> None:
 
 def _must_wait(broker: Services, request: ProduceRequest, connection: Exchange) -> bool:
     """Return whether the request waits for partitions to be opened."""
-    topics = broker.topics
-    partitions = []
-    for asked in request.topic_data:
-        topic = topics.by_name.get(asked.name) or topics.by_id.get(asked.topic_id)
-        if topic is not None and not topic.is_own:
-            found = (topic.partition(each.index) for each in asked.partition_data)
-            partitions += [partition for partition in found if partition is not None]
+    found = (
+        broker.logs.led(asked.name or asked.topic_id, each.index)
+        for asked in request.topic_data
+        for each in asked.partition_data
+    )
+    partitions = [each for each in found if isinstance(each, Partition) and not each.topic.is_own]
     return must_wait(broker, partitions, request, connection)
 
 

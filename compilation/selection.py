@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-# Packages that are compiled as a whole, and one module. Of the server, those that requests pass
+# Packages that are compiled as a whole, and two modules. Of the server, those that requests pass
 # through.
 PACKAGES = (
     "protocol",
@@ -16,6 +16,8 @@ PACKAGES = (
     "server/groups",
     "server/handlers",
     "server/logs",
+    "server/metadata",
+    "server/controller.py",
     "server/services.py",
 )
 

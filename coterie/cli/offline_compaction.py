@@ -19,7 +19,7 @@ from coterie.server.config.config import Config
 from coterie.server.config.sources import ConfigError
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.log_configs import cleaner_config, log_config
-from coterie.server.logs.stored_settings import SETTINGS_FILE, StoredSettings, read_settings
+from coterie.server.metadata.stored_settings import SETTINGS_FILE, StoredSettings, read_settings
 from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.cleaner import CleaningResult, clean
 from coterie.storage.directory import DataDirectory

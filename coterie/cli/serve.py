@@ -144,11 +144,11 @@ def command(
     """
     started = time.monotonic()
     # Imported here because `coterie --help` and other commands do not need the server.
-    from coterie.server.broker import IN_MEMORY
     from coterie.server.config.config import Config
     from coterie.server.config.effects import refuse_without_effect
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
+    from coterie.server.data_place import IN_MEMORY
     from coterie.server.features import parse_levels, supported_features
     from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options

@@ -22,9 +22,9 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponse,
 )
 from coterie.protocol.messages.metadata import MetadataResponseBroker
-from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
+from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
 from coterie.testing.actions import AnswerError

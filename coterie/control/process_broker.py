@@ -17,8 +17,8 @@ from coterie.control.control import FaultState
 from coterie.control.link import Link, over_link
 from coterie.control.operations import ControlOperation
 from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
-from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
+from coterie.server.data_place import IN_MEMORY
 from coterie.testing.broker import Broker
 from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.faults import Fault

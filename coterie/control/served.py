@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from coterie.address import Address
-from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.server.config.place import Place
+from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
 from coterie.server.run import Options, open_broker

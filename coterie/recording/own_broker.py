@@ -13,9 +13,10 @@ from coterie.recording.files import Recording
 from coterie.recording.format import Flag, Header
 from coterie.recording.redaction import HIDDEN
 from coterie.recording.replay import Listener, Replay, ReplayOutcome
-from coterie.server.broker import IN_MEMORY, Broker
+from coterie.server.broker import Broker
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import find_key
+from coterie.server.data_place import IN_MEMORY
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
@@ -115,7 +116,7 @@ async def _replay(
     broker.advertise(_LISTENER, _address(recording.header))
     for name, partitions in topics_before(conversation).items():
         if name not in broker.topics.by_name:
-            broker.topics.create(name, partitions, {})
+            broker.controller.create(name, partitions, {})
     await broker.begin()
     # The time that the start took counts for nothing.
     target = OwnBroker(loop, broker, began_ms)

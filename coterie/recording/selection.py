@@ -1,7 +1,8 @@
 """A stretch of a recording: by time, connection or group."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from coterie.protocol.resources import groups_of
 from coterie.recording.conversation import Conversation, RecordedExchange
 
 
@@ -32,20 +33,9 @@ class Selection(NamedTuple):
             return False
         if self.connections is not None and exchange.connection not in self.connections:
             return False
-        return self.groups is None or not self.groups.isdisjoint(groups_of(exchange))
+        return self.groups is None or not self.groups.isdisjoint(groups_of(exchange.request))
 
 
 def began(conversation: Conversation) -> int:
     """Return the time of the first entry of a recording, in epoch milliseconds."""
     return conversation.steps[0].at_ms if conversation.steps else 0
-
-
-def groups_of(exchange: RecordedExchange) -> set[str]:
-    """Return the groups that a request is about."""
-    request: Any = exchange.request
-    found = {getattr(request, "group_id", "")}
-    for each in (*getattr(request, "groups", ()), *getattr(request, "groups_names", ())):
-        found.add(each if isinstance(each, str) else each.group_id)
-    if getattr(request, "key_type", 1) == 0:
-        found |= {getattr(request, "key", ""), *getattr(request, "coordinator_keys", ())}
-    return found - {""}

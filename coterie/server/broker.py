@@ -11,27 +11,28 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.address import Address
-from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
+from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
+from coterie.server.data_place import DataPlace, data_place
 from coterie.server.environment import Environment
 from coterie.server.failures import Failures
 from coterie.server.features import Features
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
-from coterie.server.groups.journal import Journal
-from coterie.server.groups.offsets_topic import OffsetsTopic, topic_at_start
-from coterie.server.groups.runtime import GroupRuntime
+from coterie.server.groups.making import make_group_runtime
+from coterie.server.groups.offsets_topic import OffsetsTopic
 from coterie.server.loggers import BROKER_SERVER
 from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
+from coterie.server.logs.logs import Logs
 from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.partition import Topic
-from coterie.server.logs.settings_file import SettingsFile
-from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
-from coterie.server.logs.topics import Topics
+from coterie.server.metadata.settings_file import SettingsFile
+from coterie.server.metadata.topic_changes import Change, TopicChanges, make_now
+from coterie.server.metadata.topics import Topics
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
@@ -47,21 +48,15 @@ from coterie.server.telemetry import Telemetry
 from coterie.server.transactions.making import make_transaction_runtime
 from coterie.server.transactions.markers import MarkerWriter
 from coterie.server.transactions.use import TransactionUses
-from coterie.server.workers import Workers
-from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for
-from coterie.storage.filesystem import FileSystem, OsFileSystem
-from coterie.storage.memory_filesystem import MemoryFileSystem
-
-# The value of --data-dir that keeps everything in memory, until the process ends.
-IN_MEMORY = ":memory:"
+from coterie.storage.filesystem import FileSystem
 
 # How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
 DRAIN_TIMEOUT_S = 5.0
 _DRAIN_POLL_S = 0.01
 # The threads that open logs. Much of their work is Python, which one thread runs at a time: two
 # open 3,000 logs sooner than four, and the event loop waits less.
-_DISK_THREADS = 2
+_DISK = "coterie-disk", 2
 # How long clients have to read their last responses.
 _CLOSE_TIMEOUT_S = 1.0
 
@@ -69,33 +64,13 @@ _CLOSE_TIMEOUT_S = 1.0
 class Broker(ConnectionServices):
     """One broker.
 
-    Attributes:
-        config, environment: the constructor's arguments.
-        failures: what failed for good.
-        log, loop, now_ms: those of the environment.
-        routes, connection_quotas, pending_writes, turns, flusher: used by connections and handlers.
+    Attributes: those of `ConnectionServices` and of `Services`, and these.
         around_connections: returns what the transport of a new connection talks to, which passes
             everything on to the connection; None for the connection itself.
-        slices: does work that takes long, in slices.
         disk: does work that waits for the disk.
-        changes: makes changes of topics and settings.
-        topics: all topics.
-        features: the features of the cluster and their levels.
-        quotas: the quotas of users, client ids and addresses.
         host: what the runtimes of coordinators use.
-        groups, coordinator: the runtime of the group coordinator, and the coordinator.
-        offsets_topic: the topic of the group coordinator.
-        markers: appends the markers that end transactions.
-        transactions: verifies and adds partitions of transactions.
-        transaction_runtime: the runtime of the transaction coordinator, which does that.
         runtimes: the runtimes of all coordinators.
         maintenance: the background work on the logs.
-        release: the release of Kafka that the broker pretends to be; None to be itself.
-        node_id: the id of this broker.
-        image: the cluster as clients see it.
-        fetch_max_bytes: fetch.max.bytes.
-        fetch_sessions: the fetch sessions of all clients.
-        telemetry: counts the metrics that clients push.
         started_ms, load_seconds: when the broker was made, and how long it loaded the groups.
         fatal: set to the reason when the broker cannot continue.
     """
@@ -128,94 +103,65 @@ class Broker(ConnectionServices):
         Raises:
             StorageError, OSError: the directory cannot be used.
         """
-        self.config = config
-        self.environment = environment
+        # What needs no disk; each part needs only parts above it.
+        self.config, self.environment = config, environment
         self.log = environment.loggers.named(BROKER_SERVER)
         self.loop, self.now_ms = environment.loop, environment.now_ms
+        self.node_id = config.get_int("node.id")
+        self.started_ms, self.load_seconds = self.now_ms(), 0.0
+        self.slices, self.turns = Slices(environment), Turns(environment)
         self.routes, self.release = Routes(), None
+        self.pending_writes = PendingWrites(self.loop)
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
-        self.pending_writes, self.turns = PendingWrites(self.loop), Turns(environment)
-        in_memory = data_dir == IN_MEMORY
-        path = "memory" if in_memory else data_dir
-        self.failures = Failures(environment, path)
-        self.fatal = self.failures.fatal
-        self.flusher = Flusher(environment, flush, self.failures.storage_failed)
-        self._failed_partitions: set[int] = set()
+        self._server: asyncio.Server | None = None
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.fetch_sessions = self._make_fetch_sessions()
-        self.node_id = config.get_int("node.id")
-        # No one else reaches files in memory that are made here.
-        is_private = in_memory and (filesystem is None or files_are_private)
-        if filesystem is None:
-            filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
-        self.slices = Slices(environment)
-        self.disk = self._disk(in_memory=in_memory)
+        # The disk, and who is notified when it fails.
+        place = data_place(data_dir, filesystem, files_are_private=files_are_private)
+        self.failures = Failures(environment, place.path)
+        self.fatal = self.failures.fatal
+        self.disk = self.slices if place.in_memory else environment.workers(*_DISK)
         self.changes = TopicChanges(environment, self.disk)
-        self._data = self._open_directory(filesystem, path, flush, handles)
-        self._begin_write_ahead()
-        self._record_place(data_dir)
+        self.flusher = Flusher(environment, flush, self.failures.storage_failed)
+        self._failed_partitions: set[int] = set()
+        self._data = place.open(environment, handles, self.node_id, durable=flush.commit)
+        self.image = self._image_without_listeners(data_dir)
         try:
-            self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)
-            self._take_stored(self.topics.settings_file)
-            self.host = self._make_host()
-            self.groups = self._make_group_runtime()
-            self.markers = self._make_markers()
-            self.transaction_runtime = make_transaction_runtime(self, self.host)
+            self._make_parts(place, durable=flush.commit)
         except BaseException:
             self._data.close()
             raise
+
+    def _make_parts(self, place: DataPlace, *, durable: bool) -> None:
+        """Make the parts that need the data directory; each needs only parts above it."""
+        config, environment, disk = self.config, self.environment, self.disk
+        self._begin_write_ahead()
+        # The topics and settings, which the brokers of a cluster share, and the logs of this one.
+        lock = environment.new_lock()
+        self.settings = SettingsFile(place.filesystem, place.path, lock, durable=durable)
+        self.topics: Topics[Topic] = Topics()
+        self.logs = Logs(self._data, self.topics, environment, disk, durable=durable)
+        self.controller = Controller(config, environment, self.settings, self.logs, self.changes)
+        self.controller.take(self._data)
+        # What follows from the settings.
+        self.features = Features(self.settings, config)
+        self.quotas, self.telemetry = ClientQuotas(self.settings, config), Telemetry(config)
+        # The coordinators: their topics are created here, and their partitions are loaded later.
+        self.host = self._make_host()
+        self.groups = make_group_runtime(self, self.host, self.partition_failed)
         self.coordinator = self.groups.coordinator
+        self.offsets_topic = OffsetsTopic(self.controller, self.groups)
+        self.markers = self._make_markers()
+        self.transaction_runtime = make_transaction_runtime(self, self.host)
         self.transactions: TransactionUses = self.transaction_runtime
         self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups, self.transaction_runtime]
-        self.maintenance = Maintenance(self, self._data, watches_directory=not is_private)
-        self.started_ms, self.load_seconds = self.now_ms(), 0.0
-        self._server: asyncio.Server | None = None
-        self.failures.when_log_failed += [each.log_failed for each in self.runtimes]
-        self.failures.when_directory_lost.append(self._directory_lost)
+        # What works in the background, and what is notified of changes of the parts above.
+        self.maintenance = Maintenance(self, self._data, watches_directory=not place.is_private)
+        self._notice_changes()
 
     def _make_fetch_sessions(self) -> FetchSessionCache:
         slots = self.config.get_int("max.incremental.fetch.session.cache.slots")
         return FetchSessionCache(slots, self.environment.new_session_id)
-
-    def _make_markers(self) -> MarkerWriter:
-        writer = MarkerWriter(
-            self.environment, self.topics, self.flusher, self.slices, self.failures
-        )
-        writer.write_offsets_marker = self.groups.write_marker
-        return writer
-
-    def _take_stored(self, settings: SettingsFile) -> None:
-        self.features = Features(settings, self.config)
-        self.quotas, self.telemetry = ClientQuotas(settings, self.config), Telemetry(self.config)
-        self.quotas.when_changed.append(self._throttle)
-        self._throttle()
-
-    def _record_place(self, data_dir: str) -> None:
-        self.image = self._image_without_listeners()
-        node_id = str(self.node_id)
-        self.config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
-
-    def _open_directory(
-        self, filesystem: FileSystem, path: str, flush: FlushMode, handles: FileHandles
-    ) -> DataDirectory:
-        return DataDirectory.open(
-            filesystem,
-            path,
-            node_id=self.node_id,
-            cluster_id=self.environment.new_base64_id(),
-            directory_id=self.environment.new_base64_id(),
-            durable=flush.commit,
-            max_open_files=handles.files,
-            checkpoint_lock=self.environment.new_lock(),
-            new_file_id=self.environment.new_file_id,
-        )
-
-    def _image_without_listeners(self) -> ClusterImage:
-        node = Node(self.node_id, {}, self.config.get_text("broker.rack"))
-        return ClusterImage(self._data.cluster_id, node)
-
-    def _disk(self, *, in_memory: bool) -> Workers:
-        return self.slices if in_memory else self.environment.workers("coterie-disk", _DISK_THREADS)
 
     def _begin_write_ahead(self) -> None:
         """Let the flusher sync many logs as one, and report what the last stop has left."""
@@ -225,46 +171,41 @@ class Broker(ConnectionServices):
         if files:
             self.log.info("write-ahead log replayed", files=files, appends=entries, skipped=skipped)
 
+    def _image_without_listeners(self, data_dir: str) -> ClusterImage:
+        node_id = str(self.node_id)
+        self.config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
+        node = Node(self.node_id, {}, self.config.get_text("broker.rack"))
+        return ClusterImage(self._data.cluster_id, node)
+
     def _make_host(self) -> Host:
         return Host(
             self.environment,
             self.flusher,
-            self.topics.opener,
+            self.logs.opener,
             self.pending_writes,
             self.failures.handles_short,
         )
 
-    def _make_group_runtime(self) -> GroupRuntime:
-        offsets = topic_at_start(self.topics, self.config)
-        group_config = self.config.group_config()._replace(
-            # The number of existing partitions counts, whatever the setting is now: another one
-            # would look for groups in other partitions [coordinator/partition].
-            offsets_topic_num_partitions=len(offsets.partitions)
-        )
-        journal = Journal(
-            self.topics, self.changes, self.config, self.environment, len(offsets.partitions)
-        )
-        groups = GroupRuntime(
-            self.host,
-            GroupCoordinator(
-                group_config,
-                self.environment.new_uuid_text,
-                self.now_ms(),
-                self.topics.published.image,
-            ),
-            journal,
+    def _make_markers(self) -> MarkerWriter:
+        return MarkerWriter(
+            self.environment,
+            self.logs,
+            self.flusher,
             self.slices,
-            codec=self.config.get_int("offsets.topic.compression.codec"),
-            failed=self.partition_failed,
+            self.failures,
+            self.groups.write_marker,
         )
-        self.topics.published.when_changed.append(groups.topic_changed)
-        groups.take_over(offsets.partitions)
-        self.offsets_topic = OffsetsTopic(self.topics, self.changes, groups)
-        interrupted = list(self.topics.deleting.items())
+
+    def _notice_changes(self) -> None:
+        self.quotas.when_changed.append(self._throttle)
+        self._throttle()
+        self.failures.when_log_failed += [each.log_failed for each in self.runtimes]
+        self.failures.when_directory_lost.append(self._directory_lost)
+        interrupted = dict(self.topics.deleting)
         if interrupted:
-            names = list(self.topics.deleting)
-            groups.delete_offsets(interrupted, lambda: self._topics_deleted(names))
-        return groups
+            self.groups.delete_offsets(
+                list(interrupted.items()), lambda: self._topics_deleted(list(interrupted))
+            )
 
     async def start(
         self,
@@ -359,17 +300,14 @@ class Broker(ConnectionServices):
 
     def delete_topic(self, topic: Topic, done: Callable[[], None] = lambda: None) -> None:
         """Delete a topic here and now, as `topic_deletion` does it in steps."""
-        make_now(self.topic_deletion(topic, done, run_here))
+        make_now(self.topic_deletion(topic, done))
 
-    def topic_deletion(
-        self, topic: Topic, done: Callable[[], None], on_disk: OnDisk
-    ) -> Change[None]:
+    def topic_deletion(self, topic: Topic, done: Callable[[], None]) -> Change[None]:
         """Delete a topic with its records and with all committed offsets for it.
 
         Args:
             topic: the topic.
             done: called when no crash can bring any of it back; perhaps at once.
-            on_disk: returns work that the change waits for.
 
         Raises:
             TopicRefused: the disk fails. The topic still exists if it is in `topics.by_name`.
@@ -377,7 +315,7 @@ class Broker(ConnectionServices):
         for partition in topic.partitions:
             self.maintenance.release(partition)
         try:
-            yield from self.offsets_topic.deletion(topic, self.topics.deletion(topic, on_disk))
+            yield from self.offsets_topic.deletion(topic, self.controller.deletion(topic))
         finally:
             if topic.name not in self.topics.by_name:
                 for partition in topic.partitions:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.server.config.config import Config
-from coterie.server.logs.settings_file import SettingsFile
-from coterie.server.logs.topic_changes import Change, OnDisk
+from coterie.server.metadata.settings_file import SettingsFile
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.releases import Release
 from coterie.server.workers import once
 
@@ -149,14 +149,14 @@ class Features:
             self._settings.set_features({**self._settings.stored.features, **levels})
             self._take()
 
-    def change(self, levels: Mapping[str, int], on_disk: OnDisk) -> Change[None]:
+    def change(self, levels: Mapping[str, int]) -> Change[None]:
         """Finalize levels that the caller has checked.
 
         Raises:
             OSError: they could not be stored, and are not changed.
         """
         stored = {**self._settings.stored.features, **levels}
-        yield on_disk(once(partial(self._settings.set_features, stored)))
+        yield once(partial(self._settings.set_features, stored))
         self._take()
 
     def _take(self) -> None:

@@ -22,9 +22,10 @@ import uvloop
 from coterie import __version__
 from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
-from coterie.server.broker import IN_MEMORY, Broker
+from coterie.server.broker import Broker
 from coterie.server.config.config import Config
 from coterie.server.config.place import Place
+from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coterie.coordinator.groups.service import GroupCoordinator
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
+    from coterie.server.controller import Controller
     from coterie.server.environment import Environment
     from coterie.server.failures import Failures
     from coterie.server.features import Features
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from coterie.server.groups.runtime import GroupRuntime
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
+    from coterie.server.logs.logs import Logs
     from coterie.server.logs.partition import Topic
-    from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
-    from coterie.server.logs.topics import Topics
+    from coterie.server.metadata.settings_file import SettingsFile
+    from coterie.server.metadata.topic_changes import Change, TopicChanges
+    from coterie.server.metadata.topics import Topics
     from coterie.server.quotas.client_quotas import ClientQuotas
     from coterie.server.releases import Release
     from coterie.server.slices import Slices
@@ -42,7 +45,10 @@ class Services:
         environment: where clocks, ids and threads come from.
         failures: what failed for good.
         config, log, loop: the settings, the log and the event loop.
-        topics: all topics.
+        topics: the metadata of all topics.
+        logs: the logs of this broker.
+        controller: creates, extends and deletes topics, and changes settings.
+        settings: the stored settings.
         changes: makes changes of topics and settings.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         offsets_topic: the topic of the group coordinator.
@@ -66,7 +72,10 @@ class Services:
     failures: "Failures"
     log: "FilteringBoundLogger"
     loop: "AbstractEventLoop"
-    topics: "Topics"
+    topics: "Topics[Topic]"
+    logs: "Logs"
+    controller: "Controller"
+    settings: "SettingsFile"
     changes: "TopicChanges"
     groups: "GroupRuntime"
     coordinator: "GroupCoordinator"
@@ -86,7 +95,5 @@ class Services:
     telemetry: "Telemetry"
 
     @abstractmethod
-    def topic_deletion(
-        self, topic: "Topic", done: Callable[[], None], on_disk: "OnDisk"
-    ) -> "Change[None]":
+    def topic_deletion(self, topic: "Topic", done: Callable[[], None]) -> "Change[None]":
         """Delete a topic with its records and with all committed offsets for it."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.resources import RESOURCES, ResourceType
 from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
 
@@ -142,12 +143,8 @@ Action = (
 
 # The requests to the coordinator of a group.
 COORDINATOR_APIS = frozenset(
-    {
-        ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
-        ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE,
-        ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS,
-    }
-)  # fmt: skip
+    api for api, touched in RESOURCES.items() if touched[0].type is ResourceType.GROUP
+) - {ApiKey.FIND_COORDINATOR}
 # The requests to the leader of a partition.
 LEADER_APIS = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS})
 # The APIs that an action concerns; all of them if it is not listed.

@@ -10,13 +10,14 @@ from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_response
+from coterie.protocol.resources import groups_of
 from coterie.protocol.schema import fields_of
 from coterie.protocol.spliced import EncodedArray
 from coterie.protocol.wire import Struct
 from coterie.server.network.connection import Connection
 from coterie.server.network.route import Handler, Route
 from coterie.server.services import Services
-from coterie.testing.request_subjects import groups_of, topics_of
+from coterie.testing.request_subjects import topics_of
 from coterie.testing.requests import Request
 
 _LENGTH_BYTES = 4
@@ -102,7 +103,7 @@ class HandledRequest:
     def shown(self, broker: Services) -> Exchanged:
         """Describe it."""
         request = self.request
-        subjects = sorted(groups_of(request.message) - {""})
+        subjects = sorted(groups_of(request.message))
         if not subjects and getattr(request.message, "topics", ()) is not None:
             subjects = sorted(topics_of(request.message, broker) - {""})
         if len(subjects) > _SHOWN_SUBJECTS:

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, Self
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.resources import groups_of
 from coterie.server.services import Services
 from coterie.testing.actions import APIS, Action, DiskAction, SlowDisk, check_action
 from coterie.testing.bounds import check
 from coterie.testing.errors import FaultNotHit, WrongUse, failed
-from coterie.testing.request_subjects import groups_of, topics_of
+from coterie.testing.request_subjects import topics_of
 from coterie.testing.requests import api_named
 
 

@@ -13,6 +13,7 @@ from coterie.coordinator.groups.offsets import fetch
 from coterie.near_names import did_you_mean
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import Rebalance
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import decode_fact
 from coterie.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -336,11 +337,11 @@ class Group:
 
     def _end(self, partition: Partition) -> int | None:
         """Return the end of a partition's log; None while it is being opened."""
-        topics = self._running.server.topics
-        found = topics.partition(*partition)
-        if found is None:
+        logs = self._running.server.logs
+        found = logs.led(*partition)
+        if isinstance(found, ErrorCode):
             return 0
-        topics.opener.open_now(found)
+        logs.opener.open_now(found)
         log = found.opened_log
         return None if log is None else log.log_end_offset
 

@@ -74,7 +74,7 @@ async def opened_log(server: Broker, partition: Partition) -> Log:
     Raises:
         WrongUse: it is offline, because it could not be opened.
     """
-    opener = server.topics.opener
+    opener = server.logs.opener
     opener.open_now(partition)
     if partition.opened_log is None:
         # A request is opening it.

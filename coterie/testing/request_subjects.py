@@ -1,25 +1,12 @@
-"""The groups and topics that a request is about, for the scope of a fault."""
+"""The topics that a request is about, for the scope of a fault."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.metadata import MetadataRequest
-from coterie.protocol.wire import ZERO_UUID
+from coterie.protocol.resources import ResourceType, names_of
 from coterie.server.logs.fetch_sessions import INITIAL_EPOCH, FetchSession, SessionPartition
 from coterie.server.services import Services
-
-# The fields in which requests list topics.
-_LISTS = ("topics", "topic_data", "topic_names")
-
-
-def groups_of(request: Any) -> set[str]:
-    """Return the group ids in a request."""
-    listed = getattr(request, "groups", None) or getattr(request, "groups_names", None) or ()
-    found = {each if isinstance(each, str) else each.group_id for each in listed}
-    found |= set(getattr(request, "coordinator_keys", None) or ())
-    found |= {getattr(request, "group_id", ""), getattr(request, "key", "")}
-    return found
 
 
 def topics_of(request: Any, broker: Services) -> set[str]:
@@ -29,7 +16,10 @@ def topics_of(request: Any, broker: Services) -> set[str]:
     """
     if isinstance(request, MetadataRequest) and request.topics is None:
         return set(broker.topics.by_name)
-    found = set(_named(request, broker))
+    found = set()
+    for each in names_of(request, ResourceType.TOPIC):
+        topic = broker.topics.by_id.get(each) if isinstance(each, bytes) else None
+        found.add(topic.name if topic is not None else each if isinstance(each, str) else "")
     if isinstance(request, FetchRequest):
         found |= {each.topic for each in session_partitions(request, broker)}
     return found
@@ -46,17 +36,3 @@ def session_partitions(request: FetchRequest, broker: Services) -> list[SessionP
         if isinstance(session, FetchSession):
             return list(session.partitions.values())
     return []
-
-
-def _named(request: Any, broker: Services) -> Iterator[str]:
-    for field in _LISTS:
-        for each in getattr(request, field, None) or ():
-            if isinstance(each, str):
-                yield each
-                continue
-            topic_id = getattr(each, "topic_id", ZERO_UUID)
-            by_id = broker.topics.by_id.get(topic_id)
-            if by_id is not None:
-                yield by_id.name
-            else:
-                yield getattr(each, "name", None) or getattr(each, "topic", None) or ""

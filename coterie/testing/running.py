@@ -14,10 +14,10 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self
 
 from coterie.address import Address
-from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
 from coterie.server.config.sources import ConfigError
+from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import parse_flush_mode

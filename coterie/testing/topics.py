@@ -23,7 +23,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.records import Record, encode_records
 from coterie.server.broker import Broker
-from coterie.server.logs.topic_rules import TopicRefused, check_new_topic
+from coterie.server.metadata.topic_rules import TopicRefused, check_new_topic
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
 from coterie.testing.records import no_topic, opened_log
@@ -51,7 +51,7 @@ async def create_topic(
     try:
         server.topics.check_name(name)
         count = check_new_topic(asked, server.image.nodes)
-        server.topics.create(name, count, config)
+        server.controller.create(name, count, config)
     except TopicRefused as refused:
         raise WrongUse(_refusal(f"topic '{name}'", refused.error, refused.text)) from None
 

@@ -109,7 +109,7 @@ def try_headers(sample: int = 1, until_s: float = math.inf) -> HeaderResult:
                 continue
             if client is None:
                 client = Client(make_broker())
-                client.broker.topics.create("t", 1, {})
+                client.broker.controller.create("t", 1, {})
             answer = produce(client, changed)
             try:
                 if answer.error_code:

@@ -24,7 +24,7 @@ from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.keys import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
 from coterie.server.coordinators.loading import LogReplay
-from coterie.server.logs.stored_settings import StoredSettings, StoredTopic, write_settings
+from coterie.server.metadata.stored_settings import StoredSettings, StoredTopic, write_settings
 from coterie.storage.cleanable import CleanerConfig, cleanable
 from coterie.storage.cleaner import Cleaning
 from coterie.storage.directory import DataDirectory

@@ -154,7 +154,7 @@ PAIR_PLANTS = (
         ("alter",),
         Plant(
             "altered settings are not synced",
-            "coterie.server.logs.stored_settings:write_settings",
+            "coterie.server.metadata.stored_settings:write_settings",
             fault=syncs_nothing,
         ),
     ),

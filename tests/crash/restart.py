@@ -11,7 +11,7 @@ from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.logs.stored_settings import StoredSettings, read_settings
+from coterie.server.metadata.stored_settings import StoredSettings, read_settings
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem

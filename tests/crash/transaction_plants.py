@@ -20,7 +20,7 @@ PLANTS = (
     ),
     Plant(
         "a block of producer ids is used before it is stored",
-        "coterie.server.logs.settings_file:SettingsFile.reserve_producer_ids",
+        "coterie.server.metadata.settings_file:SettingsFile.reserve_producer_ids",
         "self._save(self.stored._replace(next_producer_id=reserved))",
         "self.stored = self.stored._replace(next_producer_id=reserved)",
         ("death:both_protocols:commit",),

@@ -238,7 +238,7 @@ class _Run:
         self.given: list[Given] = []
         self._number = 0
         self.start()
-        self.broker.topics.create(TOPIC, PARTITIONS, {})
+        self.broker.controller.create(TOPIC, PARTITIONS, {})
         self._client.send(FindCoordinatorRequest(key_type=1, coordinator_keys=list(_IDS)), 4)
         self.loop.advance(_ROLL_MS)
         self._client.answers()

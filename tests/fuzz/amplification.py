@@ -54,7 +54,7 @@ def costs(*, metered: bool) -> Iterator[Cost]:
 
 def _cost(frame: bytes, name: str, *, metered: bool) -> Cost:
     broker = make_broker()
-    broker.topics.create("t", 2, {})
+    broker.controller.create("t", 2, {})
     if not metered:
         _feed(Client(broker), frame, name)
         return Cost(0, 0, len(frame), name)

@@ -23,7 +23,7 @@ class LiveTarget:
 
     def __enter__(self) -> Self:
         self._running = self._stack.enter_context(RunningBroker())
-        self._running.call(lambda: self._running.broker.topics.create("t", 2, {}))
+        self._running.call(lambda: self._running.broker.controller.create("t", 2, {}))
         self._regular = self._stack.enter_context(self._running.client())
         return self
 

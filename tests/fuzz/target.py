@@ -50,7 +50,7 @@ class Target:
         broker = make_broker()
         # The versions of all releases, the oldest too.
         broker.use_routes(Routes({api: declared_versions(api) for api in ApiKey}))
-        broker.topics.create("t", 2, {})
+        broker.controller.create("t", 2, {})
         broker.transaction_runtime.create_topic()
         broker.loop.turn()  # type: ignore[attr-defined]  # the manual loop
         if self._prepare is not None:

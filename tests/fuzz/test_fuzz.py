@@ -112,7 +112,7 @@ def _response_sizes(reads: list[bytes]) -> list[int]:
     from tests.unit.server.manual import Client, make_broker
 
     broker = make_broker()
-    broker.topics.create("t", 2, {})
+    broker.controller.create("t", 2, {})
     client = Client(broker)
     for data in reads:
         client.connection.data_received(data)

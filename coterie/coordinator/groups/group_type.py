@@ -19,6 +19,7 @@ from coterie.coordinator.groups.responses import ERROR_RESPONSES, ErrorResponse
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.refusals import refusal
 
 
 class GroupType:
@@ -29,7 +30,7 @@ class GroupType:
         states: the names of the states of its groups.
         timers: the kinds of its timers; no two types have one in common.
         error_responses: by the type of a request, or of the part of one about one group: makes the
-            response that carries nothing but an error.
+            response that carries nothing but an error, where `refusal` does not make it.
     """
 
     name: str
@@ -151,4 +152,4 @@ class GroupTypes:
             error: already translated if it comes from the log.
             version: the version of the request.
         """
-        return self._error_responses[type(request)](request, error, version)
+        return self._error_responses.get(type(request), refusal)(request, error, version)

@@ -6,7 +6,6 @@ that state is durable [offsets/fetch-is-durable].
 """
 
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.responses import commit_error
 from coterie.coordinator.kernel.append import Record
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.operation import Operation
@@ -32,6 +31,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID
 
 # The first version in which a generation of an unknown group is GROUP_ID_NOT_FOUND, as for member
@@ -60,7 +60,7 @@ def commit(
     else:
         error = group.commit_error(now_ms, request, version)
     if error:
-        effects.response = commit_error(request, error)
+        effects.response = refusal(request, error, version)
         return effects
     max_units = partition.config.offset_metadata_max_size
     # A character has at most two UTF-16 code units, so the units of shorter strings need not be

@@ -232,9 +232,9 @@ class GroupCoordinator(GroupPartitions):
             shard: GroupShard,
             now_ms: int,
             request: TxnOffsetCommitRequest,
-            _context: RequestContext,
+            context: RequestContext,
         ) -> Effects[TxnOffsetCommitResponse]:
-            return commit_transactional(shard, now_ms, request, logged_epoch)
+            return commit_transactional(shard, now_ms, request, context.version, logged_epoch)
 
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self.run(verb, error, now_ms, request, context)

@@ -8,7 +8,6 @@ from typing import Any
 
 from coterie.coordinator.groups.offsets import is_metadata_too_large
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.responses import txn_commit_error
 from coterie.coordinator.kernel.append import BatchForm
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.operation import Operation
@@ -21,6 +20,7 @@ from coterie.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from coterie.protocol.record_batch_layout import TRANSACTIONAL
+from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID
 
 # Kafka does not count the batches of a group log [offsets/transactional-batch].
@@ -28,7 +28,11 @@ _BASE_SEQUENCE = 0
 
 
 def commit_transactional(
-    partition: PartitionState, now_ms: int, request: TxnOffsetCommitRequest, logged_epoch: int
+    partition: PartitionState,
+    now_ms: int,
+    request: TxnOffsetCommitRequest,
+    version: int,
+    logged_epoch: int,
 ) -> Effects[TxnOffsetCommitResponse]:
     """Handle a TxnOffsetCommit whose transaction was checked.
 
@@ -36,6 +40,7 @@ def commit_transactional(
         partition: the partition of the group.
         now_ms: the time.
         request: the offsets of partitions that exist.
+        version: its version.
         logged_epoch: the producer's epoch in the log of the partition; -1 if it has none there.
     """
     group = partition.groups.get(request.group_id)
@@ -50,7 +55,7 @@ def commit_transactional(
     ):
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     if error:
-        return Effects(txn_commit_error(request, error))
+        return Effects(refusal(request, error, version))
     operation = Operation(request.group_id, [])
     max_units = partition.config.offset_metadata_max_size
     topics = []

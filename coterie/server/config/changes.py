@@ -40,8 +40,8 @@ from coterie.server.config.resources import (
     store,
 )
 from coterie.server.loggers import LEVELS, ROOT
-from coterie.server.logs.settings_file import Alterations
-from coterie.server.logs.topic_changes import Change as TopicChange
+from coterie.server.metadata.settings_file import Alterations
+from coterie.server.metadata.topic_changes import Change as TopicChange
 from coterie.server.services import Services
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
@@ -85,7 +85,7 @@ def alter_each(
             outcomes.append((ErrorCode.NONE, None))
     if altered and not only_check:
         try:
-            yield from store(broker.topics.alter(altered, broker.changes.on_disk))
+            yield from store(broker.controller.alter(altered))
         except ChangeRefused as refused:
             # Levels of loggers are not stored.
             for index, each in enumerate(resources):

@@ -31,8 +31,8 @@ from coterie.server.config.resources import (
     check_size,
 )
 from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
-from coterie.server.logs.settings_file import Alterations
-from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.metadata.settings_file import Alterations
+from coterie.server.metadata.topic_rules import invalid_name
 from coterie.server.services import Services
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
 from coterie.server.config.keys import ConfigKey
-from coterie.server.logs.topic_changes import Change as TopicChange
+from coterie.server.metadata.topic_changes import Change as TopicChange
 from coterie.storage.errors import describe_error
 
 # Altered settings of the broker, of the cluster, of all groups and of all subscriptions of client

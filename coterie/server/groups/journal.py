@@ -23,12 +23,12 @@ from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
+from coterie.server.controller import Controller
 from coterie.server.environment import Environment
 from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.partition import Partition, PartitionState, Topic
-from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
-from coterie.server.logs.topic_rules import TopicRefused
-from coterie.server.logs.topics import Topics
+from coterie.server.metadata.topic_changes import Change, make_now
+from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
 
 Pair = tuple[bytes, bytes]
@@ -78,8 +78,7 @@ class Journal:
 
     def __init__(
         self,
-        topics: Topics,
-        changes: TopicChanges,
+        controller: Controller,
         config: Config,
         environment: Environment,
         offsets_partitions: int,
@@ -87,16 +86,17 @@ class Journal:
         """Prepare to write; the topic is created with the first event.
 
         Args:
-            topics: the broker's topics.
-            changes: creates the topic.
+            controller: creates the topic.
             config: the broker's settings.
             environment: its loop and its clock; its log, for a warning if the journal cannot be
                 written.
             offsets_partitions: how many partitions `__consumer_offsets` has.
         """
         self.enabled = config.get_bool("journal.enable")
-        self._topics = topics
-        self._changes = changes
+        self._controller = controller
+        self._topics = controller.topics
+        self._opener = controller.logs.opener
+        self._changes = controller.changes
         self._config = config
         self._loop = environment.loop
         self._now_ms = environment.now_ms
@@ -136,12 +136,11 @@ class Journal:
         topic = self._topics.by_name.get(JOURNAL_TOPIC)
         if topic is None or topic is not self._prepared:
             self._is_opening = True
-            self._changes.submit(self._preparation(self._changes.on_disk), self._topic_prepared)
+            self._changes.submit(self._preparation(), self._topic_prepared)
             return
-        opener = self._topics.opener
-        if any(map(opener.may_open, topic.partitions)):
+        if any(map(self._opener.may_open, topic.partitions)):
             self._is_opening = True
-            opener.open(topic.partitions, self._opened)
+            self._opener.open(topic.partitions, self._opened)
             return
         events = self._events[:_WRITTEN_AT_ONCE]
         del self._events[:_WRITTEN_AT_ONCE]
@@ -174,13 +173,13 @@ class Journal:
         topic: Topic | None = None
         failure: Exception | None = None
         try:
-            topic = make_now(self._preparation(run_here))
+            topic = make_now(self._preparation())
         except (TopicRefused, StorageError, OSError) as error:
             failure = error
         self._prepare(topic, failure)
         if topic is not None:
             for partition in topic.partitions:
-                self._topics.opener.open_now(partition)
+                self._opener.open_now(partition)
             for _ in range(0, len(self._events), _WRITTEN_AT_ONCE):
                 self.write()
             self._cancel_timer()
@@ -216,7 +215,7 @@ class Journal:
         self._failed.add(partition.index)
         self._log.warning("journal stopped", partition=str(partition), error=str(error))
 
-    def _preparation(self, on_disk: OnDisk) -> Change[Topic]:
+    def _preparation(self) -> Change[Topic]:
         """Return the journal's topic, created if it does not exist, with the retention of this
         start.
 
@@ -226,12 +225,12 @@ class Journal:
         topic = self._topics.by_name.get(JOURNAL_TOPIC)
         if topic is None:
             count = journal_partitions(self._offsets_partitions)
-            return (
-                yield from self._topics.creation(JOURNAL_TOPIC, count, self._settings(), on_disk)
-            )
+            settings = self._settings()
+            creation = self._controller.creation(JOURNAL_TOPIC, count, settings)
+            return (yield from creation)
         overrides = self._overrides(topic)
         if topic is not self._prepared and overrides != topic.config.overrides:
-            yield from self._topics.new_overrides(topic, overrides, on_disk)
+            yield from self._controller.new_overrides(topic, overrides)
         return topic
 
     def _topic_prepared(self, topic: Topic | None, failure: Exception | None) -> None:

@@ -5,15 +5,16 @@
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
+from coterie.server.controller import Controller
 from coterie.server.groups.runtime import GroupRuntime
 from coterie.server.logs.partition import Topic
-from coterie.server.logs.topic_changes import Change, TopicChanges
-from coterie.server.logs.topic_rules import TopicRefused
-from coterie.server.logs.topics import Topics
+from coterie.server.metadata.topic_changes import Change
+from coterie.server.metadata.topic_rules import TopicRefused
 
 
-def topic_at_start(topics: Topics, config: Config) -> Topic:
+def topic_at_start(controller: Controller, config: Config) -> Topic:
     """Return the topic, created and hidden if it does not exist."""
+    topics = controller.topics
     if OFFSETS_TOPIC in topics.deleting:
         # A crash came after the deletion had been decided. There is nothing left to delete of it
         # in other topics, so the name is free; the old files are removed later.
@@ -21,7 +22,7 @@ def topic_at_start(topics: Topics, config: Config) -> Topic:
     topic = topics.by_name.get(OFFSETS_TOPIC)
     if topic is None:
         count = config.get_int("offsets.topic.num.partitions")
-        topic = topics.create(OFFSETS_TOPIC, count, {})
+        topic = controller.create(OFFSETS_TOPIC, count, {})
         topics.hide(topic)
     return topic
 
@@ -29,10 +30,11 @@ def topic_at_start(topics: Topics, config: Config) -> Topic:
 class OffsetsTopic:
     """The topic of a broker that runs."""
 
-    def __init__(self, topics: Topics, changes: TopicChanges, groups: GroupRuntime) -> None:
+    def __init__(self, controller: Controller, groups: GroupRuntime) -> None:
         """Take the topic that `topic_at_start` has returned."""
-        self._topics = topics
-        self._changes = changes
+        self._controller = controller
+        self._topics = controller.topics
+        self._changes = controller.changes
         self._groups = groups
         # The coordinator is made for this number, whatever the setting is now.
         self._count = len(groups.coordinator.shards)
@@ -69,8 +71,7 @@ class OffsetsTopic:
             self._changes.submit(self._creation(), self._created)
 
     def _creation(self) -> Change[None]:
-        on_disk = self._changes.on_disk
-        topic = yield from self._topics.creation(OFFSETS_TOPIC, self._count, {}, on_disk)
+        topic = yield from self._controller.creation(OFFSETS_TOPIC, self._count, {})
         self._topics.hide(topic)
         self._groups.take_over_again(topic.partitions)
 

@@ -19,7 +19,7 @@ from coterie.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponseTopic,
     AddPartitionsToTxnResponseTransaction,
 )
-from coterie.server.logs.topic_rules import INTERNAL_TOPICS
+from coterie.server.metadata.topic_rules import INTERNAL_TOPICS
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import (
     MADE_AT_ONCE,
@@ -157,11 +157,8 @@ class _Answer:
         return self._refusal(partition)
 
     def _refusal(self, partition: TopicPartition) -> ErrorCode:
-        name, index = partition
-        topic = self._broker.topics.by_name.get(name)
-        if topic is None or topic.partition(index) is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.NONE
+        exists = self._broker.topics.has_partition(*partition)
+        return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _use(
         self,

@@ -14,7 +14,7 @@ from coterie.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponsePartition,
     AlterPartitionReassignmentsResponseTopic,
 )
-from coterie.server.logs.topic_rules import TopicRefused, check_replicas
+from coterie.server.metadata.topic_rules import TopicRefused, check_replicas
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
 from coterie.server.services import Services
@@ -70,7 +70,7 @@ def _check(broker: Services, name: str, asked: AlterPartitionReassignmentsReques
     if topic is None:
         text = f"Unable to find a topic named {name}."
         raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    if topic.partition(asked.partition_index) is None:
+    if not topic.has(asked.partition_index):
         text = f"Unable to find partition {name}:{asked.partition_index}."
         raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     if asked.replicas is None:

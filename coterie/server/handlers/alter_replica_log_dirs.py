@@ -44,7 +44,7 @@ def _answer(
                     error = ErrorCode.INVALID_TOPIC_EXCEPTION
                 elif directory.path != own:
                     error = ErrorCode.LOG_DIR_NOT_FOUND
-                elif topic is None or topic.partition(index) is None:
+                elif topic is None or not topic.has(index):
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 errors.setdefault(named.name, {})[index] = error
     results = []

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from coterie.server.config.changes import alter_each
 from coterie.server.config.resources import Change, Outcome, Resource
-from coterie.server.logs.topic_changes import Change as TopicChange
+from coterie.server.metadata.topic_changes import Change as TopicChange
 from coterie.server.network.sliced_response import made_in_steps
 from coterie.server.services import Services
 

@@ -20,8 +20,8 @@ from coterie.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasResponseValue,
 )
 from coterie.server.handlers.topic_changes import answer_with_change
-from coterie.server.logs.stored_settings import QuotaEntity
-from coterie.server.logs.topic_changes import Change
+from coterie.server.metadata.stored_settings import QuotaEntity
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
 from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
@@ -108,7 +108,7 @@ def _alter_all(
     if valid and not request.validate_only:
         failure: _Outcome | None = None
         try:
-            yield from broker.quotas.change(valid, broker.changes.on_disk)
+            yield from broker.quotas.change(valid)
         except OSError as error:
             failure = ErrorCode.KAFKA_STORAGE_ERROR, describe_error(error)
         except TooManyQuotas as refused_all:

@@ -14,7 +14,7 @@ def must_wait(
 
     Logs that cannot be opened are not waited for: the request gets an error for them.
     """
-    opener = broker.topics.opener
+    opener = broker.logs.opener
     closed = [each for each in partitions if each.opened_log is None and opener.may_open(each)]
     if not closed:
         return False

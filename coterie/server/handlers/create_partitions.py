@@ -11,8 +11,8 @@ from coterie.protocol.messages.create_partitions import (
 )
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.partition import Topic
-from coterie.server.logs.topic_changes import Change
-from coterie.server.logs.topic_rules import (
+from coterie.server.metadata.topic_changes import Change
+from coterie.server.metadata.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
     TopicRefused,
     check_replicas,
@@ -48,9 +48,9 @@ def _extend_all(
                 is_repeated=times[each.name] > 1,
                 validate_only=request.validate_only,
             )
-            mutations.count(each.count - len(topic.partitions))
+            mutations.count(each.count - topic.partition_count)
             if not request.validate_only:
-                yield from broker.topics.extension(topic, each.count, broker.changes.on_disk)
+                yield from broker.controller.extension(topic, each.count)
         except TopicRefused as refused:
             error, text = refused.error, refused.text
         results[each.name] = CreatePartitionsResponseResult(
@@ -78,7 +78,7 @@ def _check(
     topic = broker.topics.by_name.get(asked.name)
     if topic is None:
         raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-    existing = len(topic.partitions)
+    existing = topic.partition_count
     added = asked.count - existing
     text = None
     if added == 0:

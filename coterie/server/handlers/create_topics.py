@@ -19,8 +19,8 @@ from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.config.described import topic_settings
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.handlers.topic_changes import answer_with_change
-from coterie.server.logs.topic_changes import Change
-from coterie.server.logs.topic_rules import (
+from coterie.server.metadata.topic_changes import Change
+from coterie.server.metadata.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
     TopicRefused,
     check_new_topic,
@@ -54,7 +54,7 @@ def _create_all(
     if not (too_many or request.validate_only):
         wanted = yield from _with_settings(broker, request, times)
         if len(wanted) > 1:
-            yield from broker.topics.prepared.prepare(wanted, broker.changes.on_disk)
+            yield from broker.controller.prepared.prepare(wanted)
     for each in request.topics:
         try:
             yield None
@@ -70,7 +70,7 @@ def _create_all(
             answers[each.name] = CreateTopicsResponseTopic(
                 name=each.name, error_code=refused.error, error_message=refused.text, configs=[]
             )
-    broker.topics.prepared.forget()
+    broker.controller.prepared.forget()
     return CreateTopicsResponse(throttle_time_ms=mutations.wait_ms, topics=list(answers.values()))
 
 
@@ -131,9 +131,7 @@ def _create(
         topic_id = broker.environment.new_topic_id()
         config = TopicConfig(broker.config, settings)
     else:
-        topic = yield from broker.topics.creation(
-            asked.name, partitions, settings, broker.changes.on_disk
-        )
+        topic = yield from broker.controller.creation(asked.name, partitions, settings)
         topic_id, config = topic.topic_id, topic.config
         if asked.name == TRANSACTIONS_TOPIC:
             broker.transaction_runtime.create_topic()

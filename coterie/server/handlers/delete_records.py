@@ -11,7 +11,7 @@ from coterie.protocol.messages.delete_records import (
     DeleteRecordsResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.partition import PartitionState
+from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -28,7 +28,7 @@ def handle(
     named = (
         (each.name, (one.partition_index for one in each.partitions)) for each in request.topics
     )
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request))
 
@@ -58,9 +58,9 @@ def _answer(
 def _delete(
     broker: Services, topic: str, asked: DeleteRecordsRequestPartition
 ) -> DeleteRecordsResponsePartition:
-    partition = broker.topics.partition(topic, asked.partition_index)
-    if partition is None:
-        return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = broker.logs.led(topic, asked.partition_index)
+    if not isinstance(partition, Partition):
+        return _error(asked, partition)
     if partition.topic.is_internal:
         return _error(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     config = partition.topic.config
@@ -73,7 +73,7 @@ def _delete(
         offset = end if asked.offset == _HIGH_WATERMARK else asked.offset
         if not 0 <= offset <= end:
             return _error(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
-        start = broker.topics.delete_records(partition, offset)
+        start = broker.logs.delete_records(partition, offset)
     except (StorageError, OSError):
         return _error(asked, ErrorCode.KAFKA_STORAGE_ERROR)
     return DeleteRecordsResponsePartition(

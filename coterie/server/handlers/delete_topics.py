@@ -12,10 +12,11 @@ from coterie.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResponseTopic,
 )
+from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.partition import Topic
-from coterie.server.logs.topic_changes import Change
-from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.metadata.topic_changes import Change
+from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.quotas.mutations import Mutations
 from coterie.server.services import Services
@@ -37,8 +38,7 @@ def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange)
     if not broker.config.get_bool("delete.topic.enable"):
         is_known = connection.version >= _DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
-        answers = [_answer(each.name, each.topic_id, error, None) for each in asked]
-        delayed.send(DeleteTopicsResponse(responses=answers))
+        delayed.send(refusal(request, error, connection.version))
         return
     deletions = _Deletions(broker, delayed, Mutations(broker, connection, _STRICT_SINCE))
 
@@ -69,7 +69,7 @@ class _Deletions:
             yield None
             try:
                 topic = _find(self._broker, name, topic_id, once=count == 1)
-                self._mutations.count(len(topic.partitions))
+                self._mutations.count(topic.partition_count)
                 yield from self._delete(topic)
                 self._answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
             except TopicRefused as refused:
@@ -78,9 +78,7 @@ class _Deletions:
     def _delete(self, topic: Topic) -> Change[None]:
         self._incomplete.add(topic)
         try:
-            yield from self._broker.topic_deletion(
-                topic, lambda: self._done(topic), self._broker.changes.on_disk
-            )
+            yield from self._broker.topic_deletion(topic, lambda: self._done(topic))
         except TopicRefused:
             self._incomplete.discard(topic)
             raise

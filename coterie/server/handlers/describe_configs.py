@@ -32,7 +32,7 @@ from coterie.server.config.keys import (
     ConfigSource,
 )
 from coterie.server.config.resources import ChangeRefused
-from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.metadata.topic_rules import invalid_name
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services

@@ -28,7 +28,7 @@ def handle(
 ) -> DescribeLogDirsResponse | None:
     """Describe the one data directory, with the logs that exist of those that are named."""
     named = _named(broker, request)
-    unopened = [each for each in broker.topics.unopened(named.items()) if each.may_have_records]
+    unopened = [each for each in broker.logs.unopened(named.items()) if each.may_have_records]
     if must_wait(broker, unopened, request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, named))

@@ -14,8 +14,8 @@ from coterie.protocol.messages.describe_producers import (
     DescribeProducersResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.partition import OPEN, Partition
-from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.logs.partition import Partition
+from coterie.server.metadata.topic_rules import invalid_name
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -30,7 +30,7 @@ def handle(
 ) -> DescribeProducersResponse | None:
     """List the producers of each partition."""
     named = [(each.name, each.partition_indexes) for each in request.topics]
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request))
 
@@ -60,16 +60,10 @@ def _describe(
     if text is not None:
         return _error(index, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     # Looked up each time, because the topic may be deleted between two steps.
-    topic = broker.topics.by_name.get(name)
-    if topic is None:
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return _error(index, unknown, DEFAULT_MESSAGES[unknown])
-    partition = topic.partition(index)
-    if partition is None:
-        return _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if partition.state is not OPEN:
-        return _error(index, ErrorCode.KAFKA_STORAGE_ERROR)
-    return (yield from _list(partition))
+    found = broker.logs.readable(name, index)
+    if isinstance(found, Partition):
+        return (yield from _list(found))
+    return _error(index, found, None if name in broker.topics.by_name else DEFAULT_MESSAGES[found])
 
 
 def _list(

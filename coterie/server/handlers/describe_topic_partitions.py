@@ -16,7 +16,7 @@ from coterie.protocol.messages.describe_topic_partitions import (
 )
 from coterie.server.cluster import ClusterImage
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.metadata.topic_rules import invalid_name
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services

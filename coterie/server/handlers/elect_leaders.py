@@ -55,7 +55,7 @@ def _result(
         error, text = ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
     elif topic is None:
         error, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
-    elif topic.partition(index) is None:
+    elif not topic.has(index):
         error, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
     else:
         error = ErrorCode.ELECTION_NOT_NEEDED

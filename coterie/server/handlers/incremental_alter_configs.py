@@ -8,7 +8,7 @@ from coterie.protocol.messages.incremental_alter_configs import (
 from coterie.server.config.resources import Change
 from coterie.server.handlers.altered_resources import alter_resources
 from coterie.server.handlers.topic_changes import answer_with_change
-from coterie.server.logs.topic_changes import Change as TopicChange
+from coterie.server.metadata.topic_changes import Change as TopicChange
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 

@@ -6,9 +6,10 @@ With a transactional id the transaction coordinator decides [transactions/init].
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from coterie.server.handlers.topic_changes import answer_with_change
-from coterie.server.logs.topic_changes import Change
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.services import Services
+from coterie.server.workers import once
 
 
 def handle(
@@ -19,7 +20,7 @@ def handle(
         return _error(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _init_transactional(broker, request, connection)
-    if not broker.topics.has_producer_id:
+    if not broker.settings.has_producer_id:
         return answer_with_change(broker, connection, _new_reserved_id(broker))
     return _new_id(broker)
 
@@ -28,7 +29,7 @@ def _init_transactional(
     broker: Services, request: InitProducerIdRequest, connection: Exchange
 ) -> InitProducerIdResponse | None:
     verb = broker.transaction_runtime.coordinator.init_producer_id
-    if broker.topics.has_producer_id:
+    if broker.settings.has_producer_id:
         return broker.transaction_runtime.submit(verb, request, connection)
     # The coordinator may need an id, and must not wait for the disk.
     client, version = connection.client, connection.version
@@ -55,7 +56,9 @@ def _new_reserved_id(broker: Services) -> Change[InitProducerIdResponse]:
 def _reserve(broker: Services) -> Change[bool]:
     """Reserve producer ids; return whether there are some."""
     try:
-        yield from broker.topics.reserve_producer_ids(broker.changes.on_disk)
+        # A change that was made meanwhile may have reserved some.
+        if not broker.settings.has_producer_id:
+            yield once(broker.settings.reserve_producer_ids)
     except OSError:
         return False
     return True
@@ -63,7 +66,7 @@ def _reserve(broker: Services) -> Change[bool]:
 
 def _new_id(broker: Services) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        error_code=ErrorCode.NONE, producer_id=broker.topics.new_producer_id(), producer_epoch=0
+        error_code=ErrorCode.NONE, producer_id=broker.settings.new_producer_id(), producer_epoch=0
     )
 
 

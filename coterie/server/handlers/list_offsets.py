@@ -11,7 +11,6 @@ from coterie.protocol.messages.list_offsets import (
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
     ListOffsetsRequest,
-    ListOffsetsRequestPartition,
     ListOffsetsResponse,
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
@@ -24,6 +23,7 @@ from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
 from coterie.storage.errors import StorageError
 
+_NONE = ErrorCode.NONE
 # The first version in which each special time may be asked for.
 _SINCE = {
     LATEST_TIMESTAMP: 1,
@@ -42,7 +42,7 @@ def handle(
     named = [
         (each.name, [one.partition_index for one in each.partitions]) for each in request.topics
     ]
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
 
@@ -51,35 +51,33 @@ def _answer(
     broker: Services, request: ListOffsetsRequest, version: int
 ) -> Generator[None, None, ListOffsetsResponse]:
     topics = []
+    isolation = request.isolation_level
+    is_known = isolation in ISOLATION_LEVELS
     for asked in request.topics:
         answers: dict[int, ListOffsetsResponsePartition] = {}
         yield
         for each in asked.partitions:
             yield
-            # Looked up each time, because the topic may be deleted between two steps.
             index = each.partition_index
-            partition = broker.topics.partition(asked.name, index)
-            if request.isolation_level not in ISOLATION_LEVELS:
+            if not is_known:
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
             elif index in answers:
                 answers[index] = _without_offset(index, ErrorCode.INVALID_REQUEST)
             elif each.timestamp < 0 and version < _SINCE.get(each.timestamp, version + 1):
                 answers[index] = _without_offset(index, ErrorCode.UNSUPPORTED_VERSION)
-            elif partition is None:
-                answers[index] = _without_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                answers[index] = _find(partition, each, request.isolation_level)
+                # Looked up each time, because the topic may be deleted between two steps.
+                found = broker.logs.readable(asked.name, index, each.current_leader_epoch)
+                answers[index] = (
+                    _find(found, each.timestamp, isolation)
+                    if isinstance(found, Partition)
+                    else _without_offset(index, found)
+                )
         topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
     return ListOffsetsResponse(topics=topics)
 
 
-def _find(
-    partition: Partition, asked: ListOffsetsRequestPartition, isolation: int
-) -> ListOffsetsResponsePartition:
-    time = asked.timestamp
-    error = partition.epoch_error(asked.current_leader_epoch)
-    if error:
-        return _without_offset(partition.index, error)
+def _find(partition: Partition, time: int, isolation: int) -> ListOffsetsResponsePartition:
     log = partition.log
     try:
         end = log.last_stable_offset if isolation == READ_COMMITTED else log.log_end_offset
@@ -107,7 +105,7 @@ def _found(
 ) -> ListOffsetsResponsePartition:
     return ListOffsetsResponsePartition(
         partition_index=partition.index,
-        error_code=ErrorCode.NONE,
+        error_code=_NONE,
         timestamp=timestamp,
         offset=offset,
         leader_epoch=leader_epoch,

@@ -27,7 +27,7 @@ def handle(
     named = [
         (each.name, [one.partition_index for one in each.partitions]) for each in request.topics
     ]
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request, connection.now_ms))
 
@@ -41,7 +41,7 @@ def _answer(
         yield
         for each in asked.partitions:
             # Looked up each time, because the topic may be deleted between two steps.
-            partition = broker.topics.partition(asked.name, each.partition_index)
+            partition = broker.logs.readable(asked.name, each.partition_index)
             error, offsets = _find(partition, each, now_ms)
             partitions.append(
                 ListOffsetsResponsePartition(
@@ -56,10 +56,10 @@ def _answer(
 
 
 def _find(
-    partition: Partition | None, asked: ListOffsetsRequestPartition, now_ms: int
+    partition: Partition | ErrorCode, asked: ListOffsetsRequestPartition, now_ms: int
 ) -> tuple[ErrorCode, list[int]]:
-    if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+    if not isinstance(partition, Partition):
+        return partition, []
     if asked.max_num_offsets < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR, []
     log = partition.log

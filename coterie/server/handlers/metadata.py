@@ -22,7 +22,7 @@ from coterie.protocol.wire import ZERO_UUID
 from coterie.server.handlers.topic_descriptions import TopicDescriptions
 from coterie.server.loggers import REQUESTS
 from coterie.server.logs.partition import Topic
-from coterie.server.logs.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
+from coterie.server.metadata.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -157,5 +157,5 @@ def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCo
 
     being_created.add(name)
     changes = broker.changes
-    changes.submit(broker.topics.creation(name, -1, {}, changes.on_disk), created)
+    changes.submit(broker.controller.creation(name, -1, {}), created)
     return error

@@ -5,8 +5,8 @@ request and merge their errors into the coordinator's response, where they come 
 topic, as in Kafka [offsets/commit-of-unknown-partition].
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar, cast
 
 from coterie.protocol.errors import ErrorCode
 
@@ -19,17 +19,16 @@ class MissingPartitions(Generic[T]):
 
     def __init__(
         self,
-        new_topic: Callable[[str, bytes], T],
-        new_partition: Callable[[int, ErrorCode], Any],
+        topic: type[T],
+        partition: type[Any],
     ) -> None:
         """Start without any.
 
         Args:
-            new_topic: makes a topic of the response, without partitions, from its name and id.
-            new_partition: makes a partition of the response from its index and error.
+            topic, partition: their classes in the response.
         """
-        self._new_topic = new_topic
-        self._new_partition = new_partition
+        self._topic_class = topic
+        self._partition_class = partition
         self._topics: dict[tuple[str, bytes], T] = {}
 
     def take_out(
@@ -52,7 +51,7 @@ class MissingPartitions(Generic[T]):
         if missing or not partition_count:
             asked.partitions = existing
             self._topic(asked.name, topic_id).partitions += [
-                self._new_partition(each.partition_index, error) for each in missing
+                self._partition_class.of(each.partition_index, error) for each in missing
             ]
 
     def merged(self, answered: Iterable[T]) -> list[T]:
@@ -65,5 +64,7 @@ class MissingPartitions(Generic[T]):
     def _topic(self, name: str, topic_id: bytes) -> T:
         topic = self._topics.get((name, topic_id))
         if topic is None:
-            topic = self._topics[name, topic_id] = self._new_topic(name, topic_id)
-        return topic
+            ids = {"topic_id": topic_id} if topic_id else {}
+            topic = self._topic_class(name=name, partitions=[], **ids)
+            self._topics[name, topic_id] = topic
+        return cast("T", topic)

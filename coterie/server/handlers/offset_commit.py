@@ -62,16 +62,8 @@ def _take_out_missing(
         unknown_id = topic is None and by_id
         error = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if missing is None:
-            missing = MissingPartitions(_response_topic, _response_partition)
+            missing = MissingPartitions(OffsetCommitResponseTopic, OffsetCommitResponsePartition)
         missing.take_out(asked, count, error, asked.topic_id)
     if missing is not None:
         request.topics = [topic for topic in request.topics if topic.partitions]
     return missing
-
-
-def _response_topic(name: str, topic_id: bytes) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=[])
-
-
-def _response_partition(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
-    return OffsetCommitResponsePartition(partition_index=index, error_code=error)

@@ -19,7 +19,7 @@ def handle(
 
     The coordinator gets the request even if none exists: its error about the group comes first.
     """
-    missing = MissingPartitions(_response_topic, _response_partition)
+    missing = MissingPartitions(OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
     for asked in request.topics:
         topic = broker.topics.published.image.by_name.get(asked.name)
         count = 0 if topic is None else topic.partitions
@@ -35,11 +35,3 @@ def handle(
     return broker.groups.submit(
         broker.coordinator.offset_delete, request, connection, complete=complete
     )
-
-
-def _response_topic(name: str, _topic_id: bytes) -> OffsetDeleteResponseTopic:
-    return OffsetDeleteResponseTopic(name=name, partitions=[])
-
-
-def _response_partition(index: int, error: ErrorCode) -> OffsetDeleteResponsePartition:
-    return OffsetDeleteResponsePartition(partition_index=index, error_code=error)

@@ -22,7 +22,7 @@ def handle(
 ) -> OffsetForLeaderEpochResponse | None:
     """Answer for each partition."""
     named = [(each.topic, [one.partition for one in each.partitions]) for each in request.topics]
-    if must_wait(broker, broker.topics.unopened(named), request, connection):
+    if must_wait(broker, broker.logs.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request))
 
@@ -35,27 +35,23 @@ def _answer(
         partitions = []
         yield
         for each in asked.partitions:
-            # Looked up each time, because the topic may be deleted between two steps.
-            partition = broker.topics.partition(asked.topic, each.partition)
-            partitions.append(_find(partition, each))
+            partitions.append(_find(broker, asked.topic, each))
             yield
         topics.append(OffsetForLeaderEpochResponseTopic(topic=asked.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _find(
-    partition: Partition | None, asked: OffsetForLeaderEpochRequestPartition
+    broker: Services, topic: str, asked: OffsetForLeaderEpochRequestPartition
 ) -> OffsetForLeaderEpochResponsePartition:
-    if partition is None:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        error = partition.epoch_error(asked.current_leader_epoch)
-        if not error:
-            epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)
-            return OffsetForLeaderEpochResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition=partition.index,
-                leader_epoch=epoch,
-                end_offset=end_offset,
-            )
-    return OffsetForLeaderEpochResponsePartition(error_code=error, partition=asked.partition)
+    # Looked up each time, because the topic may be deleted between two steps.
+    found = broker.logs.readable(topic, asked.partition, asked.current_leader_epoch)
+    if not isinstance(found, Partition):
+        return OffsetForLeaderEpochResponsePartition(error_code=found, partition=asked.partition)
+    epoch, end_offset = found.end_of_epoch(asked.leader_epoch)
+    return OffsetForLeaderEpochResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition=found.index,
+        leader_epoch=epoch,
+        end_offset=end_offset,
+    )

@@ -15,13 +15,13 @@ from coterie.protocol.messages.produce import (
     ProduceResponse,
     ProduceResponseTopic,
 )
+from coterie.protocol.refusals import refusal
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.handlers.produce_partitions import (
     append_to,
-    error_partition,
-    refused_partition,
 )
 from coterie.server.handlers.transactional_produce import TransactionCheck, refused_transaction
+from coterie.server.logs.partition import Partition
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Route
@@ -50,9 +50,9 @@ def handle(
     is_large, check = False, None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) > 1:
         _drop_repeated(request)
-        refusal = refused_transaction(request)
-        if refusal is not None:
-            return _refuse_all(request, refusal, connection)
+        refused = refused_transaction(request)
+        if refused is not None:
+            return _refuse_all(request, refused, connection)
         is_large = _is_large(request)
     if request.transactional_id is not None:
         check = TransactionCheck(broker, request.transactional_id, connection.version)
@@ -61,15 +61,11 @@ def handle(
     appended: list[Log] = []
     responses = []
     for asked in request.topic_data:
-        topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
-        partitions = []
-        for each in asked.partition_data:
-            if topic is None and by_id:
-                partitions.append(error_partition(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
-            else:
-                partitions.append(
-                    append_to(broker, topic, each, request, connection, appended, check)
-                )
+        name = asked.topic_id if by_id else asked.name
+        partitions = [
+            append_to(broker, name, each, request, connection, appended, check)
+            for each in asked.partition_data
+        ]
         responses.append(
             ProduceResponseTopic(
                 name=asked.name, topic_id=asked.topic_id, partition_responses=partitions
@@ -87,19 +83,10 @@ def handle(
 
 
 def _refuse_all(
-    request: ProduceRequest, refusal: RefusedBatch, connection: Exchange
+    request: ProduceRequest, refused: RefusedBatch, connection: Exchange
 ) -> ProduceResponse | None:
-    response = ProduceResponse(
-        responses=[
-            ProduceResponseTopic(
-                name=asked.name,
-                topic_id=asked.topic_id,
-                partition_responses=[
-                    refused_partition(each.index, refusal) for each in asked.partition_data
-                ],
-            )
-            for asked in request.topic_data
-        ]
+    response: ProduceResponse = refusal(
+        request, refused.error, connection.version, error_message=refused.text
     )
     if request.acks == _NO_ACKS:
         _close_on_error(response, connection)
@@ -188,24 +175,18 @@ def _append_each(
 ) -> Generator[None, None, ProduceResponse]:
     """Append in steps; `note` is called with each log that was appended to."""
     by_id = connection.version >= _TOPIC_IDS_SINCE
-    topics = broker.topics
     response = ProduceResponse(responses=[])
     for asked in request.topic_data:
+        name = asked.topic_id if by_id else asked.name
         answered = ProduceResponseTopic(
             name=asked.name, topic_id=asked.topic_id, partition_responses=[]
         )
         response.responses.append(answered)
         for each in asked.partition_data:
             # Looked up each time, because the topic may be deleted between two steps.
-            topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
-            if topic is None and by_id:
-                answered.partition_responses.append(
-                    error_partition(each.index, ErrorCode.UNKNOWN_TOPIC_ID)
-                )
-                continue
             appended: list[Log] = []
             answered.partition_responses.append(
-                append_to(broker, topic, each, request, connection, appended, check)
+                append_to(broker, name, each, request, connection, appended, check)
             )
             for log in appended:
                 note(log)
@@ -263,13 +244,12 @@ def _drop_repeated(request: ProduceRequest) -> None:
 
 def _must_wait(broker: Services, request: ProduceRequest, connection: Exchange) -> bool:
     """Return whether the request waits for partitions to be opened."""
-    topics = broker.topics
-    partitions = []
-    for asked in request.topic_data:
-        topic = topics.by_name.get(asked.name) or topics.by_id.get(asked.topic_id)
-        if topic is not None and not topic.is_own:
-            found = (topic.partition(each.index) for each in asked.partition_data)
-            partitions += [partition for partition in found if partition is not None]
+    found = (
+        broker.logs.led(asked.name or asked.topic_id, each.index)
+        for asked in request.topic_data
+        for each in asked.partition_data
+    )
+    partitions = [each for each in found if isinstance(each, Partition) and not each.topic.is_own]
     return must_wait(broker, partitions, request, connection)
 
 

@@ -8,7 +8,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.server.handlers.transactional_produce import TransactionCheck
 from coterie.server.logs.log_validator import validate_batch
-from coterie.server.logs.partition import OPEN, Partition, Topic
+from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.received_batches import RefusedBatch, ValidBatch, only_batch
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -17,12 +17,13 @@ from coterie.storage.log import Log
 
 # One broker is all replicas [data-plane/required-acks].
 _VALID_ACKS = (-1, 0, 1)
+_NONE = ErrorCode.NONE
 _OLD_EPOCH = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def append_to(
     broker: Services,
-    topic: Topic | None,
+    topic: str | bytes,
     asked: ProduceRequestPartition,
     request: ProduceRequest,
     connection: Exchange,
@@ -33,16 +34,16 @@ def append_to(
 
     Args:
         broker: the broker.
-        topic: the topic, if it exists.
+        topic: its topic, by name or by id.
         asked: the partition's part of the request.
         request: the request.
         connection: where it came from.
         appended: a log that was appended to is added to it.
         check: checks batches of transactions; None if the request has no transactional id.
     """
-    partition = None if topic is None else topic.partition(asked.index)
-    if partition is None:
-        return error_partition(asked.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = broker.logs.led(topic, asked.index)
+    if not isinstance(partition, Partition):
+        return error_partition(asked.index, partition)
     try:
         batch, header = only_batch(asked.records, connection.version)
         if request.acks not in _VALID_ACKS:
@@ -98,7 +99,7 @@ def _append_validated(
     appended.append(log)
     return ProduceResponsePartition(
         index=index,
-        error_code=ErrorCode.NONE,
+        error_code=_NONE,
         base_offset=base_offset,
         log_append_time_ms=append_time_ms,
         log_start_offset=log.log_start_offset,

@@ -35,7 +35,7 @@ from coterie.server.logs.fetch_sessions import (
 )
 from coterie.server.logs.fetching import FetchPartition, Watchers
 from coterie.server.logs.partition import OPEN, Partition, Topic
-from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
+from coterie.server.metadata.topic_rules import MAX_NAME_LENGTH
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import run_now
 from coterie.server.services import Services
@@ -214,7 +214,7 @@ class SessionFetch(SteppedFetch):
         error = ErrorCode.NONE
         if partition is None:
             error = self._unknown(cached) if topic is None else _UNKNOWN
-        elif partition.opened_log is None and self._broker.topics.opener.may_open(partition):
+        elif partition.opened_log is None and self._broker.logs.opener.may_open(partition):
             closed.append(partition)
         cached.wanted = cached.wanted._replace(partition=partition, error=error)
         cached.topic = _name(partition, cached.topic)

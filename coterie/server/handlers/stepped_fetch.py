@@ -97,7 +97,7 @@ class SteppedFetch:
         if self._is_refused():
             self._delayed.send(refused_as_a_whole(self._request, self._connection.version))
             return
-        self._broker.topics.opener.open(closed, lambda: self._read_then(self._send_or_wait))
+        self._broker.logs.opener.open(closed, lambda: self._read_then(self._send_or_wait))
 
     def _read_then(self, then: Callable[[FetchResult], None]) -> None:
         run_in_slices(self._broker, self._connection, self._read(), then)

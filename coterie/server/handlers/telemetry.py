@@ -10,6 +10,7 @@ from coterie.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from coterie.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler
@@ -27,16 +28,11 @@ def _get(
     client = telemetry.client(instance_id, connection.client)
     error = client.get(connection.now_ms)
     if error:
-        return GetTelemetrySubscriptionsResponse(
-            error_code=error,
-            client_instance_id=ZERO_UUID,
-            subscription_id=0,
-            accepted_compression_types=[],
-            push_interval_ms=0,
-            telemetry_max_bytes=0,
-            delta_temporality=False,
-            requested_metrics=[],
+        nothing = dict.fromkeys(("subscription_id", "push_interval_ms", "telemetry_max_bytes"), 0)
+        refused: GetTelemetrySubscriptionsResponse = refusal(
+            request, error, connection.version, **nothing
         )
+        return refused
     return GetTelemetrySubscriptionsResponse(
         error_code=ErrorCode.NONE,
         client_instance_id=instance_id,

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from coterie.server.logs.topic_changes import Change
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.services import Services
 

@@ -25,7 +25,7 @@ from coterie.protocol.record_batch_layout import (
     header_format,
 )
 from coterie.server.logs.first_sequences import FirstSequences
-from coterie.server.logs.partition import OPEN, Partition, Topic
+from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.services import Services
 from coterie.server.transactions.adding import add_partitions
@@ -97,22 +97,23 @@ class TransactionCheck:
 
     def _partitions_to_add(self, request: ProduceRequest) -> TransactionUse | None:
         """Return the partitions that the producer has not written to in this transaction."""
-        topics = self._broker.topics
+        led = self._broker.logs.led
         producer_id = epoch = -1
         found: list[tuple[str, int]] = []
         for asked in request.topic_data:
-            by_id = topics.by_id.get(asked.topic_id)
-            topic = topics.by_name.get(asked.name) if by_id is None else by_id
-            if topic is None or topic.is_own or topic.is_internal:
-                continue
             for each in asked.partition_data:
                 records = each.records
                 if records is None or not _is_transactional(records):
                     continue
                 # `refused_transaction` has checked that all batches have the same.
                 producer_id, epoch = _PRODUCER.unpack_from(records)
-                if producer_id >= 0 and _may_begin(topic, each.index, producer_id, epoch):
-                    found.append((topic.name, each.index))
+                partition = led(asked.name or asked.topic_id, each.index)
+                if (
+                    producer_id >= 0
+                    and isinstance(partition, Partition)
+                    and _may_begin(partition, producer_id, epoch)
+                ):
+                    found.append((partition.topic.name, each.index))
         if not found:
             return None
         return self._use(producer_id, epoch, tuple(found), add=True)
@@ -185,10 +186,10 @@ def _is_transactional(records: bytes) -> bool:
     )
 
 
-def _may_begin(topic: Topic, index: int, producer_id: int, epoch: int) -> bool:
+def _may_begin(partition: Partition, producer_id: int, epoch: int) -> bool:
     """Return whether a batch of a producer may be the first of a transaction in a partition."""
-    partition = topic.partition(index)
-    if partition is None or partition.state is not OPEN:
+    topic = partition.topic
+    if topic.is_own or topic.is_internal or partition.state is not OPEN:
         return False
     with suppress(StorageError):
         producers = partition.log.producers

@@ -5,7 +5,7 @@ transaction has the partition of the group, and the group coordinator does the r
 [offsets/transactional-checks].
 """
 
-from coterie.coordinator.groups.responses import txn_commit_error, without_loading
+from coterie.coordinator.groups.responses import without_loading
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
@@ -15,6 +15,7 @@ from coterie.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from coterie.protocol.refusals import refusal
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.handlers.missing_partitions import MissingPartitions
 from coterie.server.network.delayed_response import CompletedResponse, Exchange
@@ -57,7 +58,7 @@ def handle(
         return response
 
     if not request.group_id:
-        return complete(txn_commit_error(request, ErrorCode.INVALID_GROUP_ID))
+        return complete(refusal(request, ErrorCode.INVALID_GROUP_ID, connection.version))
     version = connection.version
     delayed = CompletedResponse(connection, complete)
     context = RequestContext(connection.client, version, delayed)
@@ -65,7 +66,7 @@ def handle(
     def used(error: ErrorCode) -> None:
         """Go on when the record of the transaction coordinator is durable, or was lost."""
         if error:
-            delayed.send(txn_commit_error(request, _translate(error, version)))
+            delayed.send(refusal(request, _translate(error, version), version))
         else:
             commit = broker.groups.txn_offset_commit
             broker.groups.submit_delayed(commit, request, context, delayed)
@@ -80,7 +81,7 @@ def handle(
         connection.delay_and_mute(delayed)
         return None
     if error:
-        return complete(txn_commit_error(request, _translate(error, version)))
+        return complete(refusal(request, _translate(error, version), version))
     commit = broker.groups.txn_offset_commit
     return broker.groups.submit(commit, request, connection, complete=complete)
 
@@ -110,14 +111,10 @@ def _translate(error: ErrorCode, version: int) -> ErrorCode:
 
 
 def _take_out_missing(topics: TopicsImage, request: TxnOffsetCommitRequest) -> Missing:
-    missing = MissingPartitions(_response_topic, TxnOffsetCommitResponsePartition.of)
+    missing = MissingPartitions(TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition)
     for asked in request.topics:
         topic = topics.by_name.get(asked.name)
         count = 0 if topic is None else topic.partitions
         missing.take_out(asked, count, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     request.topics = [asked for asked in request.topics if asked.partitions]
     return missing
-
-
-def _response_topic(name: str, _topic_id: bytes) -> TxnOffsetCommitResponseTopic:
-    return TxnOffsetCommitResponseTopic(name=name, partitions=[])

@@ -14,7 +14,7 @@ from coterie.protocol.messages.update_features import (
 )
 from coterie.server.features import METADATA_VERSION
 from coterie.server.handlers.topic_changes import answer_with_change
-from coterie.server.logs.topic_changes import Change
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 from coterie.storage.errors import describe_error
@@ -52,7 +52,7 @@ def _update(broker: Services, request: UpdateFeaturesRequest) -> Change[UpdateFe
     }
     if levels and not request.validate_only:
         try:
-            yield from broker.features.change(levels, broker.changes.on_disk)
+            yield from broker.features.change(levels)
         except OSError as error:
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=describe_error(error)

@@ -141,7 +141,7 @@ class LogCleaner:
         began_s = self._slice_clock_s()
         for partition, found in self._found:
             if found is None:
-                self._broker.topics.opener.open_used(partition, self._search_opened)
+                self._broker.logs.opener.open_used(partition, self._search_opened)
                 return
             ratio = found.dirty_ratio
             self._greatest_ratio = max(self._greatest_ratio, ratio)

@@ -14,7 +14,7 @@ from functools import partial
 from coterie.server.loggers import LOG_MANAGER
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition, PartitionState
-from coterie.server.logs.topic_changes import Change
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.services import Services
 from coterie.server.workers import once
 from coterie.storage.directory import DataDirectory
@@ -101,7 +101,7 @@ class Maintenance:
         found = []
         kept = set(self._broker.topics.deleting.values())
         remove = partial(self._data.remove_deleted, kept)
-        yield self._broker.changes.on_disk(once(lambda: found.append(remove())))
+        yield once(lambda: found.append(remove()))
         if found == [True] and not self._stopped:
             self.remove_deleted()
 
@@ -197,7 +197,7 @@ class Maintenance:
         began_s = self._slice_clock_s()
         for unopened in self._expiring:
             if unopened is not None:
-                self._broker.topics.opener.open_used(unopened, self._retention_opened)
+                self._broker.logs.opener.open_used(unopened, self._retention_opened)
                 return
             took_s = self._slice_clock_s() - began_s
             if took_s >= SLICE_S:

@@ -4,7 +4,6 @@ Invariants: the high watermark is the end of the log, because there is one broke
 every other change that a fetch could report, is reported to the watchers of the partition.
 """
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
@@ -12,7 +11,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.first_sequences import FirstSequences
-from coterie.server.logs.topic_rules import INTERNAL_TOPICS, OWN_TOPICS
+from coterie.server.metadata.topic import TopicMetadata
 from coterie.storage.log import Log
 
 
@@ -47,6 +46,9 @@ class PartitionState(Enum):
 
 # For the hot path: looking up a member of an enumeration takes as long as a call.
 OPEN = PartitionState.OPEN
+_NONE = ErrorCode.NONE
+# Of clients that expect no epoch.
+_ANY_EPOCH = -1
 
 
 class Partition:
@@ -220,8 +222,8 @@ class Partition:
                 if is_deleted
                 else ErrorCode.KAFKA_STORAGE_ERROR
             )
-        if current_leader_epoch in (-1, self.leader_epoch):
-            return ErrorCode.NONE
+        if current_leader_epoch == _ANY_EPOCH or current_leader_epoch == self.leader_epoch:
+            return _NONE
         if current_leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -231,51 +233,29 @@ class Partition:
             watcher.records_appended(size_bytes, stable_bytes)
 
 
-class Topic:
-    """A topic.
+class Topic(TopicMetadata):
+    """A topic, with what this broker has of its partitions.
 
     Attributes:
-        name, topic_id: its name, and its id of 16 bytes.
         partitions: by their number.
-        config: its settings.
-        is_internal: whether it is one of Kafka's internal topics.
         unopened: how many partitions are not open.
-        images: its encoded descriptions, by their format; empty after each change.
-        is_own: whether only the broker writes it; its number of partitions is fixed then.
-        show: lets clients see the topic; None if they do.
     """
 
-    __slots__ = (
-        "config",
-        "images",
-        "is_internal",
-        "is_own",
-        "name",
-        "partitions",
-        "show",
-        "topic_id",
-        "unopened",
-    )
+    __slots__ = ("partitions", "unopened")
 
     def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
         """Make a topic without partitions."""
-        self.name = name
-        self.topic_id = topic_id
-        self.config = config
-        self.is_internal = name in INTERNAL_TOPICS
-        self.is_own = name in OWN_TOPICS
+        super().__init__(name, topic_id, config)
         self.partitions: list[Partition] = []
         self.unopened = 0
-        self.show: Callable[[], None] | None = None
-        self.images: dict[tuple[int, int, bool], bytes] = {}
 
-    def __repr__(self) -> str:
-        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
-
-    def changed(self) -> None:
-        """Forget the encoded descriptions, because the topic has changed."""
-        # A new table: a description that is being encoded must not get into it.
-        self.images = {}
+    def grow(self, count: int) -> None:
+        """Add partitions, whose logs are closed, up to a number of them."""
+        first = self.partition_count
+        self.partitions += [Partition(self, index) for index in range(first, count)]
+        self.partition_count = count
+        self.unopened += count - first
+        assert self.unopened <= count, "each closed partition is counted once"
 
     def partition(self, index: int) -> Partition | None:
         """Return a partition by its number, or None if it does not exist."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from coterie.protocol.errors import ErrorCode
-from coterie.server.logs.stored_settings import QuotaEntity
+from coterie.server.metadata.stored_settings import QuotaEntity
 
 USER = "user"
 CLIENT_ID = "client-id"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from coterie.server.config.config import Config
-from coterie.server.logs.settings_file import SettingsFile
-from coterie.server.logs.stored_settings import QuotaEntity
-from coterie.server.logs.topic_changes import Change, OnDisk
+from coterie.server.metadata.settings_file import SettingsFile
+from coterie.server.metadata.stored_settings import QuotaEntity
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.quotas.checks import QuotaChange
 from coterie.server.quotas.throttling import Throttling
 from coterie.server.workers import once
@@ -41,9 +41,7 @@ class ClientQuotas:
         """Return the entities with their quotas by key."""
         return self._settings.stored.quotas.items()
 
-    def change(
-        self, changes: Mapping[QuotaEntity, Sequence[QuotaChange]], on_disk: OnDisk
-    ) -> Change[None]:
+    def change(self, changes: Mapping[QuotaEntity, Sequence[QuotaChange]]) -> Change[None]:
         """Set and remove quotas that the caller has checked.
 
         Raises:
@@ -63,7 +61,7 @@ class ClientQuotas:
         if len(quotas) > MAX_ENTITIES:
             raise TooManyQuotas(f"At most {MAX_ENTITIES} entities may have quotas.")
         if quotas != self._settings.stored.quotas:
-            yield on_disk(once(partial(self._settings.set_quotas, quotas)))
+            yield once(partial(self._settings.set_quotas, quotas))
             self.throttling.take(self.all())
             for call in self.when_changed:
                 call()

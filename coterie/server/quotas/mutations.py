@@ -4,7 +4,7 @@
 """
 
 from coterie.protocol.errors import ErrorCode
-from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 

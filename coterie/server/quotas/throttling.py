@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from coterie.server.config.config import Config
-from coterie.server.logs.stored_settings import QuotaEntity
+from coterie.server.metadata.stored_settings import QuotaEntity
 from coterie.server.quotas.checks import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,

@@ -10,11 +10,11 @@ from coterie.server.transactions.runtime import TransactionRuntime
 
 def make_transaction_runtime(broker: Services, host: Host) -> TransactionRuntime:
     """Return the runtime of a broker whose topics, features and markers are there."""
-    topics, features = broker.topics, broker.features
+    settings, features = broker.settings, broker.features
 
     def new_producer_id() -> int:
         try:
-            return topics.new_producer_id()
+            return settings.new_producer_id()
         except OSError:
             # The request is refused with an error that the client retries.
             return NO_PRODUCER_ID
@@ -25,4 +25,4 @@ def make_transaction_runtime(broker: Services, host: Host) -> TransactionRuntime
         lambda: features.level(TRANSACTION_VERSION),
         host.now_ms(),
     )
-    return TransactionRuntime(host, coordinator, topics, broker.changes, broker.markers)
+    return TransactionRuntime(host, coordinator, broker.controller, broker.markers)

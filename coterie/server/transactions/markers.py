@@ -18,8 +18,8 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.environment import Environment
 from coterie.server.failures import Failures
 from coterie.server.logs.flusher import Flusher
+from coterie.server.logs.logs import Logs
 from coterie.server.logs.partition import OPEN, Partition
-from coterie.server.logs.topics import Topics
 from coterie.server.slices import Slices, raise_failure
 from coterie.storage.errors import OutOfHandles, StorageError
 
@@ -51,30 +51,32 @@ class MarkerWriter:
     """Appends markers.
 
     Attributes:
-        write_offsets_marker: appends those of `__consumer_offsets`; None if nothing does.
+        write_offsets_marker: appends those of `__consumer_offsets`.
     """
 
     def __init__(
         self,
         environment: Environment,
-        topics: Topics,
+        logs: Logs,
         flusher: Flusher,
         slices: Slices,
         failures: Failures,
+        write_offsets_marker: OffsetsMarker,
     ) -> None:
         """Write nothing yet.
 
         Args:
             environment: its loop and clock.
-            topics: all topics.
+            logs: the logs that get markers.
             flusher: syncs logs.
             slices: does work that takes long.
             failures: takes the logs that fail.
+            write_offsets_marker: appends the markers of `__consumer_offsets`.
         """
-        self.write_offsets_marker: OffsetsMarker | None = None
+        self.write_offsets_marker = write_offsets_marker
         self._loop = environment.loop
         self._now_ms = environment.now_ms
-        self._topics = topics
+        self._logs = logs
         self._flusher = flusher
         self._slices = slices
         self._failures = failures
@@ -147,24 +149,21 @@ class MarkerWriter:
     ) -> None:
         """Append the marker of one partition; `answered` gets NONE when it is durable."""
         if name == OFFSETS_TOPIC:
-            if self.write_offsets_marker is None:
-                answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            else:
-                self.write_offsets_marker(index, markers, answered)
+            self.write_offsets_marker(index, markers, answered)
             return
-        found = self._topics.partition(name, index)
-        if found is None:
-            answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        found = self._logs.led(name, index)
+        if not isinstance(found, Partition):
+            answered(found)
         elif found.topic.is_own:
             answered(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        elif found.opened_log is None and self._topics.opener.may_open(found):
-            self._topics.opener.open([found], partial(self._append, markers, found, answered))
+        elif found.opened_log is None and self._logs.opener.may_open(found):
+            self._logs.opener.open([found], partial(self._append, markers, found, answered))
         else:
             self._append(markers, found, answered)
 
     def _append(self, markers: TransactionMarkers, found: Partition, answered: Answer) -> None:
         if found.state is not OPEN:
-            is_deleted = self._topics.by_name.get(found.topic.name) is not found.topic
+            is_deleted = self._logs.topics.by_name.get(found.topic.name) is not found.topic
             answered(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 if is_deleted

@@ -15,12 +15,12 @@ from coterie.coordinator.transactions.service import TransactionCoordinator
 from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
+from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.topic_changes import Change, TopicChanges
-from coterie.server.logs.topic_rules import TopicRefused
-from coterie.server.logs.topics import Topics
+from coterie.server.metadata.topic_changes import Change
+from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.transactions.use import TransactionUse, TransactionUses
 
@@ -77,8 +77,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         self,
         host: Host,
         coordinator: TransactionCoordinator,
-        topics: Topics,
-        changes: TopicChanges,
+        controller: Controller,
         markers: Markers,
     ) -> None:
         """Run `coordinator`, with the partitions of its topic if that exists.
@@ -86,21 +85,19 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         Args:
             host: the surroundings.
             coordinator: the coordinator.
-            topics: all topics.
-            changes: creates the coordinator's topic.
+            controller: creates the coordinator's topic.
             markers: writes markers.
         """
         super().__init__(
             host, coordinator, kind="transaction", codec=_NO_CODEC, failed=_partition_failed
         )
         self.coordinator = coordinator
-        self._topics = topics
-        self._changes = changes
+        self._controller = controller
         self._markers = markers
         self._is_creating = False
         # The transactions whose markers are being written.
         self._ending: set[_Ending] = set()
-        topic = topics.by_name.get(TRANSACTIONS_TOPIC)
+        topic = controller.topics.by_name.get(TRANSACTIONS_TOPIC)
         if topic is not None:
             self.take_over(topic.partitions)
 
@@ -120,15 +117,13 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         """Begin to create the coordinator's topic, or to coordinate it if a client created it."""
         if not self.exists and not self._is_creating:
             self._is_creating = True
-            self._changes.submit(self._creation(), self._created)
+            self._controller.changes.submit(self._creation(), self._created)
 
     def _creation(self) -> Change[None]:
         count = self.coordinator.config.state_partitions
-        topic = self._topics.by_name.get(TRANSACTIONS_TOPIC)
+        topic = self._controller.topics.by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
-            topic = yield from self._topics.creation(
-                TRANSACTIONS_TOPIC, count, {}, self._changes.on_disk
-            )
+            topic = yield from self._controller.creation(TRANSACTIONS_TOPIC, count, {})
         self.take_over(topic.partitions)
         self.schedule_load()
 

@@ -82,7 +82,7 @@ class World:
         self._seed = seed
         self._loop = ManualLoop()
         self.broker = self._start(None)
-        self.broker.topics.create(TOPIC, PARTITIONS, {"segment.ms": "1000"})
+        self.broker.controller.create(TOPIC, PARTITIONS, {"segment.ms": "1000"})
         names = [name for name in IDS for _ in range(PRODUCERS_OF_AN_ID)]
         self.producers = [
             TransactionalProducer(number, name, random.Random(seed * 100 + number))

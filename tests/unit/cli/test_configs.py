@@ -20,7 +20,7 @@ from tests.unit.server.running import RunningBroker
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
     with RunningBroker() as running:
-        running.call(lambda: running.broker.topics.create("orders", 1, {}))
+        running.call(lambda: running.broker.controller.create("orders", 1, {}))
         yield running
 
 

@@ -179,7 +179,7 @@ def test_long_names_and_settings_are_folded_at_80_columns(tmp_path: Path) -> Non
     replicas = ",".join(f"{each}:1" for each in range(20))
     with RunningBroker(data_dir=str(directory)) as running:
         settings = {"leader.replication.throttled.replicas": replicas}
-        running.call(lambda: running.broker.topics.create(name, 1, settings))
+        running.call(lambda: running.broker.controller.create(name, 1, settings))
         for arguments in (["topics", "describe", name], ["log-dirs"], ["log-dirs", "--partitions"]):
             lines = on_terminal(str(running.address), *arguments, columns=80)
             assert widths(lines) <= 80

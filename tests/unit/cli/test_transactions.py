@@ -110,12 +110,12 @@ class Caller:
 
 def begin(broker: Broker) -> None:
     """Begin a transaction, and leave one of an unknown producer open."""
-    topic = broker.topics.create("orders", 2, {})
+    topic = broker.controller.create("orders", 2, {})
     runtime = broker.transaction_runtime
     count = broker.config.get_int("transaction.state.log.num.partitions")
-    runtime.take_over(broker.topics.create("__transaction_state", count, {}).partitions)
+    runtime.take_over(broker.controller.create("__transaction_state", count, {}).partitions)
     for partition in topic.partitions:
-        broker.topics.opener.open([partition], lambda: None)
+        broker.logs.opener.open([partition], lambda: None)
     runtime.schedule_load()
 
 

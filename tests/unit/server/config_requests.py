@@ -76,5 +76,5 @@ def change(
 def client_with_topic(settings: dict[str, str] | None = None) -> Client:
     """Return a client of a new broker that has the topic `t`."""
     client = Client(make_broker(settings))
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     return client

@@ -20,7 +20,7 @@ def make_topic(
     broker: Broker, name: str = "t", overrides: dict[str, str] | None = None, partitions: int = 1
 ) -> Log:
     """Create a topic with smaller segments than a setting allows; return its first log."""
-    topic = broker.topics.create(name, partitions, COMPACT if overrides is None else overrides)
+    topic = broker.controller.create(name, partitions, COMPACT if overrides is None else overrides)
     for index in range(partitions):
         log = open_log(broker, name, index)
         log.config = log.config._replace(segment_bytes=SEGMENT_BYTES)

@@ -13,8 +13,9 @@ from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.broker import IN_MEMORY, Broker
+from coterie.server.broker import Broker
 from coterie.server.config.config import Config
+from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.logs.flusher import FlushMode
@@ -190,7 +191,7 @@ def run(broker: Broker, coroutine: Any) -> None:
 def open_log(broker: Broker, topic: str, index: int = 0) -> Log:
     """Return the log of a partition, opened if it is not."""
     partition = broker.topics.by_name[topic].partitions[index]
-    broker.topics.opener.open([partition], lambda: None)
+    broker.logs.opener.open([partition], lambda: None)
     loop_of(broker).turn()
     return partition.log
 

@@ -15,8 +15,9 @@ from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
-from coterie.server.broker import IN_MEMORY, Broker
+from coterie.server.broker import Broker
 from coterie.server.config.config import Config
+from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
 from tests.unit.server.manual import NEVER, RecordingLog

@@ -10,8 +10,9 @@ from coterie.protocol.messages.create_topics import (
     CreateTopicsRequestTopic,
 )
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.server.broker import IN_MEMORY, Broker
+from coterie.server.broker import Broker
 from coterie.server.config.config import Config
+from coterie.server.data_place import IN_MEMORY
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.groups import commit, committed, join, sync
 from tests.unit.server.manual import COMMIT, Client, log_of

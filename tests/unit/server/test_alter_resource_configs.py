@@ -9,7 +9,7 @@ import pytest
 
 from coterie.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from coterie.server.config.config import Config
-from coterie.server.logs.stored_settings import read_settings
+from coterie.server.metadata.stored_settings import read_settings
 from tests.unit.server.config_requests import (
     APPEND,
     BROKER,

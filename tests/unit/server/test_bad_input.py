@@ -24,6 +24,7 @@ from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from coterie.server.handlers.describe_configs import MAX_REPETITIONS
 from coterie.server.network import limits
 from coterie.server.network.connection import Connection
+from tests.unit.server.changed_now import delete
 from tests.unit.server.produced import batch, fetch_request, produce_request
 from tests.unit.server.running import RunningBroker, is_closed
 
@@ -157,7 +158,7 @@ def test_thousand_incomplete_requests_do_not_slow_down_others(running: RunningBr
 def test_client_that_never_reads_is_muted_and_disconnected(running: RunningBroker) -> None:
     """It fetches megabytes again and again, and is served until 1 MiB of responses is unread."""
     with running.client() as producer:
-        running.call(lambda: running.broker.topics.create("big", 1, {}))
+        running.call(lambda: running.broker.controller.create("big", 1, {}))
         request = produce_request(batch(b"x" * 900_000), topic="big")
         for _ in range(4):
             assert producer.call(request, 9).responses[0].partition_responses[0].error_code == 0
@@ -191,7 +192,7 @@ def test_client_that_never_reads_is_muted_and_disconnected(running: RunningBroke
     )
     running.wait_for(lambda: "UnreadAnswers" in running.close_errors())
     silent.socket.close()
-    running.call(lambda: running.broker.topics.delete(running.broker.topics.by_name["big"]))
+    running.call(lambda: delete(running.broker, running.broker.topics.by_name["big"]))
 
 
 def test_connections_above_the_limit_are_closed() -> None:

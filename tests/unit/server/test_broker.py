@@ -24,7 +24,7 @@ from tests.unit.server.running import PATIENCE_S, RunningBroker, is_closed
 def test_committed_offsets_survive_a_restart(tmp_path: Path, flush: FlushMode) -> None:
     directory = str(tmp_path / "data")
     with RunningBroker(data_dir=directory, flush=flush) as first:
-        first.call(lambda: first.broker.topics.create("t", 1, {}))
+        first.call(lambda: first.broker.controller.create("t", 1, {}))
         with first.client() as client:
             for offset in range(20):
                 answer = client.call(commit(offset), 8)
@@ -109,7 +109,7 @@ def test_no_thread_is_left_behind(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     data_dir = str(tmp_path / "data")
     with RunningBroker(data_dir=data_dir, flush=COMMIT) as running:
-        running.call(lambda: running.broker.topics.create("t", 1, {}))
+        running.call(lambda: running.broker.controller.create("t", 1, {}))
         with running.client() as client:
             (topic,) = client.call(commit(1), 8).topics
             assert topic.partitions[0].error_code == ErrorCode.NONE

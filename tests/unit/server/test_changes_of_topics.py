@@ -14,7 +14,7 @@ from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from coterie.server.logs.topic_changes import Change, TopicChanges
+from coterie.server.metadata.topic_changes import Change, TopicChanges
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import Client, ManualEnvironment, logged, make_broker, open_log
@@ -119,7 +119,7 @@ class TestRequests:
         assert len(logged(client.broker, "topic created")) == 2, "this one and the offsets topic"
 
     def test_topic_that_is_being_deleted_is_unknown(self, client: Client, disk: SlowDisk) -> None:
-        client.broker.topics.create("a", 1, {})
+        client.broker.controller.create("a", 1, {})
         open_log(client.broker, "a")
         client.send(deletion("a"), 6)
         other = Client(client.broker)
@@ -148,7 +148,7 @@ class TestRequests:
 def test_topic_that_cannot_be_deleted_is_served_again() -> None:
     faulty = FaultyFileSystem(MemoryFileSystem())
     client = Client(make_broker(filesystem=faulty))
-    client.broker.topics.create("a", 2, {})
+    client.broker.controller.create("a", 2, {})
     assert produce(client, batch(b"a"), topic="a").error_code == ErrorCode.NONE
     faulty.fail_at("rename", 1)
     answer = client.call(deletion("a"), 6)
@@ -172,7 +172,7 @@ class TestQueue:
 
         def change(name: str) -> Change[str]:
             seen.append(f"{name} begins")
-            yield changes.on_disk(iter(()))
+            yield iter(())
             yield None
             return name
 
@@ -193,9 +193,9 @@ class TestQueue:
 
         def change() -> Change[str]:
             try:
-                yield changes.on_disk(failing())
+                yield failing()
             except OSError:
-                yield changes.on_disk(failing())
+                yield failing()
             return "not reached"
 
         changes.submit(change(), lambda result, failure: seen.append((result, str(failure))))

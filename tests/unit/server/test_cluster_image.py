@@ -59,7 +59,7 @@ def test_listener_without_an_address_has_no_coordinator() -> None:
 def test_kept_descriptions_of_topics_belong_to_a_version_of_the_image() -> None:
     broker = make_broker()
     client = Client(broker)
-    topic = broker.topics.create("t", 1, {})
+    topic = broker.controller.create("t", 1, {})
     before = client.call(MetadataRequest(topics=None), 9)
     (kept,) = topic.images
     client.call(MetadataRequest(topics=None), 9)

@@ -52,7 +52,7 @@ class Counters:
         self.loop = loop_of(broker)
         topic = broker.topics.by_name.get(TOPIC)
         if topic is None:
-            topic = broker.topics.create(TOPIC, 2, {})
+            topic = broker.controller.create(TOPIC, 2, {})
         self.partitions = topic.partitions
         self.machine = CounterMachine(len(self.partitions))
         self.failed: list[int] = []

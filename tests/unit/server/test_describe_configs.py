@@ -76,7 +76,7 @@ class TestDescribe:
             "compression.gzip.level": "4",
         }
         client = Client(make_broker(settings))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         assert value_of(client, "max.message.bytes") == (
             "77",
             4,

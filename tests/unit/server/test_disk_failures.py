@@ -85,7 +85,7 @@ class TestOneLogFails:
         faulty = FaultyFileSystem(MemoryFileSystem())
         client = Client(make_broker(flush=COMMIT, filesystem=faulty))
         broker = client.broker
-        broker.topics.create("t", 1, {})
+        broker.controller.create("t", 1, {})
         index = broker.coordinator.partition_for("g")
         faulty.fail_at(kind, 1, number)
         client.send(commit(7), 8)
@@ -118,7 +118,7 @@ class TestOneLogFails:
         faulty = FaultyFileSystem(MemoryFileSystem())
         client = Client(make_broker(flush=COMMIT, filesystem=faulty))
         broker = client.broker
-        broker.topics.create("t", 2, {})
+        broker.controller.create("t", 2, {})
         faulty.fail_at(kind, 1, number)
         for _ in range(2):
             client.send(produce_request(batch(b"a")), 9)
@@ -142,7 +142,7 @@ def test_acknowledged_commits_survive_a_full_disk() -> None:
         faulty = FaultyFileSystem(filesystem)
         client = Client(make_broker(filesystem=faulty))
         if n == 1:
-            client.broker.topics.create("t", 1, {})
+            client.broker.controller.create("t", 1, {})
         before = committed(client)[0]
         faulty.fail_at("write", n, errno.ENOSPC, torn_bytes=20)
         acknowledged = before
@@ -172,7 +172,7 @@ class TestDirectoryLost:
         filesystem = MemoryFileSystem()
         client = Client(make_broker(flush=flush, filesystem=filesystem))
         broker = client.broker
-        broker.topics.create("t", 2, {})
+        broker.controller.create("t", 2, {})
         broker.maintenance.start()
         client.send(produce_request(batch(b"a")), 9)
         wait_for_disk(client)
@@ -204,7 +204,7 @@ class TestDirectoryLost:
         filesystem = MemoryFileSystem()
         client = Client(make_broker(flush=COMMIT, filesystem=filesystem))
         broker = client.broker
-        broker.topics.create("t", 1, {})
+        broker.controller.create("t", 1, {})
         broker.maintenance.start()
         go_on = threading.Event()
         sync_file = MemoryFile.sync

@@ -17,7 +17,7 @@ ONE = len(batch(b"v" * 100))
 def client() -> Client:
     """Partition 0 holds three batches, partition 1 none."""
     client = Client(make_broker())
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     for _ in range(3):
         produce(client, batch(b"v" * 100))
     return client

@@ -57,7 +57,7 @@ class Conversation:
         for word in words:
             topic, index, offset = parsed(word)
             if command == "create":
-                made = topics.create(topic, 4, {})
+                made = self.client.broker.controller.create(topic, 4, {})
                 # A session with an unknown id sees the topic appear.
                 if topic == "u":
                     del topics.by_id[made.topic_id]
@@ -72,7 +72,8 @@ class Conversation:
                     partition=index,
                 )
             elif command == "delete-records":
-                topics.delete_records(topics.by_name[topic].partitions[index], offset)
+                partition = topics.by_name[topic].partitions[index]
+                self.client.broker.logs.delete_records(partition, offset)
             else:
                 assert command == "delete", command
                 self.client.broker.delete_topic(topics.by_name[topic])
@@ -199,7 +200,7 @@ def test_waiting_fetch_of_a_session_is_answered_by_an_append() -> None:
 @pytest.mark.parametrize("count", [200, 1000])
 def test_large_session(count: int) -> None:
     client = Client(make_broker())
-    client.broker.topics.create("t", count, {})
+    client.broker.controller.create("t", count, {})
     client.send(fetch_request(*((index, 0) for index in range(count)), session_epoch=0), 12)
     ((_, opened),) = settled(client)
     assert sum(len(topic.partitions) for topic in opened.responses) == count
@@ -222,7 +223,7 @@ def test_session_that_is_closed_while_a_large_request_changes_it(turns: int) -> 
     """By its own client on another connection, or because a new session takes its place."""
     count = 300
     client = Client(make_broker())
-    client.broker.topics.create("t", count, {})
+    client.broker.controller.create("t", count, {})
     everything = [(index, 0) for index in range(count)]
     client.send(fetch_request(*everything, session_epoch=0), 12)
     ((_, opened),) = settled(client)
@@ -260,7 +261,7 @@ def test_partitions_that_are_not_open_are_opened() -> None:
 
 def test_name_that_is_too_long_is_not_remembered() -> None:
     client = Client(make_broker())
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     opened = client.call(fetch_request((0, 0), topic="x" * 250, session_epoch=0), 12)
     added = fetch_request((0, 0), topic="y" * 250, session_id=opened.session_id, session_epoch=1)
     added.topics += fetch_request((0, 0)).topics
@@ -363,7 +364,7 @@ class TestLimits:
     def test_session_that_grows_too_large_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fetch_sessions, "MAX_SESSION_PARTITIONS", 3)
         client = Client(make_broker())
-        client.broker.topics.create("t", 4, {})
+        client.broker.controller.create("t", 4, {})
         opened = client.call(fetch_request((0, 0), session_epoch=0), 12)
         more = fetch_request((1, 0), (2, 0), (3, 0), session_id=opened.session_id, session_epoch=1)
         assert client.call(more, 12).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -27,7 +27,7 @@ from tests.unit.server.produced import fetch_request
 @pytest.fixture
 def client() -> Client:
     client = Client(make_broker())
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     return client
 
 
@@ -61,7 +61,7 @@ def test_commits_of_one_turn_are_one_batch_and_operations_are_not_split(
 def test_commit_too_large_for_a_batch_fails_alone(
     client: Client,
 ) -> None:
-    client.broker.topics.create("wide", 300, {})
+    client.broker.controller.create("wide", 300, {})
     partitions = [
         OffsetCommitRequestPartition(
             partition_index=index, committed_offset=1, committed_metadata="m" * 4096
@@ -92,7 +92,7 @@ def test_groups_and_offsets_survive_a_restart(client: Client) -> None:
 
 def test_requests_during_the_load_are_refused() -> None:
     client = Client(make_broker(load=False))
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert client.call(join(), 9).error_code == code
     assert client.call(commit(1), 8).topics[0].partitions[0].error_code == code
@@ -106,7 +106,7 @@ def test_expiry_of_many_offsets_is_split_into_batches() -> None:
     minute_ms = 60_000
     settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "90000"}
     client = Client(make_broker(settings))
-    client.broker.topics.create("t", 100, {})
+    client.broker.controller.create("t", 100, {})
     # A tombstone has nothing but its key, so the id of the group makes it large.
     name = "g" * 30_000
     for first in range(0, 100, 20):
@@ -132,7 +132,7 @@ def test_expiry_of_many_offsets_is_split_into_batches() -> None:
 def test_compressed_group_log_is_loaded(codec: Compression) -> None:
     settings = {"offsets.topic.compression.codec": str(int(codec))}
     client = Client(make_broker(settings))
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     for offset in range(3):
         client.call(commit(offset), 8)
     partition = client.broker.coordinator.partition_for("g")
@@ -171,7 +171,7 @@ def test_partition_that_cannot_be_replayed_fails_alone(
 class TestDisk:
     def test_commit_is_acknowledged_after_the_sync(self) -> None:
         client = Client(make_broker(flush=COMMIT))
-        client.broker.topics.create("t", 2, {})
+        client.broker.controller.create("t", 2, {})
         client.send(commit(7), 8)
         assert client.answers() == []
         wait_for_disk(client)
@@ -181,7 +181,7 @@ class TestDisk:
 
     def test_failed_sync_stops_the_partition(self, monkeypatch: pytest.MonkeyPatch) -> None:
         client = Client(make_broker(flush=COMMIT))
-        client.broker.topics.create("t", 2, {})
+        client.broker.controller.create("t", 2, {})
         client.send(commit(6), 8)
         wait_for_disk(client)
         client.answers()
@@ -205,7 +205,7 @@ class TestDisk:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         client = Client(make_broker({"offsets.topic.num.partitions": "1"}))
-        client.broker.topics.create("t", 2, {})
+        client.broker.controller.create("t", 2, {})
 
         def fail(_file: MemoryFile, _position: int, _data: bytes) -> None:
             raise OSError(28, "No space left on device")

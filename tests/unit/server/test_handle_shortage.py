@@ -61,7 +61,7 @@ class Session:
         self.numbers = 0
         self.topics = {"t"}
         # One more partition, whose records are deleted. Every record has a segment of its own.
-        self.broker.topics.create("t", PARTITIONS + 1, {"segment.ms": "1"})
+        self.broker.controller.create("t", PARTITIONS + 1, {"segment.ms": "1"})
 
     def answer(self, request: Any, version: int) -> Any:
         """Send a request that the broker may finish later; return the response, if there is one."""
@@ -201,7 +201,7 @@ def test_every_shortage_passes(count: int, number: int) -> None:
 def test_groups_are_loaded_after_a_shortage() -> None:
     memory = MemoryFileSystem()
     client = Client(make_broker(SETTINGS, filesystem=memory))
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     for offset in range(5):
         client.call(commit(offset), 8)
     client.broker._data.close()

@@ -22,6 +22,7 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequestTopic,
 )
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from tests.unit.server.changed_now import delete
 from tests.unit.server.manual import Client, make_broker, open_log, restarted
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 
@@ -32,7 +33,7 @@ ONE = len(batch(b"v0"))
 def client() -> Client:
     """Partition 0 holds v0 to v4 at times 1000 to 5000, one batch each; partition 1 holds w0."""
     client = Client(make_broker())
-    client.broker.topics.create("t", 3, {})
+    client.broker.controller.create("t", 3, {})
     for number in range(5):
         produce(client, batch(b"v%d" % number, timestamp_ms=1000 * (number + 1)))
     produce(client, batch(b"w0"), partition=1)
@@ -64,7 +65,7 @@ class TestRead:
 
     def test_size_limit_of_the_broker(self) -> None:
         client = Client(make_broker({"fetch.max.bytes": "1024"}))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         for _ in range(4):
             produce(client, batch(b"x" * 400))
         assert len(values_of(only(fetch(client, (0, 0))).records)) == 2
@@ -158,7 +159,7 @@ class TestLongPoll:
     def test_deletion_of_the_topic_ends_the_fetch(self, client: Client) -> None:
         reader = Client(client.broker)
         reader.send(fetch_request((0, 5), max_wait_ms=1_000_000), 12)
-        client.broker.topics.delete(client.broker.topics.by_name["t"])
+        delete(client.broker, client.broker.topics.by_name["t"])
         reader.loop.turn()
         assert len(reader.answers()) == 1
 

@@ -24,7 +24,7 @@ from tests.unit.server.produced import batch, produce
 def client(tmp_path: Path) -> Client:
     client = Client(make_broker())
     client.broker.config.record({"log.dirs": str(tmp_path)})
-    client.broker.topics.create("orders", 2, {})
+    client.broker.controller.create("orders", 2, {})
     return client
 
 

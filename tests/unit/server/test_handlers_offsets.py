@@ -32,7 +32,7 @@ ZERO = bytes(16)
 @pytest.fixture
 def client() -> Client:
     client = Client(make_broker())
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     return client
 
 
@@ -44,7 +44,7 @@ def topic_id(client: Client) -> bytes:
 def test_fetch_before_the_offsets_topic_exists(version: int) -> None:
     """[offsets/fetch-before-the-topic]"""
     client = Client(make_broker(is_new=True))
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     name: Any = {"topic_id": topic_id(client)} if version >= 10 else {"name": "t"}
     topics = [OffsetFetchRequestTopic(partition_indexes=[0, 1], **name)]
     groups = [OffsetFetchRequestGroup(group_id=each, topics=topics) for each in ("g", "h")]
@@ -126,7 +126,7 @@ class TestCommit:
 
     def test_missing_partitions_are_merged_into_delayed_responses(self) -> None:
         client = Client(make_broker(flush=COMMIT))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         client.send(commit_request(("t", [0, 7])), 8)
         wait_for_disk(client)
         ((_, answer),) = client.answers()

@@ -33,7 +33,7 @@ METADATA = "__cluster_metadata"
 @pytest.fixture
 def client() -> Client:
     client = Client(make_broker())
-    client.broker.topics.create("orders", 2, {})
+    client.broker.controller.create("orders", 2, {})
     return client
 
 

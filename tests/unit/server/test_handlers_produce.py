@@ -28,7 +28,7 @@ ATTRIBUTES, LAST_DELTA, COUNT = 21, 23, 57
 @pytest.fixture
 def client() -> Client:
     client = Client(make_broker())
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     return client
 
 
@@ -54,7 +54,7 @@ class TestStored:
         for level in (low, high):
             name = f"{codec}{level}"
             settings = {"compression.type": codec, f"compression.{codec}.level": level}
-            client.broker.topics.create(name, 1, settings)
+            client.broker.controller.create(name, 1, settings)
             produce(client, batch(value), topic=name)
             stored = log_of(client, name).read(0, 1 << 20)
             sizes[level] = len(stored)
@@ -63,7 +63,7 @@ class TestStored:
         assert sizes[high] != sizes[low]
 
     def test_log_append_time(self, client: Client) -> None:
-        client.broker.topics.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
+        client.broker.controller.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
         client.loop.advance(777)
         answer = produce(client, batch(b"a", timestamp_ms=5), topic="l")
         assert answer.log_append_time_ms == START_MS + 777
@@ -130,7 +130,7 @@ class TestRefused:
         assert produce(client, batch(b"a", timestamp_ms=-1)).error_code == 0
 
     def test_timestamps_far_in_the_past(self, client: Client) -> None:
-        client.broker.topics.create("p", 1, {"message.timestamp.before.max.ms": "1000"})
+        client.broker.controller.create("p", 1, {"message.timestamp.before.max.ms": "1000"})
         old = batch(b"a", timestamp_ms=START_MS - 1001)
         assert produce(client, old, topic="p").error_code == ErrorCode.INVALID_TIMESTAMP
         new = batch(b"a", timestamp_ms=START_MS - 1000)
@@ -138,7 +138,7 @@ class TestRefused:
 
     def test_batch_above_the_size_of_a_segment(self, client: Client) -> None:
         """What is stored counts, not what was sent. [data-plane/batch-checks]"""
-        topic = client.broker.topics.create("s", 1, {"internal.segment.bytes": "500"})
+        topic = client.broker.controller.create("s", 1, {"internal.segment.bytes": "500"})
         assert produce(client, batch(b"v" * 300), topic="s").error_code == 0
         answer = produce(client, batch(b"v" * 500), topic="s")
         assert answer.error_code == ErrorCode.RECORD_LIST_TOO_LARGE
@@ -146,7 +146,7 @@ class TestRefused:
         assert produce(client, batch(b"v" * 300), topic="s").base_offset == 1
         assert len(topic.partitions[0].log.segments) == 2
         for name, codec, error in (("u", "uncompressed", 18), ("z", "gzip", 0)):
-            client.broker.topics.create(
+            client.broker.controller.create(
                 name, 1, {"internal.segment.bytes": "500", "compression.type": codec}
             )
             small = batch(b"v" * 5_000, compression=Compression.GZIP)
@@ -191,7 +191,7 @@ class TestIdempotent:
         for data in (first, last):
             produce(client, data)
         partition = client.broker.topics.by_name["t"].partitions[0]
-        client.broker.topics.delete_records(partition, deleted)
+        client.broker.logs.delete_records(partition, deleted)
         again = Client(restarted(client.broker, killed=killed))
         answer = produce(again, last)
         assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (0, 1, deleted)
@@ -200,7 +200,7 @@ class TestIdempotent:
 
     def test_last_five_batches_are_recognized_after_a_cleaning(self, client: Client) -> None:
         broker = client.broker
-        broker.topics.create("c", 1, {"cleanup.policy": "compact"})
+        broker.controller.create("c", 1, {"cleanup.policy": "compact"})
         sent = [batch(b"a", producer=(7, 0, sequence)) for sequence in range(6)]
         for data in sent:
             produce(client, data, topic="c")
@@ -223,7 +223,7 @@ class TestAcks:
     @pytest.mark.parametrize("acks", [1, -1])
     def test_response_waits_for_the_sync(self, acks: int) -> None:
         client = Client(make_broker(flush=COMMIT))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         client.send(produce_request(batch(b"a"), acks=acks), 9)
         assert client.answers() == []
         wait_for_disk(client)
@@ -235,7 +235,7 @@ class TestAcks:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         client = Client(make_broker(flush=COMMIT))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         log_of(client)
 
         def fail(_file: MemoryFile) -> None:
@@ -257,7 +257,7 @@ class TestAcks:
 
 def test_deletion_of_a_topic_does_not_fail_requests_that_wait_for_its_sync() -> None:
     client = Client(make_broker(flush=COMMIT))
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     log_of(client)
     client.send(produce_request(batch(b"a")), 9)
     client.broker.delete_topic(client.broker.topics.by_name["t"])

@@ -30,7 +30,7 @@ ZERO = bytes(16)
 @pytest.fixture
 def client() -> Client:
     client = Client(make_broker())
-    client.broker.topics.create("orders", 2, {})
+    client.broker.controller.create("orders", 2, {})
     return client
 
 
@@ -222,7 +222,7 @@ class TestCreateTopics:
     def test_number_of_all_partitions_is_limited(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("coterie.server.logs.topics.MAX_PARTITIONS", 8)
+        monkeypatch.setattr("coterie.server.metadata.topics.MAX_PARTITIONS", 8)
         assert self.create(client, "a", num_partitions=2).error_code == 0
         answer = self.create(client, "b", num_partitions=1)
         assert answer.error_code == ErrorCode.POLICY_VIOLATION
@@ -254,7 +254,7 @@ class TestDeleteTopics:
 
     def test_deletion_can_be_disabled(self) -> None:
         client = Client(make_broker({"delete.topic.enable": "false"}))
-        client.broker.topics.create("orders", 1, {})
+        client.broker.controller.create("orders", 1, {})
         asked = [DeleteTopicsRequestTopic(name=name) for name in ("nope", "orders", "orders")]
         asked.append(DeleteTopicsRequestTopic(name=None, topic_id=b"\1" * 16))
         answers = self.delete(client, *asked)
@@ -330,11 +330,11 @@ class TestDescribeTopicPartitions:
 
     def test_size_of_a_page_is_limited_by_a_setting(self) -> None:
         client = Client(make_broker({"max.request.partition.size.limit": "2"}))
-        client.broker.topics.create("many", 3, {})
+        client.broker.controller.create("many", 3, {})
         assert self.page(client, "many") == ([(0, "many", [0, 1])], ("many", 2))
 
     def test_pages(self, client: Client) -> None:
-        client.broker.topics.create("more", 3, {})
+        client.broker.controller.create("more", 3, {})
         names = ("orders", "more", "nope", "nope")
         assert self.page(client, *names) == (
             [(0, "more", [0, 1, 2]), (3, "nope", []), (0, "orders", [0, 1])],

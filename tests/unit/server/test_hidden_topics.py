@@ -14,8 +14,8 @@ from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.logs import topics
-from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.metadata import topics
+from coterie.server.metadata.topic_rules import TopicRefused
 from tests.unit.server.groups import commit
 from tests.unit.server.manual import Client, make_broker, restarted
 from tests.unit.server.produced import fetch_request
@@ -78,7 +78,7 @@ def test_metadata_that_names_it_shows_it(client: Client) -> None:
 
 
 def test_record_shows_it(client: Client) -> None:
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     assert not client.call(commit(5), 8).topics[0].partitions[0].error_code
     assert listed(client) == ["t", OFFSETS_TOPIC]
 
@@ -119,9 +119,9 @@ def test_creation_cannot_change_its_partitions(client: Client, *, validate_only:
 
 def test_its_partitions_count(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "MAX_PARTITIONS", 5)
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     with pytest.raises(TopicRefused, match="5 partitions exist"):
-        client.broker.topics.create("u", 1, {})
+        client.broker.controller.create("u", 1, {})
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -22,7 +22,7 @@ class IdleSession:
     def __init__(self) -> None:
         self.client = Client(make_broker())
         broker = self.client.broker
-        self.topic = broker.topics.create("t", PARTITIONS, {})
+        self.topic = broker.controller.create("t", PARTITIONS, {})
         for index in range(PARTITIONS):
             produce(self.client, batch(b"a", b"b"), partition=index)
         asked = fetch_request(*((index, 2) for index in range(PARTITIONS)), session_epoch=0)
@@ -76,7 +76,7 @@ def test_append_makes_only_its_partition_active(idle: IdleSession) -> None:
 
 
 def _delete_records(idle: IdleSession) -> None:
-    idle.client.broker.topics.delete_records(idle.partition(1), 1)
+    idle.client.broker.logs.delete_records(idle.partition(1), 1)
 
 
 def _lead(idle: IdleSession) -> None:

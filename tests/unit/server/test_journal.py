@@ -28,6 +28,7 @@ from coterie.server.groups.journal import LINGER_S, journal_partitions
 from coterie.server.logs.partition import Topic
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.server.changed_now import set_overrides
 from tests.unit.server.groups import join, sync
 from tests.unit.server.manual import Client, logged, loop_of, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
@@ -164,7 +165,7 @@ def test_load_of_a_partition_without_groups_is_not_written() -> None:
 
 def test_existing_journal_keeps_its_number_of_partitions() -> None:
     broker = make_broker()
-    broker.topics.create(JOURNAL_TOPIC, 3, {})
+    broker.controller.create(JOURNAL_TOPIC, 3, {})
     add_facts(broker, *((f"group-{n}", expired(n)) for n in range(9)))
     for n in range(9):
         found = facts_of(broker, partition_for(f"group-{n}", 3))
@@ -232,8 +233,8 @@ def test_fetch_waits_for_the_next_fact() -> None:
 def test_journal_is_described_only_by_its_name() -> None:
     """Patterns must not subscribe to it, and lists of topics must equal Kafka's."""
     broker = make_broker()
-    broker.topics.create(JOURNAL_TOPIC, 1, {})
-    broker.topics.create("orders", 1, {})
+    broker.controller.create(JOURNAL_TOPIC, 1, {})
+    broker.controller.create("orders", 1, {})
     client = Client(broker)
     listed = client.call(MetadataRequest(topics=None), 12)
     assert {topic.name for topic in listed.topics} == {"__consumer_offsets", "orders"}
@@ -265,8 +266,8 @@ def test_retention_of_the_present_start_applies() -> None:
     add_facts(broker, ("g", expired()))
     assert topic_of(broker).config.overrides["retention.ms"] == "7200000"
     assert topic_of(broker).config.overrides["retention.bytes"] == "-1"
-    broker.topics.set_overrides(
-        topic_of(broker), {**topic_of(broker).config.overrides, "segment.ms": "1000"}
+    set_overrides(
+        broker, topic_of(broker), {**topic_of(broker).config.overrides, "segment.ms": "1000"}
     )
     filesystem = broker._data.files.filesystem
     broker._data.close()

@@ -20,6 +20,7 @@ from coterie.protocol.messages.produce import ProduceRequestPartition
 from coterie.server.handlers import topic_descriptions
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection_quotas import ConnectionState
+from tests.unit.server.changed_now import add_partitions
 from tests.unit.server.groups import commit
 from tests.unit.server.manual import Client, logged, make_broker, open_log
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
@@ -33,7 +34,7 @@ HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 def client() -> Client:
     client = Client(make_broker())
     for number in range(3):
-        client.broker.topics.create(f"t{number}", 1, {})
+        client.broker.controller.create(f"t{number}", 1, {})
     return client
 
 
@@ -70,11 +71,11 @@ class TestSlices:
         monkeypatch.setattr(topic_descriptions, "_PARTITIONS_A_STEP", 1)
         broker = client.broker
         topic = broker.topics.by_name["t0"]
-        broker.topics.add_partitions(topic, 3)
+        add_partitions(broker, topic, 3)
         request = MetadataRequest(topics=[MetadataRequestTopic(name="t0")])
         client.send(request, 9)
         client.loop.turn_once()
-        broker.topics.add_partitions(topic, 4)
+        add_partitions(broker, topic, 4)
         client.loop.turn()
         client.answers()
         assert not topic.images
@@ -92,7 +93,7 @@ class TestSlices:
         assert all(described(each) == described(first) for each in others)
 
     def test_list_of_groups(self, client: Client) -> None:
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         for number in range(20):
             client.send(commit(1, group_id=f"g{number:02}"), 8)
         client.loop.turn()
@@ -202,7 +203,7 @@ class TestKeptDescriptions:
     def test_new_partitions_are_described(self, client: Client) -> None:
         client.call(self.REQUEST, 9)
         broker = client.broker
-        broker.topics.add_partitions(broker.topics.by_name["t0"], 2)
+        add_partitions(broker, broker.topics.by_name["t0"], 2)
         assert described(client.call(self.REQUEST, 9))["t0"] == [(0, 0), (1, 0)]
 
     def test_failed_partition_is_described(self, client: Client) -> None:
@@ -226,7 +227,7 @@ class TestManyPartitions:
     @pytest.fixture
     def client(self) -> Client:
         client = Client(make_broker())
-        client.broker.topics.create("t", self.COUNT, {})
+        client.broker.controller.create("t", self.COUNT, {})
         return client
 
     def produce(self, client: Client) -> Any:
@@ -252,7 +253,7 @@ class TestManyPartitions:
 
     def test_durable_produce_is_answered_after_all_syncs(self) -> None:
         client = Client(make_broker(flush=FlushMode(commit=True, interval_ms=None)))
-        client.broker.topics.create("t", self.COUNT, {})
+        client.broker.controller.create("t", self.COUNT, {})
         request = produce_request(batch(b"a"))
         request.topic_data[0].partition_data = [
             ProduceRequestPartition(index=index, records=batch(b"a")) for index in range(self.COUNT)
@@ -317,7 +318,7 @@ class TestManyPartitions:
 def test_large_response_is_freed_in_slices(client: Client) -> None:
     """The response is sent first; arrays that the broker keeps are left as they are."""
     for number in range(3, 300):
-        client.broker.topics.create(f"t{number}", 1, {})
+        client.broker.controller.create(f"t{number}", 1, {})
     names = [MetadataRequestTopic(name=f"t{number}") for number in range(300)]
     for _ in range(2):
         client.send(MetadataRequest(topics=names), 9)

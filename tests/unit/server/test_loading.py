@@ -34,7 +34,7 @@ LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 def connected(**options: Any) -> Client:
     client = Client(make_broker(**options))
     if "t" not in client.broker.topics.by_name:
-        client.broker.topics.create("t", 2, {})
+        client.broker.controller.create("t", 2, {})
     return client
 
 

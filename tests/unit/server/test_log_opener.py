@@ -13,7 +13,7 @@ from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from coterie.server.broker import Broker
 from coterie.server.logs.log_opener import RETRY_MS
 from coterie.server.logs.partition import PartitionState
-from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.server.slices import Slices
 from coterie.server.workers import WorkerThreads, once
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -34,8 +34,8 @@ def disk() -> SlowDisk:
 @pytest.fixture
 def client(disk: SlowDisk) -> Client:
     broker = make_broker()
-    broker.topics.create("t", 2, {})
-    broker.topics.opener._disk = disk
+    broker.controller.create("t", 2, {})
+    broker.logs.opener._disk = disk
     return Client(broker)
 
 
@@ -140,19 +140,17 @@ class TestWaiting:
     def test_deletion_answers_those_who_wait(self, client: Client, disk: SlowDisk) -> None:
         client.send(fetch_request((0, 0)), 12)
         broker = client.broker
-        deletion = broker.topic_deletion(
-            broker.topics.by_name["t"], lambda: None, broker.changes.on_disk
-        )
+        deletion = broker.topic_deletion(broker.topics.by_name["t"], lambda: None)
         broker.changes.submit(deletion, lambda _result, _failure: None)
         # The name cannot be used while a thread uses files in a directory of that name.
         with pytest.raises(TopicRefused, match="marked for deletion"):
-            broker.topics.create("t", 2, {})
+            broker.controller.create("t", 2, {})
         disk.finish()
         ((_, answer),) = client.answers()
         assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         disk.finish()
         client.loop.turn()
-        broker.topics.create("t", 2, {})
+        broker.controller.create("t", 2, {})
         assert set(states(broker)) == {PartitionState.CLOSED}
         produce_to(client, 0, disk)
 
@@ -169,7 +167,7 @@ class TestFailures:
     def test_passing_shortage_is_retried(self, number: int) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
         client = Client(make_broker(filesystem=faulty))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         faulty.fail_at("list", 1, number)
         refused = produce(client, batch(b"a"))
         assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -184,7 +182,7 @@ class TestFailures:
 
     def test_deletion_holds_what_fails_meanwhile(self, client: Client, disk: SlowDisk) -> None:
         """It is opened neither for the request that waits nor for a later one."""
-        broker, opener = client.broker, client.broker.topics.opener
+        broker, opener = client.broker, client.broker.logs.opener
         partition, other = broker.topics.by_name["t"].partitions
         client.send(fetch_request((0, 0)), 12)
         assert states(broker) == [PartitionState.OPENING, PartitionState.CLOSED]
@@ -202,7 +200,7 @@ class TestFailures:
     def test_other_errors_are_final(self) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
         client = Client(make_broker(filesystem=faulty))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         faulty.fail_at("list", 1, errno.EIO)
         assert produce(client, batch(b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         client.loop.advance(10 * RETRY_MS)
@@ -239,7 +237,7 @@ class TestThreads:
         monkeypatch.setattr(LogOpening, "run", slow)
         request = produce_request(batch(b"a"))
         with RunningBroker(data_dir=str(tmp_path / "data")) as running, running.client() as one:
-            running.call(lambda: running.broker.topics.create("t", 1, {}))
+            running.call(lambda: running.broker.controller.create("t", 1, {}))
             one.send(request, 9)
             assert held.wait(PATIENCE_S)
             running.assert_unharmed()

@@ -52,7 +52,7 @@ def client() -> Client:
 class TestLargeResponses:
     def test_list_of_transactions(self, client: Client) -> None:
         broker = client.broker
-        broker.topics.create(TRANSACTIONS_TOPIC, 1, {})
+        broker.controller.create(TRANSACTIONS_TOPIC, 1, {})
         broker.transaction_runtime.create_topic()
         client.loop.turn()
         (shard,) = broker.transaction_runtime.coordinator.shards
@@ -65,7 +65,7 @@ class TestLargeResponses:
     def test_settings_of_many_topics(self, client: Client) -> None:
         names = [f"t{number}" for number in range(1_000)]
         for name in names:
-            client.broker.topics.create(name, 1, {})
+            client.broker.controller.create(name, 1, {})
         request = DescribeConfigsRequest(
             resources=[
                 DescribeConfigsRequestResource(
@@ -144,7 +144,7 @@ class TestManyGroups:
     @pytest.fixture
     def client(self) -> Client:
         client = Client(make_broker())
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         commit_in_groups(client.broker, self.COUNT)
         return client
 
@@ -205,7 +205,7 @@ class TestManyGroups:
 
     def test_deletions_are_answered_when_they_are_durable(self) -> None:
         client = Client(make_broker(flush=COMMIT))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         names = [f"g{number}" for number in range(20)]
         for name in names:
             client.send(commit(1, group_id=name), 8)
@@ -228,7 +228,7 @@ class TestManyPartitions:
     @pytest.fixture
     def client(self) -> Client:
         client = Client(make_broker())
-        client.broker.topics.create("t", self.COUNT, {})
+        client.broker.controller.create("t", self.COUNT, {})
         coordinator = client.broker.coordinator
         shard = coordinator.shards[coordinator.partition_for("g")]
         for index in range(self.COUNT):

@@ -13,6 +13,7 @@ from coterie.storage.errors import StorageError
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.swap import PendingDisk
 from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.server.changed_now import set_broker_settings, set_overrides
 from tests.unit.server.maintenance import (
     BACKOFF_MS,
     COMPACT,
@@ -101,7 +102,7 @@ class TestCompaction:
         broker._data.set_cleaner_offset("t", 0, log.segments[2].base_offset)
         advance(broker, BACKOFF_MS * 2)
         assert broker.maintenance.cleaner.cleanings == 0
-        broker.topics.set_overrides(broker.topics.by_name["t"], COMPACT)
+        set_overrides(broker, broker.topics.by_name["t"], COMPACT)
         advance(broker, BACKOFF_MS + 2_000)
         assert broker.maintenance.cleaner.cleanings == 1
 
@@ -111,10 +112,10 @@ class TestCompaction:
         log = make_topic(broker, overrides={})
         fill(log, broker)
         broker._data.set_cleaner_offset("t", 0, log.segments[2].base_offset)
-        broker.topics.set_broker_settings({"log.cleaner.min.cleanable.ratio": "1"}, {})
+        set_broker_settings(broker, {"log.cleaner.min.cleanable.ratio": "1"}, {})
         advance(broker, 5_000)
         assert broker.maintenance.cleaner.cleanings == 0
-        broker.topics.set_broker_settings({}, {})
+        set_broker_settings(broker, {}, {})
         advance(broker, 5_000)
         assert broker.maintenance.cleaner.cleanings == 1
 
@@ -399,7 +400,7 @@ def test_idle_producers_are_forgotten() -> None:
         }
     )
     client = Client(broker)
-    broker.topics.create("t", 1, {})
+    broker.controller.create("t", 1, {})
     for producer_id in range(1200):
         produce(client, batch(b"a", producer=(producer_id, 0, 0)))
     log = broker.topics.by_name["t"].partitions[0].log

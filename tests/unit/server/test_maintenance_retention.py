@@ -5,6 +5,7 @@ import errno
 from coterie.server.logs.maintenance import DIRECTORY_CHECK_S
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.server.changed_now import set_broker_settings
 from tests.unit.server.maintenance import (
     BACKOFF_MS,
     COMPACT,
@@ -97,7 +98,7 @@ class TestRetention:
         assert not broker.maintenance.cleaner.busy
         assert broker.maintenance.cleaner.cleanings == 0
         assert logged(broker, "log not cleaned") == []
-        broker.topics.set_broker_settings({"log.cleaner.io.max.bytes.per.second": "1e9"}, {})
+        set_broker_settings(broker, {"log.cleaner.io.max.bytes.per.second": "1e9"}, {})
         # The change has reset the segment size of the log to that of its settings.
         log.config = log.config._replace(segment_bytes=SEGMENT_BYTES)
         newest = fill(log, broker)

@@ -21,8 +21,8 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequestConfig,
     IncrementalAlterConfigsRequestResource,
 )
-from coterie.server.logs import settings_file, stored_settings
-from coterie.server.logs.stored_settings import StoredSettings
+from coterie.server.metadata import settings_file, stored_settings
+from coterie.server.metadata.stored_settings import StoredSettings
 from coterie.storage.filesystem import FileSystem
 from tests.unit.server.config_requests import BROKER, GROUP, SET, TOPIC
 from tests.unit.server.manual import Client, make_broker, restarted
@@ -75,7 +75,7 @@ def incremental(
 
 def create_topics(client: Client, count: int) -> list[tuple[int, str]]:
     for number in range(count):
-        client.broker.topics.create(f"t{number}", 1, {})
+        client.broker.controller.create(f"t{number}", 1, {})
     return [(TOPIC, f"t{number}") for number in range(count)]
 
 
@@ -172,7 +172,7 @@ def test_topics_are_created_with_their_settings_in_one_write(
     request = create(20)
     request.topics[3].num_partitions = 0
     request.topics[4].configs[0].value = "x"
-    client.broker.topics.create("t5", 1, {KEY: "1000"})
+    client.broker.controller.create("t5", 1, {KEY: "1000"})
     writes.clear()
     errors = [each.error_code for each in client.call(request, 5).topics]
     assert errors[:7] == [

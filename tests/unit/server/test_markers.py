@@ -23,7 +23,7 @@ RETRY_MS = int(RETRY_S * 1000)
 def client() -> Client:
     """A client of a broker with a topic of three partitions."""
     client = Client(make_broker())
-    client.broker.topics.create("t", 3, {})
+    client.broker.controller.create("t", 3, {})
     return client
 
 
@@ -203,7 +203,7 @@ class TestWriter:
         assert open_log(client.broker, "t").log_end_offset == 1
 
     def test_many_partitions(self, client: Client) -> None:
-        client.broker.topics.create("many", 100, {})
+        client.broker.controller.create("many", 100, {})
         done: list[bool] = []
         named = markers(*(("many", index) for index in range(100)))
         client.broker.markers.write(named, lambda: done.append(True))
@@ -213,7 +213,7 @@ class TestWriter:
 
     def test_markers_are_durable_when_done(self) -> None:
         client = Client(make_broker(flush=COMMIT))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         done: list[int] = []
         log = open_log(client.broker, "t")
         client.broker.markers.write(markers(("t", 0)), lambda: done.append(log.synced_offset))

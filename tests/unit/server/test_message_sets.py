@@ -33,7 +33,7 @@ UNKNOWN, CORRUPT, INVALID = (
 def client() -> Client:
     broker = make_broker()
     broker.pretend(Release.named("2.8"))
-    broker.topics.create("t", 2, {})
+    broker.controller.create("t", 2, {})
     return Client(broker)
 
 
@@ -78,7 +78,7 @@ class TestProduce:
         assert produce(client, batch(b"a"), 2).base_offset == 0
 
     def test_topic_with_append_time_answers_with_it(self, client: Client) -> None:
-        client.broker.topics.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
+        client.broker.controller.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
         answer = produce(client, message(0, b"a"), 2, topic="l")
         assert answer.log_append_time_ms == START_MS
         (stored,) = read(fetch_of(client, "l"))

@@ -55,7 +55,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 def test_a_group_is_counted_in_its_state() -> None:
     client = Client(make_broker())
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     prefix = "kafka_coordinator_group_"
     assert value(scrape(client.broker), f"{prefix}num_groups") == 0
     first = client.call(join(), 4)
@@ -85,7 +85,7 @@ def test_a_group_is_counted_in_its_state() -> None:
 
 def test_logs_are_measured_by_topic_and_failed_ones_counted() -> None:
     client = Client(make_broker())
-    topic = client.broker.topics.create("t", 3, {})
+    topic = client.broker.controller.create("t", 3, {})
     for partition in (0, 1):
         produce(client, batch(b"a", b"b"), partition=partition)
     samples = scrape(client.broker)
@@ -103,7 +103,7 @@ def test_logs_are_measured_by_topic_and_failed_ones_counted() -> None:
 def test_cleaner_and_disk_are_measured() -> None:
     client = Client(make_broker(flush=COMMIT))
     broker = client.broker
-    broker.topics.create("t", 1, {})
+    broker.controller.create("t", 1, {})
     client.send(commit(7), 8)
     wait_for_disk(client)
     cleaner = broker.maintenance.cleaner
@@ -125,7 +125,7 @@ def test_cleaner_and_disk_are_measured() -> None:
 
 def test_many_groups_are_counted_in_slices() -> None:
     client = Client(make_broker())
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     groups = 2 * metrics._GROUPS_PER_TURN + 1
     for number in range(groups):
         client.call(commit(7, group_id=f"g{number}"), 8)
@@ -136,7 +136,7 @@ def test_many_groups_are_counted_in_slices() -> None:
 
 def test_groups_may_be_deleted_between_two_slices() -> None:
     client = Client(make_broker({"offsets.topic.num.partitions": "1"}))
-    client.broker.topics.create("t", 1, {})
+    client.broker.controller.create("t", 1, {})
     for number in range(metrics._GROUPS_PER_TURN + 10):
         client.call(commit(7, group_id=f"g{number}"), 8)
     collecting = collect(client.broker)

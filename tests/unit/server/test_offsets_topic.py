@@ -34,7 +34,7 @@ DELETION = DeleteTopicsRequest(
 @pytest.fixture
 def client() -> Client:
     client = Client(make_broker())
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     client.call(commit(5), 8)
     assert committed(client) == [5]
     return client
@@ -123,7 +123,7 @@ def test_deletion_that_a_crash_interrupted_is_finished_by_the_start(client: Clie
 def test_deletion_that_did_not_begin_loads_the_groups_again() -> None:
     faulty = FaultyFileSystem(MemoryFileSystem())
     client = Client(make_broker(filesystem=faulty))
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     client.call(commit(5), 8)
     faulty.fail_at("rename", 1)
     assert delete(client) == ErrorCode.KAFKA_STORAGE_ERROR
@@ -148,7 +148,7 @@ def test_topic_that_cannot_be_created_is_created_for_the_next_client() -> None:
 
 def test_commit_that_is_not_durable_is_not_acknowledged() -> None:
     client = Client(make_broker(flush=COMMIT))
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     client.send(commit(5), 8)
     other = Client(client.broker)
     other.send(DELETION, 6)
@@ -179,7 +179,7 @@ def test_failure_at_any_write_leaves_a_working_coordinator() -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
         settings = {"offsets.topic.num.partitions": "1"}
         client = Client(make_broker(settings, filesystem=faulty))
-        client.broker.topics.create("t", 2, {})
+        client.broker.controller.create("t", 2, {})
         client.call(commit(5), 8)
         faulty.fail_at("writing", failing)
         error = delete(client)

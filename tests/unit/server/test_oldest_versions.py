@@ -1,5 +1,6 @@
 """Versions that Kafka 4.0 removed, but for message sets. The answers are those of Kafka 2.8.2."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -34,6 +35,8 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequestTopic,
 )
 from coterie.server.releases import Release
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.manual_loop import START_MS
 from tests.unit.server.produced import batch, produce
@@ -45,7 +48,7 @@ DAY_MS = 24 * 3600 * 1000
 def client() -> Client:
     broker = make_broker()
     broker.pretend(Release.named("2.8"))
-    broker.topics.create("t", 2, {})
+    broker.controller.create("t", 2, {})
     return Client(broker)
 
 
@@ -86,6 +89,14 @@ class TestListOffsets:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert listed(client, LATEST_TIMESTAMP, 1, topic="nope") == (unknown, [])
         assert listed(client, LATEST_TIMESTAMP, 1, partition=2) == (unknown, [])
+
+    def test_partition_that_cannot_be_opened(self) -> None:
+        faulty = FaultyFileSystem(MemoryFileSystem())
+        broker = make_broker(filesystem=faulty)
+        broker.pretend(Release.named("2.8"))
+        broker.controller.create("t", 1, {})
+        faulty.fail_at("list", 1, errno.EMFILE)
+        assert listed(Client(broker), LATEST_TIMESTAMP, 1) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
 
 
 def listed(
@@ -188,7 +199,7 @@ class TestTopics:
         ]
 
     def test_settings_say_which_are_defaults(self, client: Client) -> None:
-        client.broker.topics.create("own", 1, {"retention.ms": "5000"})
+        client.broker.controller.create("own", 1, {"retention.ms": "5000"})
         asked = DescribeConfigsRequestResource(
             resource_type=2, resource_name="own", configuration_keys=["retention.ms", "segment.ms"]
         )

@@ -23,11 +23,12 @@ from coterie.server.logs.fetching import DelayedFetch, FetchPartition, Watchers
 from coterie.server.logs.first_sequences import FirstSequences
 from coterie.server.logs.flusher import Flusher, FlushMode
 from coterie.server.logs.partition import Partition, PartitionState
-from coterie.server.logs.stored_settings import StoredSettings, write_settings
-from coterie.server.logs.topic_changes import Change, make_now
-from coterie.server.logs.topics_image import PublishedTopics
+from coterie.server.metadata.stored_settings import StoredSettings, write_settings
+from coterie.server.metadata.topic_changes import Change, make_now
+from coterie.server.metadata.topics_image import PublishedTopics
 from coterie.server.network.delayed_response import Muting
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from tests.unit.server.changed_now import delete
 from tests.unit.server.manual import Client, ManualEnvironment, make_broker, open_log
 from tests.unit.server.manual_loop import START_MS, ManualLoop
 from tests.unit.server.produced import batch
@@ -38,7 +39,7 @@ TOPIC_ID = b"\1" * 16
 @pytest.fixture
 def broker() -> Broker:
     broker = make_broker()
-    broker.topics.create("t", 2, {})
+    broker.controller.create("t", 2, {})
     return broker
 
 
@@ -55,12 +56,12 @@ class TestTopics:
 
     def test_a_deleted_topic_is_not_hidden(self, broker: Broker) -> None:
         topic = broker.topics.by_name["t"]
-        broker.topics.delete(topic)
+        delete(broker, topic)
         with pytest.raises(AssertionError, match="a topic is taken away once"):
             broker.topics.hide(topic)
 
     def test_a_deletion_is_completed_once(self, broker: Broker) -> None:
-        broker.topics.delete(broker.topics.by_name["t"])
+        delete(broker, broker.topics.by_name["t"])
         broker.topics.deleted(["t"])
         with pytest.raises(AssertionError, match="a deletion is completed once"):
             broker.topics.deleted(["t"])
@@ -69,12 +70,12 @@ class TestTopics:
         topic = broker.topics.by_name["t"]
         topic.partitions.pop()
         with pytest.raises(AssertionError, match="each partition has a directory"):
-            broker.topics.delete(topic)
+            delete(broker, topic)
         assert broker.topics.by_name["t"] is topic
 
     def test_records_are_deleted_from_an_open_log(self, broker: Broker) -> None:
         with pytest.raises(AssertionError, match="records are deleted from an open log"):
-            broker.topics.delete_records(partition_of(broker), 0)
+            broker.logs.delete_records(partition_of(broker), 0)
 
     def test_a_topic_does_not_shrink_in_the_image(self) -> None:
         published = PublishedTopics()
@@ -102,18 +103,18 @@ class TestTopics:
 class TestPartitions:
     def test_a_deleted_partition_stays_deleted(self, broker: Broker) -> None:
         partition = partition_of(broker)
-        broker.topics.delete(partition.topic)
+        delete(broker, partition.topic)
         with pytest.raises(AssertionError, match="a deleted partition stays deleted"):
             partition.fail(OSError("the disk is gone"))
         assert partition.state is PartitionState.DELETED
 
     def test_a_partition_is_deleted_once(self, broker: Broker) -> None:
         partition = partition_of(broker)
-        broker.topics.delete(partition.topic)
+        delete(broker, partition.topic)
         with pytest.raises(AssertionError, match="a partition is deleted once"):
-            broker.topics.opener.release(partition)
+            broker.logs.opener.release(partition)
         with pytest.raises(AssertionError, match="a deleted partition is not used again"):
-            broker.topics.opener.resume([partition])
+            broker.logs.opener.resume([partition])
 
     def test_a_partition_that_is_used_is_not_closed(self, broker: Broker) -> None:
         with pytest.raises(AssertionError, match="only a deleted partition is closed"):
@@ -122,17 +123,17 @@ class TestPartitions:
     def test_a_held_partition_gets_no_log(self, broker: Broker) -> None:
         log = open_log(broker, "t", 0)
         held = partition_of(broker, 1)
-        broker.topics.opener.hold([held])
+        broker.logs.opener.hold([held])
         with pytest.raises(AssertionError, match="no log is opened of a partition that failed"):
             held.opened(log)
         assert held.opened_log is None
         with pytest.raises(AssertionError, match="a topic is deleted once at a time"):
-            broker.topics.opener.hold([held])
+            broker.logs.opener.hold([held])
 
     def test_a_batch_keeps_its_records(
         self, broker: Broker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broker.topics.create("z", 1, {"compression.type": "gzip"})
+        broker.controller.create("z", 1, {"compression.type": "gzip"})
         data = batch(b"a", b"b")
         (partition,) = broker.topics.by_name["z"].partitions
 

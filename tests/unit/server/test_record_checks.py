@@ -38,12 +38,14 @@ def client() -> Client:
     client = Client(make_broker())
     # A coordinator that knows no transactional id.
     client.broker.transactions = TransactionUses()
-    topics = client.broker.topics
-    topics.create("t", 1, {})
-    topics.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
-    topics.create("z", 1, {"compression.type": "zstd"})
-    topics.create("lz", 1, {"compression.type": "zstd", "message.timestamp.type": "LogAppendTime"})
-    topics.create("c", 1, {"cleanup.policy": "compact"})
+    controller = client.broker.controller
+    controller.create("t", 1, {})
+    controller.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
+    controller.create("z", 1, {"compression.type": "zstd"})
+    controller.create(
+        "lz", 1, {"compression.type": "zstd", "message.timestamp.type": "LogAppendTime"}
+    )
+    controller.create("c", 1, {"cleanup.policy": "compact"})
     return client
 
 
@@ -223,7 +225,7 @@ def test_every_record_with_a_wrong_timestamp_is_named(client: Client) -> None:
 
 def test_timestamps_beyond_int64(client: Client) -> None:
     # Java's arithmetic wraps around.
-    client.broker.topics.create("w", 1, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    client.broker.controller.create("w", 1, {"message.timestamp.after.max.ms": str(2**63 - 1)})
     for topic in ("t", "w"):
         answer = produce(client, of_body(record(b"\2"), base_ms=2**63 - 1), topic=topic)
         assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
@@ -337,7 +339,7 @@ def test_whole_request_is_refused_for_its_transactional_batches(
         )
         for index, producer in enumerate(producers)
     ]
-    client.broker.topics.create("u", 2, {})
+    client.broker.controller.create("u", 2, {})
     client.broker.transaction_runtime.create_topic()
     client.loop.turn()
     request = ProduceRequest(
@@ -364,7 +366,7 @@ def test_transactional_batch_with_an_impossible_length_is_refused_by_itself(
         ProduceRequestPartition(index=0, records=bad),
         ProduceRequestPartition(index=1, records=batch(b"a")),
     ]
-    client.broker.topics.create("u", 2, {})
+    client.broker.controller.create("u", 2, {})
     request = ProduceRequest(
         acks=-1,
         timeout_ms=1000,
@@ -375,7 +377,7 @@ def test_transactional_batch_with_an_impossible_length_is_refused_by_itself(
 
 
 def test_last_entry_of_a_partition_counts(client: Client) -> None:
-    client.broker.topics.create("u", 2, {})
+    client.broker.controller.create("u", 2, {})
     request = ProduceRequest(
         acks=-1,
         timeout_ms=1000,

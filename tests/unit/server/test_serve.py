@@ -167,7 +167,7 @@ from tests.unit.server.manual import Client, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce
 
 client = Client(make_broker())
-client.broker.topics.create("t", 1, {})
+client.broker.controller.create("t", 1, {})
 for _ in import_handlers():
     pass
 before = set(sys.modules)

@@ -54,7 +54,7 @@ def make(**settings: str) -> Client:
     """Return the client of a broker with groups that have committed an offset of the topic "t"."""
     client = Client(make_broker(settings))
     for topic in ("t", "unused"):
-        client.broker.topics.create(topic, 1, {})
+        client.broker.controller.create(topic, 1, {})
     return client
 
 
@@ -197,7 +197,7 @@ class TestTransactions:
     def make(self, count: int, **settings: str) -> tuple[Client, dict[str, Transaction]]:
         client = make(**settings)
         broker = client.broker
-        broker.topics.create(TRANSACTIONS_TOPIC, 1, {})
+        broker.controller.create(TRANSACTIONS_TOPIC, 1, {})
         broker.transaction_runtime.create_topic()
         client.loop.turn()
         (shard,) = broker.transaction_runtime.coordinator.shards

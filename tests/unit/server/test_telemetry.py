@@ -17,6 +17,7 @@ from coterie.protocol.messages.push_telemetry import PushTelemetryRequest
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server import telemetry
 from coterie.server.config.keys import CLIENT_METRICS_RESOURCE
+from tests.unit.server.changed_now import set_broker_settings
 from tests.unit.server.manual import Client, loop_of, make_broker
 
 SOME_ID = bytes(range(16))
@@ -105,7 +106,7 @@ def test_reporter_that_receives_metrics_announces_telemetry(
     for settings in ({"metric.reporters": reporters}, {}):
         client = Client(make_broker(settings))
         if not settings:
-            client.broker.topics.set_broker_settings({}, {"metric.reporters": reporters})
+            set_broker_settings(client.broker, {}, {"metric.reporters": reporters})
         assert (announced(client) >= TELEMETRY_APIS) == is_announced
 
 

@@ -26,7 +26,7 @@ from coterie.protocol.messages.produce import (
 from coterie.protocol.record_writer import encode_batch
 from coterie.server.broker import Broker
 from coterie.server.config.config import Config
-from coterie.server.logs.topic_changes import make_now, run_here
+from coterie.server.metadata.topic_changes import make_now
 from coterie.server.quotas import throttling
 from coterie.server.quotas.checks import QuotaChange, entity_of
 from coterie.server.quotas.throttling import Throttling
@@ -42,13 +42,13 @@ def set_quota(
     broker: Broker, key: str, value: float | None, parts: list[tuple[str, str]] = CLIENT
 ) -> None:
     changes = {entity_of(list(parts)): [QuotaChange(key, value)]}
-    make_now(broker.quotas.change(changes, run_here))
+    make_now(broker.quotas.change(changes))
 
 
 @pytest.fixture
 def client() -> Client:
     client = Client(make_broker())
-    client.broker.topics.create("orders", 1, {})
+    client.broker.controller.create("orders", 1, {})
     return client
 
 

@@ -22,11 +22,12 @@ from coterie.protocol.messages.incremental_alter_configs import (
 )
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.server.broker import Broker
-from coterie.server.logs.stored_settings import SETTINGS_FILE, read_settings
+from coterie.server.metadata.stored_settings import SETTINGS_FILE, read_settings
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.server.changed_now import set_overrides
 from tests.unit.server.groups import commit, committed
 from tests.unit.server.manual import (
     COMMIT,
@@ -76,14 +77,14 @@ def create(client: Client, settings: dict[str, str], name: str = "t", partitions
 
 def test_settings_of_a_deleted_topic_never_reach_the_next_one_of_its_name() -> None:
     broker = make_broker()
-    broker.topics.create("t", 1, SHORT)
+    broker.controller.create("t", 1, SHORT)
     before = read(broker._data.files.filesystem, SETTINGS_PATH)
     broker.delete_topic(broker.topics.by_name["t"])
     filesystem = killed(broker)
     # The kill came before the file was written again.
     filesystem.create(SETTINGS_PATH).write(0, before)
     broker = make_broker(filesystem=filesystem)
-    assert broker.topics.create("t", 1, {}).config.overrides == {}
+    assert broker.controller.create("t", 1, {}).config.overrides == {}
     assert produce(Client(broker), batch(b"acknowledged")).error_code == 0
     for _ in range(2):
         broker = make_broker(filesystem=killed(broker))
@@ -96,15 +97,15 @@ def test_settings_by_name_of_an_older_version_are_taken_once() -> None:
     """They are dropped at once for topics that do not exist."""
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
-    broker.topics.create("t", 1, {})
+    broker.controller.create("t", 1, {})
     killed(broker)
     text = b'{"version": 1, "next_producer_id": 5, "topics": {"t": {"retention.ms": "7"},'
     text += b' "gone": {"retention.ms": "1"}}}'
     filesystem.create(SETTINGS_PATH).write(0, text)
     broker = make_broker(filesystem=filesystem)
     assert broker.topics.by_name["t"].config.overrides == {"retention.ms": "7"}
-    assert broker.topics.new_producer_id() == 5
-    broker.topics.create("gone", 1, {})
+    assert broker.settings.new_producer_id() == 5
+    broker.controller.create("gone", 1, {})
     broker = make_broker(filesystem=killed(broker))
     assert broker.topics.by_name["t"].config.overrides == {"retention.ms": "7"}
     assert broker.topics.by_name["gone"].config.overrides == {}
@@ -123,7 +124,7 @@ def test_settings_by_name_of_topics_that_do_not_exist_are_dropped_from_the_file(
 @pytest.mark.parametrize("place", ["-1", "retention", "next_producer_id", "crc32"])
 def test_changed_settings_are_damage(place: str) -> None:
     broker = make_broker()
-    broker.topics.create("t", 1, PRECIOUS)
+    broker.controller.create("t", 1, PRECIOUS)
     filesystem = killed(broker)
     text = read(filesystem, SETTINGS_PATH).decode()
     at = text.index(place)
@@ -156,7 +157,7 @@ def test_settings_that_cannot_be_stored_do_not_change(failing: int) -> None:
     faulty = FaultyFileSystem(MemoryFileSystem())
     broker = make_broker(filesystem=faulty)
     client = Client(broker)
-    broker.topics.create("t", 1, PRECIOUS)
+    broker.controller.create("t", 1, PRECIOUS)
     change = IncrementalAlterConfigsRequestConfig(
         name="retention.ms", config_operation=SET, value="1"
     )
@@ -188,14 +189,14 @@ def test_producer_ids_that_could_not_be_reserved_are_not_used() -> None:
 def test_an_old_topic_of_kafka_keeps_the_id_it_was_given() -> None:
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
-    broker.topics.create("t", 1, {})
+    broker.controller.create("t", 1, {})
     assert produce(Client(broker), batch(b"a")).error_code == 0
     killed(broker)
     filesystem.remove("memory/t-0/partition.metadata")
     broker = make_broker(filesystem=filesystem)
     given = broker.topics.by_name["t"].topic_id
-    broker.topics.set_overrides(broker.topics.by_name["t"], SHORT)
-    broker.topics.set_overrides(broker.topics.by_name["t"], {})
+    set_overrides(broker, broker.topics.by_name["t"], SHORT)
+    set_overrides(broker, broker.topics.by_name["t"], {})
     broker = make_broker(filesystem=killed(broker))
     assert broker.topics.by_name["t"].topic_id == given
     assert broker.topics.by_name["t"].config.overrides == {}

@@ -123,7 +123,7 @@ def test_internal_topics_are_not_written_by_clients(name: str) -> None:
 def test_internal_topics_of_a_kafka_directory_are_kept(name: str) -> None:
     """Their settings are unknown, and Kafka needs their records."""
     broker = make_broker()
-    broker.topics.create(name, 1, {})
+    broker.controller.create(name, 1, {})
     filesystem = killed(broker)
     filesystem.remove("memory/coterie-settings.json")
     found = make_broker(filesystem=filesystem).topics.by_name[name].config

@@ -4,13 +4,15 @@ import pytest
 
 from coterie.coordinator.topic_image import TopicChange, TopicImage
 from coterie.protocol.errors import ErrorCode
-from coterie.server.broker import IN_MEMORY, Broker
-from coterie.server.logs.settings_file import FOREIGN_PRODUCER_IDS
-from coterie.server.logs.stored_settings import SETTINGS_FILE
-from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.broker import Broker
+from coterie.server.data_place import IN_MEMORY
+from coterie.server.metadata.settings_file import FOREIGN_PRODUCER_IDS
+from coterie.server.metadata.stored_settings import SETTINGS_FILE
+from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.storage.errors import CorruptLog
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.offset_checkpoints import RECOVERY_POINT_FILE
+from tests.unit.server.changed_now import add_partitions, delete, set_broker_settings
 from tests.unit.server.manual import Client, logged, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
 
@@ -24,7 +26,7 @@ def restarted(broker: Broker) -> Broker:
 
 def test_topics_settings_and_records_survive_a_restart() -> None:
     broker = make_broker()
-    topic = broker.topics.create("orders", 3, {"retention.ms": "5"})
+    topic = broker.controller.create("orders", 3, {"retention.ms": "5"})
     produce(Client(broker), batch(b"a"), topic="orders", partition=2)
     again = restarted(broker)
     found = again.topics.by_name["orders"]
@@ -43,10 +45,10 @@ def test_image_of_the_topics_follows_their_changes() -> None:
     image, changes, version = published.image, list[TopicChange](), published.image.version
     published.when_changed.append(changes.append)
     assert broker.coordinator.topics is image
-    topic = broker.topics.create("orders", 2, {})
+    topic = broker.controller.create("orders", 2, {})
     created = TopicImage("orders", topic.topic_id, 2)
     assert image.by_name["orders"] == image.by_id[topic.topic_id] == created
-    broker.topics.add_partitions(topic, 5)
+    add_partitions(broker, topic, 5)
     grown = created._replace(partitions=5)
     assert image.by_name["orders"] == image.by_id[topic.topic_id] == grown
     assert changes == [TopicChange(None, created), TopicChange(created, grown)]
@@ -60,10 +62,10 @@ def test_image_of_the_topics_follows_their_changes() -> None:
 
 def test_deleted_topics_stay_deleted() -> None:
     broker = make_broker()
-    broker.topics.delete(broker.topics.create("orders", 1, {"retention.ms": "5"}))
+    delete(broker, broker.controller.create("orders", 1, {"retention.ms": "5"}))
     again = restarted(broker)
     assert "orders" not in again.topics.by_name
-    assert again.topics.create("orders", 1, {}).config.overrides == {}
+    assert again.controller.create("orders", 1, {}).config.overrides == {}
 
 
 def test_number_of_group_partitions_is_that_of_the_directory() -> None:
@@ -76,21 +78,21 @@ def test_number_of_group_partitions_is_that_of_the_directory() -> None:
 
 def test_altered_settings_of_the_broker_survive_a_restart() -> None:
     broker = make_broker()
-    broker.topics.set_broker_settings({"message.max.bytes": "99"}, {})
+    set_broker_settings(broker, {"message.max.bytes": "99"}, {})
     assert restarted(broker).config.get_int("message.max.bytes") == 99
 
 
 def test_producer_ids_are_not_repeated_after_a_restart() -> None:
     broker = make_broker()
-    given = [broker.topics.new_producer_id() for _ in range(3)]
-    assert restarted(broker).topics.new_producer_id() > max(given)
+    given = [broker.settings.new_producer_id() for _ in range(3)]
+    assert restarted(broker).settings.new_producer_id() > max(given)
 
 
 @pytest.mark.parametrize("is_unknown", [True, False])
 def test_producer_ids_of_another_broker_are_not_given_again(is_unknown: bool) -> None:
     """[topics/foreign-directories]: Kafka made the directory, or has used it since we did."""
     broker = make_broker()
-    assert broker.topics.new_producer_id() == 0
+    assert broker.settings.new_producer_id() == 0
     produce(Client(broker), batch(b"a"))
     filesystem = broker._data.files.filesystem
     broker._data.close()
@@ -103,7 +105,7 @@ def test_producer_ids_of_another_broker_are_not_given_again(is_unknown: bool) ->
     given = []
     for _ in range(2):
         again = make_broker(filesystem=filesystem)
-        given += [again.topics.new_producer_id() for _ in range(2)]
+        given += [again.settings.new_producer_id() for _ in range(2)]
         again._data.close()
     block = FOREIGN_PRODUCER_IDS + 1_000
     assert given == [FOREIGN_PRODUCER_IDS, FOREIGN_PRODUCER_IDS + 1, block, block + 1]
@@ -111,7 +113,7 @@ def test_producer_ids_of_another_broker_are_not_given_again(is_unknown: bool) ->
 
 def test_log_is_opened_at_its_first_use() -> None:
     broker = make_broker()
-    topic = broker.topics.create("orders", 3, {})
+    topic = broker.controller.create("orders", 3, {})
     produce(Client(broker), batch(b"a"), topic="orders", partition=1)
     assert [each.opened_log is not None for each in topic.partitions] == [False, True, False]
 
@@ -119,7 +121,7 @@ def test_log_is_opened_at_its_first_use() -> None:
 def test_interrupted_creation_is_completed() -> None:
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
-    broker.topics.create("orders", 3, {})
+    broker.controller.create("orders", 3, {})
     broker._data.close()
     filesystem.remove("memory/orders-1/partition.metadata")
     filesystem.remove_directory("memory/orders-1")
@@ -142,7 +144,7 @@ def test_damaged_settings_prevent_the_start() -> None:
 def test_damaged_partition_fails_alone() -> None:
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
-    broker.topics.create("orders", 2, {})
+    broker.controller.create("orders", 2, {})
     client = Client(broker)
     for partition in (0, 1):
         produce(client, batch(b"a"), topic="orders", partition=partition)
@@ -167,11 +169,11 @@ def test_topic_is_refused_when_the_disk_is_full(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(MemoryFileSystem, "make_directory", full)
     with pytest.raises(TopicRefused) as caught:
-        broker.topics.create("orders", 1, {})
+        broker.controller.create("orders", 1, {})
     assert caught.value.error == ErrorCode.KAFKA_STORAGE_ERROR
     monkeypatch.undo()
     assert "orders" not in broker.topics.by_name
-    broker.topics.create("orders", 1, {})
+    broker.controller.create("orders", 1, {})
 
 
 def test_data_in_memory() -> None:
@@ -183,7 +185,7 @@ def test_topics_of_a_kafka_directory_are_kept_without_limit() -> None:
     """Their settings are in Kafka's metadata log, and need not be the defaults."""
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
-    broker.topics.create("orders", 1, {})
+    broker.controller.create("orders", 1, {})
     broker._data.close()
     filesystem.remove(f"memory/{SETTINGS_FILE}")
     for _ in range(2):
@@ -194,6 +196,6 @@ def test_topics_of_a_kafka_directory_are_kept_without_limit() -> None:
         assert not orders.compact
         # A topic that is created by this broker has the defaults.
         if "bills" not in again.topics.by_name:
-            again.topics.create("bills", 1, {})
+            again.controller.create("bills", 1, {})
         assert again.topics.by_name["bills"].config.overrides == {}
         again._data.close()

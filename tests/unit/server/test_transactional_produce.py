@@ -33,7 +33,7 @@ RETRY_MS, RETRIES_MS = 20, 100
 def client() -> Client:
     """A client of a broker with a topic of 50 partitions."""
     client = Client(make_broker())
-    client.broker.topics.create("t", 50, {})
+    client.broker.controller.create("t", 50, {})
     open_log(client.broker, "t")
     return client
 
@@ -119,7 +119,7 @@ class TestVerification:
 
     def test_can_be_switched_off_for_old_versions(self) -> None:
         client = Client(make_broker({"transaction.partition.verification.enable": "false"}))
-        client.broker.topics.create("t", 1, {})
+        client.broker.controller.create("t", 1, {})
         decide(client)
         assert answer_of(client, 11).error_code == 0
         decide(client, error=49)
@@ -280,7 +280,7 @@ class TestEpochsAndSequences:
 @pytest.mark.parametrize("killed", [True, False])
 def test_open_transaction_survives_a_restart(killed: bool) -> None:
     client = Client(make_broker(flush=COMMIT))
-    client.broker.topics.create("t", 2, {})
+    client.broker.controller.create("t", 2, {})
     decide(client, ("t", 0))
     for request in (produce_request(batch(b"plain")), transactional_request(b"a")):
         client.send(request, 11)
@@ -307,7 +307,7 @@ def test_records_can_be_deleted_up_to_behind_an_open_transaction(client: Client)
     assert answer_of(client, 11).error_code == 0
     assert produce(client, batch(b"b", b"c")).error_code == 0
     log = open_log(client.broker, "t")
-    client.broker.topics.delete_records(client.broker.topics.by_name["t"].partitions[0], 2)
+    client.broker.logs.delete_records(client.broker.topics.by_name["t"].partitions[0], 2)
     assert (log.log_start_offset, log.last_stable_offset) == (2, 2)
     assert write_marker(client, 7, 0) == 0
     assert log.last_stable_offset == 4

@@ -44,7 +44,7 @@ def begun(broker: Broker) -> Client:
     client.loop.turn()
     assert find(client) == ErrorCode.NONE
     for name in ("foo", "bar"):
-        broker.topics.create(name, 2, {})
+        broker.controller.create(name, 2, {})
     return client
 
 

@@ -60,7 +60,7 @@ class FakeUses(TransactionUses):
 def make_client(uses: FakeUses | None = None, flush: FlushMode = NEVER) -> Client:
     broker = make_broker(flush=flush)
     broker.transactions = FakeUses() if uses is None else uses
-    broker.topics.create("t", 2, {})
+    broker.controller.create("t", 2, {})
     return Client(broker)
 
 

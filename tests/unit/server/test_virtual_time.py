@@ -52,7 +52,7 @@ def test_another_process_leaves_the_same_bytes() -> None:
 
 def test_half_an_hour_passes_in_a_moment() -> None:
     story = Story(1)
-    story.broker.topics.create("t", 1, {})
+    story.broker.controller.create("t", 1, {})
     began_s = thread_time()
     with turn_limit(1.0):
         members = {"a": story.ask("a", join(), 9).member_id}
@@ -80,7 +80,7 @@ def test_half_an_hour_passes_in_a_moment() -> None:
 def test_offsets_expire_after_a_week() -> None:
     broker = make_broker({"log.cleaner.enable": "false"})
     broker.maintenance.start()
-    broker.topics.create("t", 1, {})
+    broker.controller.create("t", 1, {})
     client = Client(broker)
     client.call(commit(5), 8)
     client.connection.connection_lost(None)

@@ -4,14 +4,12 @@ from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.responses import ErrorResponse
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.messages.sync_group import SyncGroupResponse
 
 # -- successful responses --------------------------------------------------------------------------
 
@@ -84,9 +82,4 @@ def _join_error_response(
     return join_error(error, request.member_id if echoed else "")
 
 
-ERROR_RESPONSES: dict[type, ErrorResponse] = {
-    JoinGroupRequest: _join_error_response,
-    SyncGroupRequest: lambda _, error, __: sync_error(error),
-    HeartbeatRequest: lambda _, error, __: HeartbeatResponse(error_code=error),
-    LeaveGroupRequest: lambda _, error, __: LeaveGroupResponse(error_code=error),
-}
+ERROR_RESPONSES: dict[type, ErrorResponse] = {JoinGroupRequest: _join_error_response}

@@ -8,14 +8,14 @@ some are made by threads.
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from coterie.server.logs.partition import Topic
-from coterie.server.logs.stored_settings import (
+from coterie.server.metadata.stored_settings import (
     QuotaEntity,
     StoredSettings,
     StoredTopic,
     read_settings,
     write_settings,
 )
+from coterie.server.metadata.topic import TopicMetadata
 from coterie.storage.filesystem import FileSystem
 
 # Producer ids are reserved in blocks of Kafka's size, so that not every new id writes a file.
@@ -40,7 +40,7 @@ class Alterations:
 
     def __init__(self) -> None:
         """Alter nothing."""
-        self.topics: dict[Topic, Mapping[str, str]] = {}
+        self.topics: dict[TopicMetadata, Mapping[str, str]] = {}
         self.resources: dict[int, Mapping[str, Mapping[str, str]]] = {}
         self.broker: Mapping[str, str] | None = None
         self.cluster: Mapping[str, str] | None = None

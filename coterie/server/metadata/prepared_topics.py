@@ -6,18 +6,19 @@ created have no effect.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Generic
 
-from coterie.server.logs.partition import Topic
-from coterie.server.logs.settings_file import Alterations, SettingsFile
-from coterie.server.logs.topic_changes import Change, OnDisk
+from coterie.server.metadata.settings_file import Alterations, SettingsFile
+from coterie.server.metadata.topic import T
+from coterie.server.metadata.topic_changes import Change
 from coterie.server.workers import once
 
 
-class PreparedTopics:
+class PreparedTopics(Generic[T]):
     """Topics whose settings are stored, and that are created next."""
 
     def __init__(
-        self, settings: SettingsFile, new_topic: Callable[[str, Mapping[str, str]], Topic]
+        self, settings: SettingsFile, new_topic: Callable[[str, Mapping[str, str]], T]
     ) -> None:
         """Start without any.
 
@@ -27,39 +28,38 @@ class PreparedTopics:
         """
         self._settings = settings
         self._new_topic = new_topic
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, T] = {}
 
-    def prepare(self, wanted: Mapping[str, Mapping[str, str]], on_disk: OnDisk) -> Change[None]:
+    def prepare(self, wanted: Mapping[str, Mapping[str, str]]) -> Change[None]:
         """Store the settings of topics that are created next.
 
         If that fails, the creation of each tries it again and reports the error.
 
         Args:
             wanted: their own settings by name.
-            on_disk: returns work that the change waits for.
         """
         topics = [self._new_topic(name, overrides) for name, overrides in wanted.items()]
         try:
-            yield on_disk(once(lambda: self.store(topics)))
+            yield once(lambda: self.store(topics))
         except OSError:
             return
         self._topics = {each.name: each for each in topics}
 
-    def store(self, topics: list[Topic]) -> None:
+    def store(self, topics: list[T]) -> None:
         """Store the settings of topics that do not exist yet. Raises OSError."""
         alterations = Alterations()
         alterations.topics.update({each: each.config.overrides for each in topics})
         self._settings.alter(alterations)
 
-    def take(self, name: str, overrides: Mapping[str, str]) -> Topic | None:
+    def take(self, name: str, overrides: Mapping[str, str]) -> T | None:
         """Return the prepared topic of a name, which is created now; None if there is none."""
         topic = self._topics.pop(name, None)
-        assert topic is None or not topic.partitions, "a prepared topic is created once"
+        assert topic is None or not topic.partition_count, "a prepared topic is created once"
         return topic if topic is not None and topic.config.overrides == overrides else None
 
     def forget(self) -> None:
         """Forget the topics that were prepared and not created."""
         for topic in self._topics.values():
-            assert not topic.partitions, "settings of topics that exist are not forgotten"
+            assert not topic.partition_count, "settings of topics that exist are not forgotten"
             self._settings.forget_topic(topic.topic_id)
         self._topics = {}

@@ -16,6 +16,7 @@ from coterie.protocol.topic_names import (
     SHARE_GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
 )
+from coterie.server.config.config import Config
 from coterie.server.config.keys import InvalidValue
 from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
 
@@ -184,3 +185,25 @@ def _check_assignments(asked: "CreateTopicsRequestTopic", node_ids: Collection[i
         text = "partitions should be a consecutive 0-based integer sequence"
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
     return len(seen)
+
+
+def internal_overrides(name: str, config: Config) -> dict[str, str]:
+    """Return the settings of its own that an internal topic begins with.
+
+    [topics/offsets-topic] [transactions/topic]
+    """
+    if name == OFFSETS_TOPIC:
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.text("offsets.topic.segment.bytes")),
+        }
+    if name == TRANSACTIONS_TOPIC:
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.text("transaction.state.log.min.isr")),
+            "segment.bytes": str(config.text("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        }
+    return {}

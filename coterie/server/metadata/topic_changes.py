@@ -5,8 +5,9 @@ Creating a topic makes directories and files and syncs them, so the disk decides
 controller one change ends before the next begins, so a change sees no other one half done
 [topics/one-change-at-a-time].
 
-A change is a generator. It checks and changes the broker's state, and yields work that it waits
-for; an exception of the work is raised where it was yielded. None only lets others be served.
+A change is a generator. It checks and changes the broker's state, and yields what it waits for: the
+steps of work that a thread does, or other work; an exception of it is raised where it was yielded.
+None only lets others be served. A change is made within another one with `yield from`.
 """
 
 from collections import deque
@@ -20,10 +21,7 @@ from coterie.server.workers import Done, Workers
 # Begins some work, and calls the given function when it is done.
 Work = Callable[[Done], None]
 Result = TypeVar("Result")
-Change = Generator[Work | None, None, Result]
-
-# Makes work of steps that run in a thread.
-OnDisk = Callable[[Iterator[object]], Work]
+Change = Generator[Iterator[object] | Work | None, None, Result]
 
 # Called with the result of a change, or with the exception that ended it.
 Changed = Callable[[Any, Exception | None], None]
@@ -50,10 +48,6 @@ class TopicChanges:
         if len(self._queue) == 1:
             self._continue()
 
-    def on_disk(self, steps: Iterator[object]) -> Work:
-        """Return work for the disk, for a change to yield."""
-        return lambda done: self._disk.submit(steps, done)
-
     def _continue(self, error: Exception | None = None) -> None:
         """Go on with the change in progress, and with the next ones if it is done."""
         assert self._queue, "a change that goes on is the first of the queue"
@@ -69,7 +63,10 @@ class TopicChanges:
                 failure = raised
             else:
                 if work is not None:
-                    work(self._continue)
+                    if callable(work):
+                        work(self._continue)
+                    else:
+                        self._disk.submit(work, self._continue)
                     return
                 error = None
                 if self._slice_clock_s() >= deadline_s:
@@ -82,35 +79,27 @@ class TopicChanges:
 
 
 def make_now(change: Change[Result]) -> Result:
-    """Make a change here and now, and return its result: only while the broker starts or stops.
-
-    The work that it yields must be of `run_here`.
-    """
+    """Make a change here and now, and return its result: only while the broker starts or stops."""
+    error: Exception | None = None
     try:
-        error: Exception | None = None
         while True:
             work = next(change) if error is None else change.throw(error)
-            error = None
-            if work is not None:
-                outcome: list[Exception | None] = []
-                work(outcome.append)
-                assert len(outcome) == 1, "work that is done here and now is done once, at once"
-                (error,) = outcome
+            error = None if work is None else _outcome(work)
     except StopIteration as end:
         result: Result = end.value
         return result
 
 
-def run_here(steps: Iterator[object]) -> Work:
-    """Return work that is done at once, for `make_now`."""
-
-    def begin(done: Done) -> None:
-        try:
-            for _ in steps:
-                pass
-        except Exception as error:  # noqa: BLE001 - raised in the change
-            done(error)
-        else:
-            done(None)
-
-    return begin
+def _outcome(work: Iterator[object] | Work) -> Exception | None:
+    """Do some work here and now; return the exception that ended it, or None."""
+    if callable(work):
+        outcome: list[Exception | None] = []
+        work(outcome.append)
+        assert len(outcome) == 1, "work that is done here and now is done once, at once"
+        return outcome[0]
+    try:
+        for _ in work:
+            pass
+    except Exception as error:  # noqa: BLE001 - raised in the change
+        return error
+    return None

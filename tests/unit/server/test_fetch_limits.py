@@ -6,7 +6,7 @@ import pytest
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import FetchRequest, FetchRequestTopic
-from coterie.server.handlers.fetch_partitions import READ_AT_ONCE, TOPIC_IDS_SINCE
+from coterie.server.handlers.plain_fetch import READ_AT_ONCE, TOPIC_IDS_SINCE
 from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.produced import batch, fetch_request, produce
 

@@ -287,9 +287,9 @@ class Sessions:
 
 
 def add_partitions(session: FetchSession, size: int) -> None:
-    wanted = FetchPartition(0, None, ErrorCode.NONE, 0, 0, -1, -1)
     for index in range(size):
-        session.add(SessionPartition(session, ("t", index), "t", bytes(16), wanted))
+        wanted = FetchPartition("t", index, None, ErrorCode.NONE, 0, 0, -1, -1)
+        session.add(SessionPartition(session, wanted))
 
 
 class TestEviction:

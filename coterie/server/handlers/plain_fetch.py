@@ -123,10 +123,14 @@ class Fetch:
         """Take the steps up to the next wait, or to the end and send the response."""
         if self._is_large():
             self._go_on_in_slices()
-        elif any(self._left):
-            self._wait()
-        else:
-            self._delayed.send(self._response)
+            return
+        try:
+            if any(self._left):
+                self._wait()
+            else:
+                self._delayed.send(self._response)
+        except Exception as error:  # noqa: BLE001 - others were told of the same append or log
+            self._connection.fail_request(error)
 
     def _go_on_in_slices(self) -> None:
         def sent_or_waiting(_: None) -> None:
@@ -159,6 +163,9 @@ class Fetch:
         for asked in self._request.topics:
             name: str | bytes = asked.topic_id if by_id else asked.topic
             topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.topic)
+            count += 1
+            if not count % READ_AT_ONCE:
+                yield
             for each in asked.partitions:
                 wanted[name, each.partition] = found = find_partition(name, topic, each)
                 if found.partition is not None and found.partition.opened_log is None:

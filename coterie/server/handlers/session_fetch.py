@@ -13,7 +13,6 @@ from coterie.server.handlers.plain_fetch import (
     READ_AT_ONCE,
     TOPIC_IDS_SINCE,
     Fetch,
-    find_partition,
     named_entries,
 )
 from coterie.server.logs.fetch_sessions import (
@@ -55,9 +54,9 @@ def _name(
     return asked.topic_id if session.uses_topic_ids else asked.topic
 
 
-def _is_too_long(name: str) -> bool:
+def _is_too_long(wanted: FetchPartition) -> bool:
     """Return whether no topic has such a name; clients must not fill the memory with names."""
-    return len(name) > MAX_NAME_LENGTH
+    return len(wanted.topic) > MAX_NAME_LENGTH
 
 
 class SessionFetch(Fetch):
@@ -104,19 +103,15 @@ class SessionFetch(Fetch):
     def _look_up(self) -> Iterable[None]:
         """Change the session as the request asks, and look up what was not found before."""
         session, sessions = self._session, self._broker.fetch_sessions
-        request = self._request
+        yield from super()._look_up()
+        self._closed = []
         count = 0
-        for asked in request.topics:
-            if _is_too_long(asked.topic) and not self._is_new:
-                continue
-            name = _name(session, asked)
-            topic = self._topic(name)
-            for each in asked.partitions:
-                self._add(find_partition(name, topic, each))
-                count += 1
-                if not count % READ_AT_ONCE:
-                    yield
-        for forgotten in request.forgotten_topics_data:
+        for wanted in self._wanted.values():
+            self._add(wanted)
+            count += 1
+            if not count % READ_AT_ONCE:
+                yield
+        for forgotten in self._request.forgotten_topics_data:
             name = _name(session, forgotten)
             for index in forgotten.partitions:
                 session.forget((name, index))
@@ -138,11 +133,11 @@ class SessionFetch(Fetch):
         """Add a partition, or change what the client wants of it."""
         session = self._session
         cached = session.partitions.get((wanted.topic, wanted.partition_index))
-        if cached is None:
-            session.add(SessionPartition(session, wanted))
-        else:
+        if cached is not None:
             cached.wake()
             cached.wanted = wanted
+        elif self._is_new or not _is_too_long(wanted):
+            session.add(SessionPartition(session, wanted))
 
     def _topic(self, name: str | bytes) -> Topic | None:
         topics = self._broker.topics
@@ -214,7 +209,7 @@ class SessionFetch(Fetch):
             cached.answered(part)
             if part.records and not self._is_new:
                 session.read_last(cached)
-            elif _is_too_long(cached.topic):
+            elif _is_too_long(cached.wanted):
                 session.forget(cached.key)
             if not count % READ_AT_ONCE:
                 yield

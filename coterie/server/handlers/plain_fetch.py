@@ -48,7 +48,6 @@ class Fetch:
     """A fetch while it is handled; this one has no session and names all that it reads."""
 
     __slots__ = (
-        "_awaited",
         "_broker",
         "_closed",
         "_connection",
@@ -58,6 +57,7 @@ class Fetch:
         "_request",
         "_response",
         "_wanted",
+        "_watched",
     )
 
     _read_at_once: ClassVar[int] = READ_AT_ONCE
@@ -67,8 +67,9 @@ class Fetch:
         self._broker = broker
         self._request = request
         self._connection = connection
-        # Partitions whose logs have to be opened before anything is read.
+        # What the next step waits for: logs to be opened, or appends to watched partitions.
         self._closed: list[Partition] = []
+        self._watched: list[Watchers] = []
         self._read = self._new_read()
         self._response: FetchResponse | None = None
         # What is left to do.
@@ -82,7 +83,7 @@ class Fetch:
         request = self._request
         if self._response is not None:
             return
-        if request.isolation_level not in ISOLATION_LEVELS and self._watched():
+        if request.isolation_level not in ISOLATION_LEVELS and self._watchers():
             # Kafka looks at the isolation level when it reads [data-plane/isolation].
             self._response = refused_as_a_whole(request, self._connection.version)
             return
@@ -91,8 +92,8 @@ class Fetch:
             self._closed = []
         yield from self._fill()
         if not self._read.is_enough():
-            self._awaited = self._watched()
-            if self._awaited:
+            self._watched = self._watchers()
+            if self._watched:
                 yield True
                 self._read = self._new_read()
                 yield from self._fill()
@@ -117,7 +118,7 @@ class Fetch:
             self._broker.topics.opener.open(self._closed, self._go_on)
         elif not self._connection.closed:
             loop, delayed = self._broker.loop, self._delayed
-            DelayedFetch(loop, delayed, self._awaited, self._read, self._go_on)
+            DelayedFetch(loop, delayed, self._watched, self._read, self._go_on)
 
     def _go_on(self) -> None:
         """Take the steps up to the next wait, or to the end and send the response."""
@@ -158,7 +159,8 @@ class Fetch:
     def _look_up(self) -> Iterable[None]:
         """Look the partitions up. Of one that is named twice the last entry counts."""
         topics, by_id = self._broker.topics, self._connection.version >= TOPIC_IDS_SINCE
-        self._wanted = wanted = dict[SessionKey, FetchPartition]()
+        wanted: dict[SessionKey, FetchPartition] = {}
+        self._wanted = wanted
         count = 0
         for asked in self._request.topics:
             name: str | bytes = asked.topic_id if by_id else asked.topic
@@ -191,7 +193,7 @@ class Fetch:
             if not count % self._read_at_once:
                 yield
 
-    def _watched(self) -> list[Watchers]:
+    def _watchers(self) -> list[Watchers]:
         """Return the watchers of the partitions whose appends end the wait."""
         found = (each.partition for each in self._wanted.values())
         return [partition.watchers for partition in found if partition is not None]

@@ -185,7 +185,7 @@ class SessionFetch(Fetch):
                 news.append(cached)
                 read.add(cached.wanted, found)
 
-    def _watched(self) -> list[Watchers]:
+    def _watchers(self) -> list[Watchers]:
         session = self._session
         found = (each.wanted.partition for each in session.active.values())
         watched = [partition.watchers for partition in found if partition is not None]

@@ -189,12 +189,6 @@ def test_unknown_isolation_level(client: Client, version: int, error: int, isola
     assert [each.aborted_transactions for each in answer.responses[0].partitions] == [[], []]
 
 
-def test_unknown_isolation_level_of_later_clients(client: Client) -> None:
-    topic_id = client.broker.topics.by_name["t"].topic_id
-    answer = sent(client, fetch_request((0, 0), topic_id=topic_id, isolation_level=2), 13)
-    assert (answer.error_code, answer.responses) == (-1, [])
-
-
 @pytest.mark.parametrize("version", range(4, 19))
 @pytest.mark.parametrize("count", [1, READ_AT_ONCE])
 def test_unknown_isolation_level_counts_only_if_a_partition_is_there(

@@ -134,21 +134,20 @@ class Fetch:
             self._connection.fail_request(error)
 
     def _go_on_in_slices(self) -> None:
-        def sent_or_waiting(_: None) -> None:
-            if self._response is None:
-                self._wait()
-            else:
-                send_in_slices(self._broker, self._delayed, self._only_response())
+        run_in_slices(self._broker, self._connection, self._sliced(), self._end_of_slices)
 
-        run_in_slices(self._broker, self._connection, self._up_to_wait(), sent_or_waiting)
-
-    def _up_to_wait(self) -> Generator[None, None, None]:
+    def _sliced(self) -> Generator[None, None, FetchResponse | None]:
+        """Take the steps up to the next wait or to the end; return the response if it is made."""
         for _ in takewhile(not_, self._left):
             yield
-
-    def _only_response(self) -> Generator[None, None, FetchResponse | None]:
         return self._response
-        yield
+
+    def _end_of_slices(self, response: FetchResponse | None) -> None:
+        if response is None:
+            self._wait()
+        else:
+            # No step is left; it is encoded in slices, too.
+            send_in_slices(self._broker, self._delayed, self._sliced())
 
     # --- the steps --------------------------------------------------------------------------------
 

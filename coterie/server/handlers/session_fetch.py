@@ -55,7 +55,11 @@ def _name(
 
 
 def _is_too_long(wanted: FetchPartition) -> bool:
-    """Return whether no topic has such a name; clients must not fill the memory with names."""
+    """Return whether no topic can have its name.
+
+    The request that opens a session gets an answer for it, but no session keeps it: clients must
+    not fill the memory with names [data-plane/session-limits].
+    """
     return len(wanted.topic) > MAX_NAME_LENGTH
 
 

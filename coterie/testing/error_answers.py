@@ -89,8 +89,8 @@ def _fetch(request: FetchRequest, error: ErrorCode, broker: Services) -> Message
     ]
     named = {(topic, topic_id, index) for topic, topic_id, index in partitions}
     for each in session_partitions(request, broker):
-        index = each.wanted.partition_index
-        found = (each.topic if each.topic_id == ZERO_UUID else "", each.topic_id, index)
+        topic, index = each.key
+        found = (topic, ZERO_UUID, index) if isinstance(topic, str) else ("", topic, index)
         if found not in named:
             partitions.append(found)
     return FetchResponse(

@@ -151,6 +151,16 @@ def _fetched() -> Iterator[Case]:
         yield f"fetch at {offset}", fetch_request((0, offset)), 12
     yield "fetch partition 7", fetch_request((7, 0)), 12
     yield "fetch of absent", fetch_request((0, 0), topic="absent"), 12
+    shapes: dict[str, list[tuple[str, list[tuple[int, int]]]]] = {
+        "no partitions": [("t", [])],
+        "neighbours": [("t", [(0, 0)]), ("small", []), ("t", [(7, 0)])],
+        "a topic between": [("t", [(0, 0)]), ("small", [(0, 0)]), ("t", [(7, 0)])],
+        "a partition twice": [("t", [(0, 0)]), ("small", [(0, 0)]), ("t", [(0, 10_000)])],
+    }
+    for name, entries in shapes.items():
+        request = fetch_request()
+        request.topics = [fetch_request(*read, topic=topic).topics[0] for topic, read in entries]
+        yield f"fetch of {name}", request, 12
 
 
 def _listed() -> Iterator[Case]:

@@ -82,14 +82,14 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "an offset beyond the end is fetched",
-        "coterie.server.logs.fetching:read_partition",
+        "coterie.server.logs.fetching:Read.read_partition",
         "if not log.log_start_offset <= wanted.offset <= end:",
         "if not log.log_start_offset <= wanted.offset:",
         ("fetch/beyond_the_end/above",),
     ),
     Plant(
         "the first batch is cut at the limit",
-        "coterie.server.logs.fetching:read_partition",
+        "coterie.server.logs.fetching:Read.read_partition",
         "if len(data) > allowed and not first:",
         "if len(data) > allowed:",
         ("fetch/first_batch_is_whole",),
@@ -166,7 +166,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a fetch by id with an unknown isolation level has partitions",
-        "coterie.server.handlers.fetch_partitions:refused_as_a_whole",
+        "coterie.server.handlers.plain_fetch:refused_as_a_whole",
         "request.topics if version < TOPIC_IDS_SINCE else []",
         "request.topics",
         ("fetch/unknown_isolation_with_topic_ids",),

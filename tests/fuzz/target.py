@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.protocol.api_keys import ApiKey, declared_versions
 from coterie.server.broker import Broker
-from coterie.server.logs import topics
+from coterie.server.metadata import topics
 from coterie.server.network.routes import Routes
 from tests.unit.server.manual import Client, make_broker
 from tests.unit.server.manual_loop import ManualLoop

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coterie.protocol.api_keys import SERVED_VERSIONS
 from coterie.protocol.apis import request_class
 from coterie.protocol.schema import fields_of
-from coterie.server.logs import topics
+from coterie.server.metadata import topics
 from tests.fuzz.amplification import costs
 from tests.fuzz.canary import find_canary
 from tests.fuzz.corpus import frames

@@ -1,18 +1,12 @@
 """Fetch before version 4: batches are converted to messages [data-plane/fetched-messages]."""
 
-from collections.abc import Generator
+from collections.abc import Iterable
 
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.message_sets import NotConvertible, messages_of_batches
-from coterie.protocol.messages.fetch import (
-    FetchRequest,
-    FetchResponse,
-    FetchResponsePartition,
-    FetchResponseTopic,
-)
-from coterie.server.handlers.fetch import LargeFetch
-from coterie.server.handlers.fetch_partitions import FetchResult
-from coterie.server.logs.fetching import READ_UNCOMMITTED, FetchPartition, read_partition
+from coterie.protocol.messages.fetch import FetchRequest, FetchResponsePartition
+from coterie.server.handlers.plain_fetch import Fetch
+from coterie.server.logs.fetching import FetchPartition, Read
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -22,54 +16,43 @@ _FIRST_BATCH_SINCE = 3
 
 def handle(broker: Services, request: FetchRequest, connection: Exchange) -> None:
     """Answer later, in steps: a conversion takes long."""
-    _FetchOfMessages(broker, request, connection).begin()
+    _FetchOfMessages(broker, request, connection).answer()
 
 
-class _FetchOfMessages(LargeFetch):
+class _FetchOfMessages(Fetch):
     """A fetch whose response has messages instead of batches."""
 
-    def __init__(self, broker: Services, request: FetchRequest, connection: Exchange) -> None:
-        super().__init__(broker, request, connection)
-        version = connection.version
-        self._magic = 1 if version >= _MAGIC_1_SINCE else 0
-        self._limits_first = version < _FIRST_BATCH_SINCE
+    # Each partition may bring a batch, however large it is.
+    _read_at_once = 1
 
-    def _read(self) -> Generator[None, None, FetchResult]:
-        response = FetchResponse(responses=[])
-        size_bytes, answer_now = 0, False
-        allowed_bytes = min(self._request.max_bytes, self._broker.fetch_max_bytes)
-        for asked, partitions in self.wanted:
-            answered = FetchResponseTopic(topic=asked.topic, partitions=[])
-            response.responses.append(answered)
-            for each in partitions:
-                first = self._limits_first or not size_bytes
-                left_bytes = max(allowed_bytes - size_bytes, 0)
-                found = read_partition(each, left_bytes, READ_UNCOMMITTED, first=first)
-                size_bytes += found.size_bytes
-                answer_now = answer_now or found.answer_now
-                answered.partitions.append(found.response)
-                yield
-            yield
-        return FetchResult(response, size_bytes, answer_now)
+    __slots__ = ()
 
-    def _complete(self, result: FetchResult) -> Generator[None, None, FetchResponse]:
-        for (_, partitions), answered in zip(self.wanted, result.response.responses, strict=True):
-            for wanted, found in zip(partitions, answered.partitions, strict=True):
-                if found.records:
-                    yield from self._convert(wanted, found, found.records)
-        return result.response
+    def _new_read(self) -> Read:
+        read = super()._new_read()
+        read.cuts_batches = self._connection.version < _FIRST_BATCH_SINCE
+        return read
+
+    def _is_large(self) -> bool:
+        return True
+
+    def _render(self) -> Iterable[None]:
+        for wanted, found in self._read.found:
+            if found.records:
+                yield from self._convert(wanted, found, found.records)
+        yield from super()._render()
 
     def _convert(
         self, wanted: FetchPartition, found: FetchResponsePartition, batches: bytes
-    ) -> Generator[None, None, None]:
+    ) -> Iterable[None]:
         """Replace the batches of a partition by messages."""
-        if self._limits_first and len(batches) > wanted.max_bytes:
+        if self._read.cuts_batches and len(batches) > wanted.max_bytes:
             # The client sees an incomplete message, and asks for more bytes.
             found.records = batches[: max(wanted.max_bytes, 0)]
             return
+        magic = 1 if self._connection.version >= _MAGIC_1_SINCE else 0
         messages: list[bytes] = []
         try:
-            for converted in messages_of_batches(batches, self._magic, wanted.offset):
+            for converted in messages_of_batches(batches, magic, wanted.offset):
                 messages.append(converted)
                 yield
         except MalformedFrame as error:

@@ -1,71 +1,30 @@
 """Fetches that open or continue a fetch session [data-plane/fetch-sessions]."""
 
-from collections.abc import Generator
+from collections.abc import Iterable
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestForgottenTopic,
-    FetchRequestPartition,
     FetchRequestTopic,
     FetchResponse,
-    FetchResponsePartition,
-    FetchResponseTopic,
 )
-from coterie.server.handlers.fetch_partitions import (
-    LEADERS_SINCE,
+from coterie.server.handlers.plain_fetch import (
     READ_AT_ONCE,
     TOPIC_IDS_SINCE,
-    FetchResult,
-    Reading,
-    WantedTopic,
-    add_leaders,
-    find_partition,
-    may_be_sent,
+    Fetch,
     named_entries,
-    parts,
-    refused_as_a_whole,
 )
-from coterie.server.handlers.stepped_fetch import SteppedFetch
 from coterie.server.logs.fetch_sessions import (
     FetchSession,
-    SessionKey,
     SessionPartition,
     next_epoch,
 )
 from coterie.server.logs.fetching import FetchPartition, Watchers
-from coterie.server.logs.partition import OPEN, Partition, Topic
+from coterie.server.logs.partition import OPEN, Topic
 from coterie.server.metadata.topic_rules import MAX_NAME_LENGTH
 from coterie.server.network.delayed_response import Exchange
-from coterie.server.network.sliced_response import run_now
 from coterie.server.services import Services
-
-# A partition with news: what the session has of it, and what was found.
-_Found = tuple[SessionPartition, FetchResponsePartition]
-
-
-def open_session(
-    broker: Services,
-    connection: Exchange,
-    wanted: list[WantedTopic],
-    response: FetchResponse,
-) -> Generator[None, None, FetchResponse]:
-    """Open a session with the partitions of a full request; return the response with its id."""
-    by_id = connection.version >= TOPIC_IDS_SINCE
-    session = FetchSession(connection.now_ms, uses_topic_ids=by_id)
-    for (asked, topic_partitions), answered in zip(wanted, response.responses, strict=True):
-        if _is_too_long(asked):
-            continue
-        topic: str | bytes = asked.topic_id if by_id else asked.topic
-        for count, each in enumerate(topic_partitions, 1):
-            cached = _unknown_to_client(session, (topic, each.partition_index), asked, each)
-            cached.answered(answered.partitions[count - 1])
-            session.add(cached)
-            if not count % READ_AT_ONCE:
-                yield
-        yield
-    response.session_id = broker.fetch_sessions.open(session, connection.now_ms)
-    return response
 
 
 def leaves_no_partition(session: FetchSession, request: FetchRequest) -> bool:
@@ -77,147 +36,130 @@ def leaves_no_partition(session: FetchSession, request: FetchRequest) -> bool:
         # Most requests forget few of many; only others are worth a look at each partition.
         return False
     forgotten = {
-        (_key(session, each), index)
+        (_name(session, each), index)
         for each in request.forgotten_topics_data
         for index in each.partitions
     }
     return forgotten.issuperset(session.partitions) and all(
-        (_key(session, asked), each.partition) in forgotten
+        (_name(session, asked), each.partition) in forgotten
         for asked in request.topics
         for each in asked.partitions
     )
 
 
-def _key(
+def _name(
     session: FetchSession, asked: FetchRequestTopic | FetchRequestForgottenTopic
 ) -> str | bytes:
-    """Return what a topic is called in the keys of a session."""
+    """Return what a topic is called in a session: by its name or its id."""
     return asked.topic_id if session.uses_topic_ids else asked.topic
 
 
-def _name(partition: Partition | None, name: str) -> str:
-    return name if partition is None else partition.topic.name
+def _is_too_long(wanted: FetchPartition) -> bool:
+    """Return whether no topic can have its name.
+
+    The request that opens a session gets an answer for it, but no session keeps it: clients must
+    not fill the memory with names [data-plane/session-limits].
+    """
+    return len(wanted.topic) > MAX_NAME_LENGTH
 
 
-def _is_too_long(asked: FetchRequestTopic) -> bool:
-    """Return whether no topic has such a name; clients must not fill the memory with names."""
-    return len(asked.topic) > MAX_NAME_LENGTH
-
-
-def _unknown_to_client(
-    session: FetchSession, key: SessionKey, asked: FetchRequestTopic, wanted: FetchPartition
-) -> SessionPartition:
-    """Return a partition of a session that no response has described yet."""
-    name = _name(wanted.partition, asked.topic)
-    return SessionPartition(session, key, name, asked.topic_id, wanted)
-
-
-class SessionFetch(SteppedFetch):
-    """A fetch that continues a session.
+class SessionFetch(Fetch):
+    """A fetch that opens a session, or continues one.
 
     The request changes the session before anything is read. What the response contains is noted
-    when it is sent, since a fetch that waits reads twice.
+    when it is sent, since a fetch that waits reads twice; a new session is opened then.
     """
 
-    def __init__(
-        self, broker: Services, request: FetchRequest, connection: Exchange, session: FetchSession
-    ) -> None:
-        """Take the epoch of the session: no other request may have it."""
-        super().__init__(broker, request, connection)
-        self._session = session
-        self._epoch = session.epoch = next_epoch(session.epoch)
-        # The response, if nothing is read.
-        self._end: FetchResponse | None = None
-        self._found: list[_Found] = []
+    __slots__ = ("_epoch", "_is_new", "_news", "_session")
 
-    def answer(self) -> FetchResponse | None:
-        """Answer at once if little has to be read and the response need not wait."""
-        if self._is_large():
-            self.begin()
-            return None
-        closed = run_now(self._look_up())
-        if self._end is not None:
-            return self._end
-        if closed:
-            self._connection.delay_and_mute(self._delayed)
-            self._open(closed)
-            return None
-        result = run_now(self._read())
-        if may_be_sent(self._broker, self._request, result):
-            return run_now(self._complete(result))
-        watched = self._watched()
-        if not watched:
-            return run_now(self._complete(result))
-        self._wait(result, watched)
-        self._connection.delay_and_mute(self._delayed)
-        return None
+    def __init__(
+        self,
+        broker: Services,
+        request: FetchRequest,
+        connection: Exchange,
+        session: FetchSession | None,
+    ) -> None:
+        """Take the epoch of the session, or make a new one if there is none.
+
+        No other request may have the epoch.
+        """
+        super().__init__(broker, request, connection)
+        self._is_new = session is None
+        if session is None:
+            by_id = connection.version >= TOPIC_IDS_SINCE
+            session = FetchSession(connection.now_ms, uses_topic_ids=by_id)
+        else:
+            session.epoch = next_epoch(session.epoch)
+        self._session = session
+        self._epoch = session.epoch
+        # The partitions of the response.
+        self._news: list[SessionPartition] = []
 
     def _is_large(self) -> bool:
-        entries = len(self._session.active) + named_entries(self._request)
-        for forgotten in self._request.forgotten_topics_data:
+        request = self._request
+        entries = len(self._session.active) + named_entries(request)
+        for forgotten in request.forgotten_topics_data:
             entries += 1 + len(forgotten.partitions)
         return entries > READ_AT_ONCE
 
     # --- the session ------------------------------------------------------------------------------
 
-    def _look_up(self) -> Generator[None, None, list[Partition]]:
+    def _look_up(self) -> Iterable[None]:
         """Change the session as the request asks, and look up what was not found before."""
         session, sessions = self._session, self._broker.fetch_sessions
-        for asked in self._request.topics:
-            for part in parts(asked.partitions):
-                self._add(asked, part)
+        yield from super()._look_up()
+        self._closed = []
+        count = 0
+        for wanted in self._wanted.values():
+            self._add(wanted)
+            count += 1
+            if not count % READ_AT_ONCE:
                 yield
         for forgotten in self._request.forgotten_topics_data:
-            topic = _key(session, forgotten)
-            for numbers in parts(forgotten.partitions):
-                for index in numbers:
-                    session.forget((topic, index))
-                yield
-        if not sessions.continued(session, self._connection.now_ms):
-            self._end = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-        closed: list[Partition] = []
+            name = _name(session, forgotten)
+            for index in forgotten.partitions:
+                session.forget((name, index))
+                count += 1
+                if not count % READ_AT_ONCE:
+                    yield
+        if not (self._is_new or sessions.continued(session, self._connection.now_ms)):
+            error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            self._response = FetchResponse(error_code=error, responses=[])
+            return
         for count, cached in enumerate(list(session.active.values()), 1):
             partition = cached.wanted.partition
             if partition is None or partition.state is not OPEN:
-                self._look_up_again(cached, closed)
+                self._look_up_again(cached)
             if not count % READ_AT_ONCE:
                 yield
-        if self._end is None and self._is_refused():
-            self._end = refused_as_a_whole(self._request, self._connection.version)
-        return closed
 
-    def _add(self, asked: FetchRequestTopic, partitions: list[FetchRequestPartition]) -> None:
-        """Add partitions of a topic, or change what the client wants of them."""
-        if _is_too_long(asked):
-            return
+    def _add(self, wanted: FetchPartition) -> None:
+        """Add a partition, or change what the client wants of it."""
         session = self._session
-        topic, name = self._topic(asked.topic, asked.topic_id), _key(session, asked)
-        for each in partitions:
-            wanted = find_partition(topic, each, ErrorCode.NONE, [])
-            key = name, each.partition
-            cached = session.partitions.get(key)
-            if cached is None:
-                session.add(_unknown_to_client(session, key, asked, wanted))
-            else:
-                cached.wake()
-                cached.wanted = wanted
+        cached = session.partitions.get((wanted.topic, wanted.partition_index))
+        if cached is not None:
+            cached.wake()
+            cached.wanted = wanted
+        elif self._is_new or not _is_too_long(wanted):
+            session.add(SessionPartition(session, wanted))
 
-    def _topic(self, name: str, topic_id: bytes) -> Topic | None:
+    def _topic(self, name: str | bytes) -> Topic | None:
         topics = self._broker.topics
-        by_id = self._session.uses_topic_ids
-        return topics.by_id.get(topic_id) if by_id else topics.by_name.get(name)
+        return topics.by_name.get(name) if isinstance(name, str) else topics.by_id.get(name)
 
-    def _look_up_again(self, cached: SessionPartition, closed: list[Partition]) -> None:
+    def _look_up_again(self, cached: SessionPartition) -> None:
         """Look up a partition that did not exist, was deleted, or is not open."""
-        topic = self._topic(cached.topic, cached.topic_id)
-        partition = None if topic is None else topic.partition(cached.wanted.partition_index)
+        wanted = cached.wanted
+        topic = self._topic(wanted.topic)
+        partition = None if topic is None else topic.partition(wanted.partition_index)
         error = ErrorCode.NONE
         if partition is None:
             error = self._unknown(cached) if topic is None else _UNKNOWN
-        elif partition.opened_log is None and self._broker.logs.opener.may_open(partition):
-            closed.append(partition)
-        cached.wanted = cached.wanted._replace(partition=partition, error=error)
-        cached.topic = _name(partition, cached.topic)
+        else:
+            cached.topic = partition.topic.name
+            if partition.opened_log is None:
+                self._closed.append(partition)
+        cached.wanted = wanted._replace(partition=partition, error=error)
 
     def _unknown(self, cached: SessionPartition) -> ErrorCode:
         """Return the error for a topic that does not exist, or not any more."""
@@ -232,45 +174,22 @@ class SessionFetch(SteppedFetch):
 
     # --- records ----------------------------------------------------------------------------------
 
-    def _read(self) -> Generator[None, None, FetchResult]:
+    def _fill(self) -> Iterable[None]:
         """Read the partitions that may have news."""
-        broker, request = self._broker, self._request
-        reading = Reading(broker, request)
-        self._found = found = []
+        read = self._read
+        self._news = news = []
         for count, cached in enumerate(self._session.to_read(), 1):
             if not count % READ_AT_ONCE:
                 yield
             if cached.has_no_news():
                 cached.rest()
                 continue
-            part = reading.read(cached.wanted)
-            if cached.is_news(part):
-                found.append((cached, part))
-        response = FetchResponse(session_id=self._session.session_id, responses=_by_topic(found))
-        if reading.answer_now and self._connection.version >= LEADERS_SINCE:
-            pairs = ((cached.wanted, answer) for cached, answer in found)
-            add_leaders(broker, response, pairs, self._connection.client.listener)
-        return FetchResult(response, reading.size_bytes, reading.answer_now)
+            found = read.read_partition(cached.wanted)
+            if cached.is_news(found):
+                news.append(cached)
+                read.add(cached.wanted, found)
 
-    def _complete(self, result: FetchResult) -> Generator[None, None, FetchResponse]:
-        """Note what is sent to the client."""
-        session = self._session
-        if session.epoch != self._epoch:
-            # Another request has continued the session while this one was waiting.
-            return FetchResponse(
-                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-                session_id=session.session_id,
-                responses=[],
-            )
-        for count, (cached, part) in enumerate(self._found, 1):
-            cached.answered(part)
-            if part.records:
-                session.read_last(cached)
-            if not count % READ_AT_ONCE:
-                yield
-        return result.response
-
-    def _watched(self) -> list[Watchers]:
+    def _watchers(self) -> list[Watchers]:
         session = self._session
         found = (each.wanted.partition for each in session.active.values())
         watched = [partition.watchers for partition in found if partition is not None]
@@ -278,34 +197,31 @@ class SessionFetch(SteppedFetch):
             watched.append(session.watchers)
         return watched
 
-    # --- the order of the steps -------------------------------------------------------------------
-
-    def _answer(self) -> None:
-        if len(self._session.active) > READ_AT_ONCE:
-            super()._answer()
-        else:
-            self._delayed.send(run_now(self._complete(run_now(self._read()))))
-
-    def _open(self, closed: list[Partition]) -> None:
-        if self._end is not None:
-            self._delayed.send(self._end)
-        else:
-            super()._open(closed)
+    def _render(self) -> Iterable[None]:
+        """Note what is sent to the client, and open a new session."""
+        session = self._session
+        if session.epoch != self._epoch:
+            # Another request has continued the session while this one was waiting.
+            self._response = FetchResponse(
+                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                session_id=session.session_id,
+                responses=[],
+            )
+            return
+        found = zip(self._news, self._read.found, strict=True)
+        for count, (cached, (_, part)) in enumerate(found, 1):
+            cached.answered(part)
+            if part.records and not self._is_new:
+                session.read_last(cached)
+            elif _is_too_long(cached.wanted):
+                session.forget(cached.key)
+            if not count % READ_AT_ONCE:
+                yield
+        yield from super()._render()
+        if self._is_new:
+            self._broker.fetch_sessions.open(session, self._connection.now_ms)
+        assert self._response is not None, "the response is made"
+        self._response.session_id = session.session_id
 
 
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def _by_topic(found: list[_Found]) -> list[FetchResponseTopic]:
-    """Group neighbours of one topic: the order of the partitions stays as they were read."""
-    topics: list[FetchResponseTopic] = []
-    last = None
-    for cached, part in found:
-        topic, _ = cached.key
-        if topic != last:
-            last = topic
-            topics.append(
-                FetchResponseTopic(topic=cached.topic, topic_id=cached.topic_id, partitions=[])
-            )
-        topics[-1].partitions.append(part)
-    return topics

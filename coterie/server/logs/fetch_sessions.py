@@ -51,8 +51,8 @@ class SessionPartition:
     """A partition of a session.
 
     Attributes:
-        topic, topic_id: as the client names the topic; `topic` is also set when its id is found.
         wanted: what the client wants to read of it.
+        topic: the name of its topic; empty if the client uses an id that was never found.
         high_watermark, log_start_offset: the ones that were last sent to the client, or -1.
         key: its name in the session.
         place: the partitions are read in the order of their places.
@@ -65,24 +65,17 @@ class SessionPartition:
         "log_start_offset",
         "place",
         "topic",
-        "topic_id",
         "wanted",
     )
 
-    def __init__(
-        self,
-        session: "FetchSession",
-        key: SessionKey,
-        topic: str,
-        topic_id: bytes,
-        wanted: FetchPartition,
-    ) -> None:
+    def __init__(self, session: "FetchSession", wanted: FetchPartition) -> None:
         """Start as a partition that no response has described; the session has to add it."""
         self._session = session
-        self.key = key
+        self.key: SessionKey = wanted.topic, wanted.partition_index
         self.place = 0
-        self.topic = topic
-        self.topic_id = topic_id
+        self.topic = wanted.topic if isinstance(wanted.topic, str) else ""
+        if wanted.partition is not None:
+            self.topic = wanted.partition.topic.name
         self.wanted = wanted
         self.high_watermark = -1
         self.log_start_offset = -1

@@ -1,6 +1,7 @@
-"""Reading for Fetch requests, and fetches that wait for more records (long polls).
+"""What a Fetch reads, and fetches that wait for more records (long polls).
 
-A fetch that finds fewer bytes than it asks for is delayed, as Kafka's `DelayedFetch`. Every append
+Every fetch fills a `Read`, whatever named its partitions and whatever is made of it. A fetch that
+finds fewer bytes than it asks for is delayed, as Kafka's `DelayedFetch`. Every append
 to one of its partitions is reported to it. When enough bytes have arrived it reads again at the end
 of the turn of the event loop, so that it takes everything that the turn appended. Otherwise its
 time limit ends it, or the loss of its connection.
@@ -14,7 +15,9 @@ from coterie.protocol.messages.fetch import (
     FetchResponseAbortedTransaction,
     FetchResponseDivergingEpoch,
     FetchResponsePartition,
+    FetchResponseTopic,
 )
+from coterie.protocol.records import iterate_batches
 from coterie.server.logs.partition import Partition, Watcher
 from coterie.storage.aborted_transactions import AbortedTransaction
 from coterie.storage.errors import CorruptLog, OffsetOutOfRange, StorageError
@@ -34,6 +37,7 @@ class FetchPartition(NamedTuple):
     """A partition of a fetch, looked up.
 
     Attributes:
+        topic: the name or the id of its topic, whichever the client uses.
         partition_index: the number of the partition.
         partition: the partition; None if it does not exist.
         error: why it does not exist, or NONE.
@@ -41,6 +45,7 @@ class FetchPartition(NamedTuple):
         current_leader_epoch, last_fetched_epoch: the epochs that the client knows, or -1.
     """
 
+    topic: str | bytes
     partition_index: int
     partition: Partition | None
     error: ErrorCode
@@ -50,75 +55,186 @@ class FetchPartition(NamedTuple):
     last_fetched_epoch: int
 
 
-class PartitionData(NamedTuple):
-    """What a fetch found in one partition.
+class Read:
+    """What a request wants to read, and what was found.
 
     Attributes:
-        response: the partition's part of the response.
-        size_bytes: the size of its records.
+        isolation: the isolation level.
+        min_bytes, max_wait_ms: for how many bytes of records the response waits, and how long.
+        cuts_batches: what is too large is cut later, so the first batch of each partition is read.
+        size_bytes: the size of the records that were found.
         answer_now: the response must not wait for more records, because it has an error or a
             diverging epoch.
+        found: the partitions of the response, and their parts of it.
+        topics: the same parts as the response lists them: neighbours of one topic are together.
     """
 
-    response: FetchResponsePartition
-    size_bytes: int
-    answer_now: bool
+    __slots__ = (
+        "_left_bytes",
+        "_topic",
+        "answer_now",
+        "cuts_batches",
+        "found",
+        "isolation",
+        "max_wait_ms",
+        "min_bytes",
+        "size_bytes",
+        "topics",
+    )
 
+    def __init__(self, max_bytes: int, min_bytes: int, max_wait_ms: int, isolation: int) -> None:
+        """Read nothing yet.
 
-def read_partition(
-    wanted: FetchPartition, limit_bytes: int, isolation: int, *, first: bool
-) -> PartitionData:
-    """Read one partition [data-plane/fetch-offset].
+        Args:
+            max_bytes: the size limit of the response.
+            min_bytes: the response waits for so many bytes, but for no more than fit.
+            max_wait_ms: how long it waits.
+            isolation: the isolation level.
+        """
+        self.isolation = isolation
+        self.min_bytes = min(min_bytes, max_bytes)
+        self.max_wait_ms = max_wait_ms
+        self.cuts_batches = False
+        self._left_bytes = max_bytes
+        self._topic: str | bytes | None = None
+        self.size_bytes = 0
+        self.answer_now = False
+        self.found: list[tuple[FetchPartition, FetchResponsePartition]] = []
+        self.topics: list[FetchResponseTopic] = []
 
-    Args:
-        wanted: the partition and the position.
-        limit_bytes: how many bytes the whole response has left.
-        isolation: the isolation level of the request.
-        first: no records were found before, so the first batch is read whatever its size is
-            [data-plane/first-batch].
-    """
-    partition = wanted.partition
-    if partition is None:
-        # As in Kafka, the response waits for the records of others if the partition is unknown.
-        refused = refused_partition(wanted.partition_index, wanted.error)
-        inconsistent = wanted.error is ErrorCode.INCONSISTENT_TOPIC_ID
-        return PartitionData(refused, 0, answer_now=inconsistent)
-    # Unlike the other requests, a Fetch takes every negative epoch for a missing one.
-    error = partition.epoch_error(max(wanted.current_leader_epoch, -1))
-    if error:
-        return _error(wanted.partition_index, error)
-    log = partition.log
-    end = log.log_end_offset
-    allowed = min(wanted.max_bytes, limit_bytes)
-    try:
-        if wanted.last_fetched_epoch >= 0:
-            # The log of the client and this one may have diverged [data-plane/diverging-epoch].
-            epoch, epoch_end = partition.end_of_epoch(wanted.last_fetched_epoch)
-            if epoch_end < 0:
-                return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-            if epoch < wanted.last_fetched_epoch or epoch_end < wanted.offset:
-                diverging = FetchResponseDivergingEpoch(epoch=epoch, end_offset=epoch_end)
-                response = _response(partition, b"", isolation, diverging)
-                return PartitionData(response, 0, answer_now=True)
-        if not log.log_start_offset <= wanted.offset <= end:
-            return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-        if allowed < 0 and wanted.offset < end:
-            return _error(wanted.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+    def add(self, wanted: FetchPartition, found: FetchResponsePartition) -> None:
+        """Add the part of a partition to the response."""
+        self.found.append((wanted, found))
+        topic = wanted.topic
+        if topic == self._topic:
+            self.topics[-1].partitions.append(found)
+        else:
+            self._topic = topic
+            self.topics.append(
+                FetchResponseTopic(topic=topic, partitions=[found])
+                if isinstance(topic, str)
+                else FetchResponseTopic(topic_id=topic, partitions=[found])
+            )
+
+    def read_partition(self, wanted: FetchPartition) -> FetchResponsePartition:
+        """Read one partition; return its part of the response [data-plane/fetch-offset].
+
+        Before any records were found the first batch is read whatever its size is
+        [data-plane/first-batch].
+        """
+        partition = wanted.partition
+        if partition is None:
+            # As in Kafka, the response waits for records of others if a partition is unknown.
+            if wanted.error is ErrorCode.INCONSISTENT_TOPIC_ID:
+                self.answer_now = True
+            return refused_partition(wanted.partition_index, wanted.error)
+        # Unlike the other requests, a Fetch takes every negative epoch for a missing one.
+        error = partition.epoch_error(max(wanted.current_leader_epoch, -1))
+        if error:
+            return self._error(wanted, error)
+        log = partition.log
+        end = log.log_end_offset
+        allowed = min(wanted.max_bytes, self._left_bytes)
+        first = self.size_bytes == 0 or self.cuts_batches
         data, aborted = b"", None
-        if wanted.offset < end and (first or allowed > 0):
-            if isolation == READ_COMMITTED:
-                data, aborted = log.read_committed(wanted.offset, allowed)
-            else:
-                data = log.read(wanted.offset, allowed)
-            if len(data) > allowed and not first:
-                # `read` returns at least one batch, and this one does not fit.
-                data, aborted = b"", None
-        response = _response(partition, data, isolation, None, aborted)
-    except OffsetOutOfRange:
-        return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-    except (StorageError, OSError):
-        return _error(wanted.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
-    return PartitionData(response, len(data), answer_now=False)
+        try:
+            if wanted.last_fetched_epoch >= 0:
+                diverging = self._diverging(partition, wanted)
+                if diverging is not None:
+                    return diverging
+            if not log.log_start_offset <= wanted.offset <= end:
+                return self._error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if allowed < 0 and wanted.offset < end:
+                return self._error(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+            if wanted.offset < end and (first or allowed > 0):
+                if self.isolation == READ_COMMITTED:
+                    data, aborted = log.read_committed(wanted.offset, allowed)
+                else:
+                    data = log.read(wanted.offset, allowed)
+                if len(data) > allowed and not first:
+                    # `read` returns at least one batch, and this one does not fit.
+                    data, aborted = b"", None
+            response = self._response(partition, data, aborted)
+        except OffsetOutOfRange:
+            return self._error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except (StorageError, OSError):
+            return self._error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+        self.size_bytes += len(data)
+        if self._left_bytes > 0:
+            self._left_bytes = max(self._left_bytes - len(data), 0)
+        return response
+
+    def is_enough(self) -> bool:
+        """Return whether the response need not wait for more records [data-plane/long-poll]."""
+        return (
+            self.answer_now
+            or self.size_bytes >= self.min_bytes
+            or self.max_wait_ms <= 0
+            or self._is_cut()
+        )
+
+    def _is_cut(self) -> bool:
+        """Return whether records were left out of the response, so that waiting adds nothing to it.
+
+        They did not fit, or are in another segment.
+        """
+        if not self.size_bytes:
+            return False
+        is_committed = self.isolation == READ_COMMITTED
+        for _, each in self.found:
+            end = each.last_stable_offset if is_committed else each.high_watermark
+            next_offset = end
+            for _, header in iterate_batches(each.records or b""):
+                next_offset = header.next_offset
+            if next_offset < end:
+                return True
+        return False
+
+    def _diverging(
+        self, partition: Partition, wanted: FetchPartition
+    ) -> FetchResponsePartition | None:
+        """Return where the client's log and this one diverge [data-plane/diverging-epoch]."""
+        epoch, epoch_end = partition.end_of_epoch(wanted.last_fetched_epoch)
+        if epoch_end < 0:
+            return self._error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch >= wanted.last_fetched_epoch and epoch_end >= wanted.offset:
+            return None
+        self.answer_now = True
+        response = self._response(partition, b"", None)
+        response.diverging_epoch = FetchResponseDivergingEpoch(epoch=epoch, end_offset=epoch_end)
+        return response
+
+    def _error(self, wanted: FetchPartition, error: ErrorCode) -> FetchResponsePartition:
+        self.answer_now = True
+        return refused_partition(wanted.partition_index, error)
+
+    def _response(
+        self, partition: Partition, data: bytes, aborted: Sequence[AbortedTransaction] | None
+    ) -> FetchResponsePartition:
+        log = partition.log
+        end = log.log_end_offset
+        # With READ_COMMITTED the list must not be null [data-plane/isolation].
+        transactions: list[FetchResponseAbortedTransaction] | None = None
+        if self.isolation == READ_COMMITTED:
+            transactions = [
+                FetchResponseAbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset, _, _ in aborted or ()
+            ]
+        try:
+            stable = log.last_stable_offset
+        except CorruptLog:
+            if self.isolation == READ_COMMITTED:
+                raise
+            stable = end
+        return FetchResponsePartition(
+            partition_index=partition.index,
+            error_code=ErrorCode.NONE,
+            high_watermark=end,
+            last_stable_offset=stable,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=transactions,
+            records=data,
+        )
 
 
 def refused_partition(
@@ -142,44 +258,6 @@ def refused_partition(
     )
 
 
-def _response(
-    partition: Partition,
-    data: bytes,
-    isolation: int,
-    diverging: FetchResponseDivergingEpoch | None,
-    aborted: Sequence[AbortedTransaction] | None = None,
-) -> FetchResponsePartition:
-    log = partition.log
-    end = log.log_end_offset
-    # With READ_COMMITTED the list must not be null [data-plane/isolation].
-    transactions: list[FetchResponseAbortedTransaction] | None = None
-    if isolation == READ_COMMITTED:
-        transactions = [
-            FetchResponseAbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset, _, _ in aborted or ()
-        ]
-    try:
-        stable = log.last_stable_offset
-    except CorruptLog:
-        if isolation == READ_COMMITTED:
-            raise
-        stable = end
-    return FetchResponsePartition(
-        partition_index=partition.index,
-        error_code=ErrorCode.NONE,
-        high_watermark=end,
-        last_stable_offset=stable,
-        log_start_offset=log.log_start_offset,
-        diverging_epoch=diverging,
-        aborted_transactions=transactions,
-        records=data,
-    )
-
-
-def _error(index: int, error: ErrorCode) -> PartitionData:
-    return PartitionData(refused_partition(index, error), 0, answer_now=True)
-
-
 class DelayedFetch:
     """A fetch that waits for more records."""
 
@@ -198,10 +276,8 @@ class DelayedFetch:
         loop: "asyncio.AbstractEventLoop",
         response: "DelayedResponse",
         watched: list[Watchers],
-        missing_bytes: int,
-        max_wait_ms: int,
+        read: Read,
         answer: Callable[[], None],
-        isolation: int,
     ) -> None:
         """Wait for appends.
 
@@ -209,24 +285,23 @@ class DelayedFetch:
             loop: the event loop.
             response: the delayed response.
             watched: the watchers of the partitions whose appends count.
-            missing_bytes: how many bytes must be appended.
-            max_wait_ms: after this time the response has what there is.
+            read: what was found before, and how long to wait for the bytes that are missing.
             answer: reads again and sends the response.
-            isolation: the isolation level.
         """
+        missing_bytes = read.min_bytes - read.size_bytes
         assert watched, "a fetch waits for the appends to at least one partition"
         assert missing_bytes > 0, "a fetch that has enough bytes does not wait"
-        assert max_wait_ms > 0, "a fetch waits for some time"
+        assert read.max_wait_ms > 0, "a fetch waits for some time"
         self._loop = loop
         self._watched = watched
         self._missing_bytes = missing_bytes
         self._answer = answer
-        self._is_committed = isolation == READ_COMMITTED
+        self._is_committed = read.isolation == READ_COMMITTED
         self._done = False
         for watchers in watched:
             watchers[self] = None
         response.on_disconnect = self._end
-        self._timer = loop.call_later(max_wait_ms / 1000, self.finish)
+        self._timer = loop.call_later(read.max_wait_ms / 1000, self.finish)
 
     def records_appended(self, size_bytes: int, stable_bytes: int) -> None:
         """Count an append to one of the partitions."""

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.fetch import FetchRequest, FetchRequestTopic
-from coterie.server.handlers.fetch_partitions import READ_AT_ONCE, TOPIC_IDS_SINCE
+from coterie.protocol.messages.fetch import FetchRequest
+from coterie.server.handlers.plain_fetch import READ_AT_ONCE, TOPIC_IDS_SINCE
+from coterie.server.logs.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
+from coterie.server.releases import Release
 from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.produced import batch, fetch_request, produce
 
@@ -104,6 +106,50 @@ def test_first_batch_above_the_limit_leaves_nothing_for_others(client: Client) -
     assert partitions_of(answer) == [(0, 0, ONE), (1, 0, 0)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        ([("t", [])], []),
+        ([("u", []), ("t", [0]), ("u", [])], [("t", [0])]),
+        ([("t", [0]), ("t", [1])], [("t", [0, 1])]),
+        ([("t", [0]), ("u", [1]), ("t", [1])], [("t", [0]), ("u", [1]), ("t", [1])]),
+        ([("t", [0]), ("u", [0]), ("t", [0])], [("t", [0]), ("u", [0])]),
+    ],
+)
+@pytest.mark.parametrize("session_epoch", [INITIAL_EPOCH, FINAL_EPOCH])
+def test_neighbours_of_a_topic_are_answered_together(
+    client: Client,
+    asked: list[tuple[str, list[int]]],
+    answered: list[tuple[str, list[int]]],
+    session_epoch: int,
+) -> None:
+    request = fetch_request(session_epoch=session_epoch)
+    request.topics = [
+        topic
+        for name, indexes in asked
+        for topic in fetch_request(*((index, 0) for index in indexes), topic=name).topics
+    ]
+    answer = sent(client, request)
+    assert [
+        (topic.topic, [each.partition_index for each in topic.partitions])
+        for topic in answer.responses
+    ] == answered
+
+
+def test_negative_limit_of_the_oldest_version_that_has_one() -> None:
+    """As Kafka 2.8.2."""
+    broker = make_broker()
+    broker.pretend(Release.named("2.8"))
+    broker.logs.create("t", 1, {})
+    client = Client(broker)
+    produce(client, batch(b"v"))
+    for max_bytes, error in ((-1, ErrorCode.UNKNOWN_SERVER_ERROR), (0, ErrorCode.NONE)):
+        ((_, found, _),) = partitions_of(
+            sent(client, fetch_request((0, 0), max_bytes=max_bytes), 3)
+        )
+        assert found == error
+
+
 @pytest.mark.parametrize(("epoch", "error"), [(-3, 0), (-2, 0), (-1, 0), (0, 0), (1, 75)])
 def test_negative_leader_epoch_is_none(client: Client, epoch: int, error: int) -> None:
     (found,) = partitions_of(sent(client, fetch_request((0, 0), current_leader_epoch=epoch)))
@@ -143,12 +189,6 @@ def test_unknown_isolation_level(client: Client, version: int, error: int, isola
     assert [each.aborted_transactions for each in answer.responses[0].partitions] == [[], []]
 
 
-def test_unknown_isolation_level_of_later_clients(client: Client) -> None:
-    topic_id = client.broker.topics.by_name["t"].topic_id
-    answer = sent(client, fetch_request((0, 0), topic_id=topic_id, isolation_level=2), 13)
-    assert (answer.error_code, answer.responses) == (-1, [])
-
-
 @pytest.mark.parametrize("version", range(4, 19))
 @pytest.mark.parametrize("count", [1, READ_AT_ONCE])
 def test_unknown_isolation_level_counts_only_if_a_partition_is_there(
@@ -168,9 +208,3 @@ def test_unknown_isolation_level_counts_only_if_a_partition_is_there(
     request = fetch_request(*absent, (0, 0), topic_id=topic_id, isolation_level=2)
     refused = [] if by_id else [(number, -1, 0) for number, _ in [*absent, (0, 0)]]
     assert partitions_of(sent(client, request, version)) == refused
-
-
-def test_fetch_of_no_topics_is_answered_at_once(client: Client) -> None:
-    request = fetch_request(max_wait_ms=400)
-    request.topics = list[FetchRequestTopic]()
-    assert sent(client, request).responses == []

@@ -188,15 +188,6 @@ def test_conversation(name: str, version: int) -> None:
         assert talk.answer(client) == rest.strip(), f"{name}: {lines[number - 1]}"
 
 
-def test_waiting_fetch_of_a_session_is_answered_by_an_append() -> None:
-    talk = Conversation(16)
-    talk.client.send(talk.request(["epoch=0", "t-3@0"], 16), 16)
-    assert talk.answer(talk.client) == "s1 t-3 end=0 start=0"
-    talk.client.send(talk.request(["s1", "epoch=1", "wait"], 16), 16)
-    produce(talk.clients["other-connection"], batch(b"new"), partition=3)
-    assert talk.answer(talk.client) == "s1 t-3 end=1 start=0 records=1"
-
-
 @pytest.mark.parametrize("count", [200, 1000])
 def test_large_session(count: int) -> None:
     client = Client(make_broker())
@@ -288,9 +279,9 @@ class Sessions:
 
 
 def add_partitions(session: FetchSession, size: int) -> None:
-    wanted = FetchPartition(0, None, ErrorCode.NONE, 0, 0, -1, -1)
     for index in range(size):
-        session.add(SessionPartition(session, ("t", index), "t", bytes(16), wanted))
+        wanted = FetchPartition("t", index, None, ErrorCode.NONE, 0, 0, -1, -1)
+        session.add(SessionPartition(session, wanted))
 
 
 class TestEviction:

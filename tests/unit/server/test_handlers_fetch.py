@@ -78,20 +78,6 @@ class TestRead:
         assert (answer.error_code, answer.records) == (0, b"")
 
 
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("fields", "error"),
-        [
-            ({"last_fetched_epoch": 3}, ErrorCode.OFFSET_OUT_OF_RANGE),
-            ({"partition_max_bytes": -1}, ErrorCode.UNKNOWN_SERVER_ERROR),
-        ],
-    )
-    def test_error_is_answered_at_once(self, client: Client, fields: Any, error: ErrorCode) -> None:
-        found = only(fetch(client, (0, 0), max_wait_ms=1000, **fields))
-        assert (found.error_code, found.high_watermark, found.records) == (error, -1, b"")
-        assert (found.last_stable_offset, found.log_start_offset) == (-1, -1)
-
-
 class TestLongPoll:
     def test_fetch_waits_for_an_append(self, client: Client) -> None:
         reader = Client(client.broker)

@@ -138,7 +138,7 @@ class TestWaiting:
         assert (disk.work, set(states(client.broker))) == ([], {PartitionState.CLOSED})
 
     def test_deletion_answers_those_who_wait(self, client: Client, disk: SlowDisk) -> None:
-        client.send(fetch_request((0, 0)), 12)
+        client.send(fetch_request((0, 0), max_wait_ms=10_000, min_bytes=1), 12)
         broker = client.broker
         deletion = broker.topic_deletion(broker.topics.by_name["t"], lambda: None)
         broker.changes.submit(deletion, lambda _result, _failure: None)
@@ -146,6 +146,7 @@ class TestWaiting:
         with pytest.raises(TopicRefused, match="marked for deletion"):
             broker.controller.create("t", 2, {})
         disk.finish()
+        client.loop.turn()
         ((_, answer),) = client.answers()
         assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         disk.finish()

@@ -19,7 +19,13 @@ from coterie.server.logs.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
-from coterie.server.logs.fetching import DelayedFetch, FetchPartition, Watchers
+from coterie.server.logs.fetching import (
+    READ_UNCOMMITTED,
+    DelayedFetch,
+    FetchPartition,
+    Read,
+    Watchers,
+)
 from coterie.server.logs.first_sequences import FirstSequences
 from coterie.server.logs.flusher import Flusher, FlushMode
 from coterie.server.logs.partition import Partition, PartitionState
@@ -185,8 +191,8 @@ class TestFetches:
     def test_an_idle_partition_is_in_its_session(self, broker: Broker) -> None:
         open_log(broker, "t", 0)
         partition, session = partition_of(broker), FetchSession(0, uses_topic_ids=False)
-        wanted = FetchPartition(0, partition, ErrorCode.NONE, 0, 1, -1, -1)
-        idle = SessionPartition(session, ("t", 0), "t", TOPIC_ID, wanted)
+        wanted = FetchPartition("t", 0, partition, ErrorCode.NONE, 0, 1, -1, -1)
+        idle = SessionPartition(session, wanted)
         session.add(idle)
         idle.rest()
         del session.partitions[idle.key]
@@ -201,7 +207,8 @@ class TestFetches:
 
 def delayed_fetch(broker: Broker, watched: list[Watchers], missing_bytes: int) -> DelayedFetch:
     response = Muting(Client(broker).connection)
-    return DelayedFetch(broker.loop, response, watched, missing_bytes, 100, lambda: None, 0)
+    read = Read(missing_bytes, missing_bytes, 100, READ_UNCOMMITTED)
+    return DelayedFetch(broker.loop, response, watched, read, lambda: None)
 
 
 def test_logs_are_synced_in_one_mode() -> None:

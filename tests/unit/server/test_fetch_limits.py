@@ -140,7 +140,7 @@ def test_negative_limit_of_the_oldest_version_that_has_one() -> None:
     """As Kafka 2.8.2."""
     broker = make_broker()
     broker.pretend(Release.named("2.8"))
-    broker.logs.create("t", 1, {})
+    broker.controller.create("t", 1, {})
     client = Client(broker)
     produce(client, batch(b"v"))
     for max_bytes, error in ((-1, ErrorCode.UNKNOWN_SERVER_ERROR), (0, ErrorCode.NONE)):

@@ -33,7 +33,7 @@ _PACKAGE = "coterie.server.handlers"
 
 # Libraries that the first compressed batch and the first group id need. They are
 # not imported by programs that use the codecs without a broker.
-_LIBRARIES = ("cramjam", "encodings.utf_16_be")
+_LIBRARIES = ("cramjam", "encodings.utf_16_be", "re2", "xxhash")
 
 
 # Old versions that are served by other modules than the newer ones: the first version that is not,

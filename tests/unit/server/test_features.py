@@ -52,7 +52,8 @@ def test_versions_list_features_and_their_levels() -> None:
     }
     assert supported[METADATA] == (7, 30)
     assert supported[REPLICAS] == (0, 1)
-    assert {"group.version", "share.version", "streams.version", "kraft.version"}.isdisjoint(
+    assert supported["group.version"] == (0, 1)
+    assert {"share.version", "streams.version", "kraft.version"}.isdisjoint(
         supported
     )
     assert all(

@@ -51,6 +51,10 @@ class TestProduce:
         assert produce(client, data, 2).error_code == error
         assert open_log(client.broker, "t", 0).log_end_offset == 0
 
+    def test_messages_of_magic_0_have_no_time(self, client: Client) -> None:
+        assert produce(client, message(7, b"a", b"k", magic=0), 0).error_code == 0
+        assert open_log(client.broker, "t", 0).max_timestamp()[0] == -1
+
     def test_acks_0(self, client: Client) -> None:
         client.send(produce_request(message(0, b"a"), acks=0), 0)
         assert open_log(client.broker, "t", 0).log_end_offset == 1

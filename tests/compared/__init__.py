@@ -1,4 +1,4 @@
-"""Scripts that send the same requests to Coterie and to a running Kafka, and compare the answers.
+"""Programs that compare the answers of Coterie with those of a running Kafka.
 
 They are no part of `make test`, because they need a Kafka.
 """

@@ -13,7 +13,6 @@ from coterie.server.handlers.describe_configs import MAX_REPETITIONS
 from coterie.server.releases import Release
 from tests.unit.server.config_requests import (
     BROKER,
-    GROUP,
     SET,
     TOPIC,
     change,
@@ -24,11 +23,6 @@ from tests.unit.server.config_requests import (
 from tests.unit.server.manual import Client, make_broker
 from tests.unit.server.running import RunningBroker
 
-MALFORMED = (
-    "This most likely occurs because of a request being malformed by the client library or the"
-    " message was sent to an incompatible broker. See the broker logs for more details."
-)
-
 
 @pytest.fixture
 def client() -> Client:
@@ -36,37 +30,6 @@ def client() -> Client:
 
 
 class TestDescribe:
-    @pytest.mark.parametrize("version", range(1, 5))
-    def test_topic_has_33_settings(self, client: Client, version: int) -> None:
-        result = describe(client, TOPIC, "t", version=version)
-        assert (result.error_code, result.error_message, len(result.configs)) == (0, "", 33)
-        by_name = {each.name: each for each in result.configs}
-        retention = by_name["retention.ms"]
-        assert (retention.value, retention.read_only, retention.config_source) == (
-            "604800000",
-            False,
-            5,
-        )
-        assert not any(each.is_sensitive for each in result.configs)
-        if version >= 3:
-            assert retention.config_type == 5
-            assert retention.documentation
-
-    def test_synonyms_of_a_topic(self, client: Client) -> None:
-        """[settings/synonyms]"""
-        default = ("log.cleanup.policy", "delete", 5)
-        assert value_of(client, "cleanup.policy") == ("delete", 5, [default])
-        change(client, TOPIC, "t", ("cleanup.policy", SET, "compact"))
-        assert value_of(client, "cleanup.policy") == (
-            "compact",
-            1,
-            [("cleanup.policy", "compact", 1), default],
-        )
-        assert value_of(client, "retention.ms") == ("604800000", 5, [])
-        assert value_of(client, "flush.ms") == ("9223372036854775807", 5, [])
-        assert value_of(client, "preallocate") == ("false", 5, [("log.preallocate", "false", 5)])
-        assert value_of(client, "remote.storage.enable") == ("false", 5, [])
-
     def test_the_brokers_static_settings_show_in_its_topics(self) -> None:
         settings = {
             "message.max.bytes": "77",
@@ -175,64 +138,13 @@ class TestDescribe:
             ],
         )
 
-    def test_some_keys(self, client: Client) -> None:
-        result = describe(client, TOPIC, "t", "retention.ms", "nope", "retention.ms")
-        assert [each.name for each in result.configs] == ["retention.ms"]
-        result = describe(client, BROKER, "1", "num.io.threads", "log.roll.ms", "nope")
-        assert [each.name for each in result.configs] == ["log.roll.ms", "num.io.threads"]
-
-    def test_documentation_and_synonyms_only_when_asked_for(self, client: Client) -> None:
-        resource = DescribeConfigsRequestResource(
-            resource_type=TOPIC, resource_name="t", configuration_keys=[]
-        )
-        request = DescribeConfigsRequest(
-            resources=[resource], include_synonyms=False, include_documentation=False
-        )
-        (result,) = client.call(request, 4).results
-        assert len(result.configs) == 33
-        assert all(each.synonyms == [] for each in result.configs)
-        assert all(each.documentation is None for each in result.configs)
-
     def test_the_groups_topic_is_compacted(self, client: Client) -> None:
         value = value_of(client, "cleanup.policy", resource="__consumer_offsets")[:2]
         assert value == ("compact", 1)
 
-    @pytest.mark.parametrize(
-        ("kind", "name", "error", "text"),
-        [
-            (TOPIC, "nope", 3, ""),
-            (TOPIC, "", 17, "Topic name is invalid: the empty string is not allowed"),
-            (
-                BROKER,
-                "7",
-                42,
-                "Unexpected broker id, expected 1 or empty string, but received 7",
-            ),
-            (BROKER, "x", 42, "Broker id must be an integer, but it is: x"),
-            (BROKER, "1 ", 42, "Broker id must be an integer, but it is: 1 "),
-            (3, "a", 42, MALFORMED),
-            (GROUP, "", 42, "Group name must not be empty"),
-        ],
-    )
-    def test_refused(self, client: Client, kind: int, name: str, error: int, text: str) -> None:
-        result = describe(client, kind, name)
-        assert (result.error_code, result.error_message) == (error, text)
-        assert result.configs == []
-
     @pytest.mark.parametrize("name", ["1", "01", "+1"])
     def test_a_broker_id_is_a_number(self, client: Client, name: str) -> None:
         assert describe(client, BROKER, name, "node.id").configs[0].value == "1"
-
-    def test_an_unsupported_resource_fails_the_request(self, client: Client) -> None:
-        """[settings/describe-unsupported]"""
-        resources = [
-            DescribeConfigsRequestResource(
-                resource_type=kind, resource_name=name, configuration_keys=None
-            )
-            for kind, name in ((TOPIC, "t"), (3, "a"))
-        ]
-        results = client.call(DescribeConfigsRequest(resources=resources), 4).results
-        assert [(each.error_code, each.error_message) for each in results] == [(42, MALFORMED)] * 2
 
     def test_equal_resources_are_described_as_often_as_they_are_named(self, client: Client) -> None:
         """Up to a limit, which Kafka does not have. [settings/differences]"""

@@ -53,9 +53,7 @@ def test_versions_list_features_and_their_levels() -> None:
     assert supported[METADATA] == (7, 30)
     assert supported[REPLICAS] == (0, 1)
     assert supported["group.version"] == (0, 1)
-    assert {"share.version", "streams.version", "kraft.version"}.isdisjoint(
-        supported
-    )
+    assert {"share.version", "streams.version", "kraft.version"}.isdisjoint(supported)
     assert all(
         each.max_version_level == each.min_version_level == supported[each.name][1]
         for each in answer.finalized_features
@@ -89,84 +87,6 @@ def test_a_change_survives_a_restart_and_raises_the_epoch(version: int) -> None:
     assert update(again, (REPLICAS, 1, UPGRADE)).error_code == ErrorCode.NONE
     assert finalized(again)[REPLICAS] == 1
     assert listed(again).finalized_features_epoch == 2
-
-
-@pytest.mark.parametrize(
-    ("updates", "reason"),
-    [
-        (
-            [("foo", 1, UPGRADE)],
-            (
-                "Invalid update version 1 for feature foo."
-                " Local controller 1 does not support this feature."
-            ),
-        ),
-        (
-            [("foo", 0, SAFE_DOWNGRADE)],
-            "Invalid update version 0 for feature foo. Feature foo not found.",
-        ),
-        (
-            [(METADATA, 31, UPGRADE)],
-            (
-                "Invalid update version 31 for feature metadata.version."
-                " Local controller 1 only supports versions 7-30"
-            ),
-        ),
-        (
-            [(REPLICAS, 0, UPGRADE)],
-            (
-                "Invalid update version 0 for feature eligible.leader.replicas.version. Can't"
-                " downgrade the version of this feature without setting the upgrade type to either"
-                " safe or unsafe downgrade."
-            ),
-        ),
-        (
-            [(REPLICAS, 1, 4)],
-            (
-                "Invalid update version 1 for feature eligible.leader.replicas.version."
-                " The controller does not support the given upgrade type."
-            ),
-        ),
-        (
-            [(REPLICAS, -1, SAFE_DOWNGRADE)],
-            (
-                "Invalid update version -1 for feature eligible.leader.replicas.version."
-                " A feature version cannot be less than 0."
-            ),
-        ),
-        (
-            [(METADATA, 29, SAFE_DOWNGRADE)],
-            (
-                "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the"
-                " requested downgrade because it might delete metadata information."
-            ),
-        ),
-        (
-            [(METADATA, 29, UNSAFE_DOWNGRADE)],
-            (
-                "Unsupported metadata.version downgrade from 30 to 29."
-                " Unsafe metadata downgrade is not supported in this version."
-            ),
-        ),
-        (
-            [(REPLICAS, 0, SAFE_DOWNGRADE), ("foo", 1, UPGRADE)],
-            (
-                "Invalid update version 1 for feature foo."
-                " Local controller 1 does not support this feature."
-            ),
-        ),
-    ],
-)
-def test_an_update_is_refused_as_a_whole(updates: list[tuple[str, int, int]], reason: str) -> None:
-    """[features/update-checks]"""
-    broker = make_broker()
-    before = finalized(broker)
-    answer = update(broker, *updates)
-    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    prefix = "The update failed for all features since the following feature had an error: "
-    assert answer.error_message == prefix + reason
-    assert answer.results == []
-    assert finalized(broker) == before
 
 
 def test_a_higher_level_is_no_downgrade() -> None:

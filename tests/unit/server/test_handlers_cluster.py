@@ -46,17 +46,6 @@ class TestApiVersions:
 
 
 class TestFindCoordinator:
-    @pytest.mark.parametrize("version", range(4))
-    def test_one_group(self, client: Client, version: int) -> None:
-        answer = client.call(FindCoordinatorRequest(key="g"), version)
-        assert (answer.error_code, answer.node_id, answer.host, answer.port) == (
-            ErrorCode.NONE,
-            1,
-            "127.0.0.1",
-            9092,
-        )
-        assert answer.error_message == ("NONE" if version else None)
-
     @pytest.mark.parametrize(
         ("key_type", "version", "error"),
         [
@@ -96,19 +85,6 @@ class TestDescribeCluster:
         client = Client(make_broker({"broker.rack": "r1"}))
         request = DescribeClusterRequest(include_cluster_authorized_operations=False)
         assert [each.rack for each in client.call(request, 2).brokers] == ["r1"]
-
-    @pytest.mark.parametrize(
-        ("endpoint_type", "error"),
-        [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
-    )
-    def test_other_endpoint_types_are_refused(
-        self, client: Client, endpoint_type: int, error: ErrorCode
-    ) -> None:
-        request = DescribeClusterRequest(
-            include_cluster_authorized_operations=False, endpoint_type=endpoint_type
-        )
-        answer = client.call(request, 2)
-        assert (answer.error_code, answer.brokers, answer.cluster_id) == (error, [], "")
 
 
 class TestInitProducerId:

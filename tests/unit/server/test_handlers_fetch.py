@@ -5,12 +5,6 @@ from typing import Any
 import pytest
 
 from coterie.protocol.control_records import encode_marker
-from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsRequestPartition,
-    DeleteRecordsRequestTopic,
-)
 from coterie.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
@@ -25,8 +19,6 @@ from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.changed_now import delete
 from tests.unit.server.manual import Client, make_broker, open_log, restarted
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
-
-ONE = len(batch(b"v0"))
 
 
 @pytest.fixture
@@ -50,28 +42,12 @@ def only(answer: Any) -> Any:
 
 
 class TestRead:
-    @pytest.mark.parametrize(("limit", "count"), [(1, 1), (0, 1), (2 * ONE, 2), (3 * ONE - 1, 2)])
-    def test_size_limit_of_a_partition(self, client: Client, limit: int, count: int) -> None:
-        found = only(fetch(client, (0, 0), partition_max_bytes=limit))
-        assert len(values_of(found.records)) == count
-
-    def test_only_the_first_batch_may_exceed_the_response_limit(self, client: Client) -> None:
-        for limit in (1, ONE):
-            answer = fetch(client, (2, 0), (0, 0), (1, 0), max_bytes=limit)
-            sizes = [len(each.records) for each in answer.responses[0].partitions]
-            assert sizes == [0, ONE, 0]
-        answer = fetch(client, (0, 4), (1, 0), max_bytes=2 * ONE)
-        assert [len(each.records) for each in answer.responses[0].partitions] == [ONE, ONE]
-
     def test_size_limit_of_the_broker(self) -> None:
         client = Client(make_broker({"fetch.max.bytes": "1024"}))
         client.broker.controller.create("t", 1, {})
         for _ in range(4):
             produce(client, batch(b"x" * 400))
         assert len(values_of(only(fetch(client, (0, 0))).records)) == 2
-
-    def test_last_entry_of_a_partition_counts(self, client: Client) -> None:
-        assert values_of(only(fetch(client, (0, 0), (0, 3))).records) == [b"v3", b"v4"]
 
     def test_group_log_can_be_read(self, client: Client) -> None:
         answer = only(fetch(client, (0, 0), topic="__consumer_offsets"))
@@ -129,11 +105,6 @@ class TestLongPoll:
         values = {"max_wait_ms": 1000, **fields}
         assert only(fetch(client, (0, 5), **values)).records == b""
 
-    def test_fetch_without_partitions_is_answered_at_once(self, client: Client) -> None:
-        request = fetch_request(max_wait_ms=1000)
-        request.topics = []
-        assert client.call(request, 12).responses == []
-
     def test_lost_connection_ends_its_fetch(self, client: Client) -> None:
         before = client.loop.timers
         reader = Client(client.broker)
@@ -172,17 +143,6 @@ class TestListOffsets:
     def test_nothing_waits_for_the_tiered_storage(self, client: Client) -> None:
         assert self.offset_of(client, -6) == (0, -1, -1, -1)
 
-    @pytest.mark.parametrize(
-        ("time", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99), (-1, 0), (5, 0)]
-    )
-    def test_special_times_have_a_first_version(
-        self, client: Client, time: int, since: int
-    ) -> None:
-        for version in range(1, 12):
-            error = self.offset_of(client, time, version)[0]
-            expected = ErrorCode.UNSUPPORTED_VERSION if version < since else ErrorCode.NONE
-            assert error == expected, version
-
     def test_read_committed_ends_at_the_last_stable_offset(self, client: Client) -> None:
         log = open_log(client.broker, "t")
         log.append(batch(b"x", timestamp_ms=9000, producer=(7, 0, 0), transactional=True))
@@ -208,47 +168,6 @@ class TestListOffsets:
             3, 0, 3, 0, 3,
         ]  # fmt: skip
 
-    def test_empty_log(self, client: Client) -> None:
-        for time in (-1, -2):
-            assert self.offset_of(client, time, partition=2) == (0, -1, 0, 0)
-        for time in (-3, 0):
-            assert self.offset_of(client, time, partition=2)[:3] == (0, -1, -1)
-
-    def test_partition_named_twice_is_refused(self, client: Client) -> None:
-        asked = ListOffsetsRequestPartition(partition_index=0, timestamp=-1)
-        topic = ListOffsetsRequestTopic(name="t", partitions=[asked, asked])
-        answer = client.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 5)
-        assert [each.error_code for each in answer.topics[0].partitions] == [42]
-
-
-class TestDeleteRecords:
-    def delete(
-        self, client: Client, offset: int, partition: int = 0, topic: str = "t"
-    ) -> tuple[int, int]:
-        asked = DeleteRecordsRequestPartition(partition_index=partition, offset=offset)
-        topics = [DeleteRecordsRequestTopic(name=topic, partitions=[asked])]
-        answer = client.call(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
-        (found,) = answer.topics[0].partitions
-        return found.error_code, found.low_watermark
-
-    def test_last_entry_of_a_partition_counts(self, client: Client) -> None:
-        topics = [
-            DeleteRecordsRequestTopic(
-                name="t",
-                partitions=[
-                    DeleteRecordsRequestPartition(partition_index=index, offset=offset)
-                    for index, offset in entries
-                ],
-            )
-            for entries in ([(0, 4), (1, 0), (0, 99)], [(0, 2)])
-        ]
-        answer = client.call(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
-        assert [
-            (each.partition_index, each.error_code, each.low_watermark)
-            for topic in answer.topics
-            for each in topic.partitions
-        ] == [(0, 0, 2), (1, 0, 0)]
-
 
 class TestOffsetForLeaderEpoch:
     def end_of(
@@ -272,11 +191,6 @@ class TestOffsetForLeaderEpoch:
         assert self.end_of(client, 0) == (0, 0, 5)
         assert self.end_of(client, 1) == (0, 0, 5)
         assert self.end_of(client, 2) == (0, 2, 6)
-
-    def test_errors(self, client: Client) -> None:
-        assert self.end_of(client, 0, 5)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
-        assert self.end_of(client, 0, -2)[0] == ErrorCode.FENCED_LEADER_EPOCH
-        assert self.end_of(client, 0, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     @pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "power lost"])
     def test_epoch_rises_after_a_loss_of_power(self, client: Client, loses_power: bool) -> None:

@@ -91,20 +91,6 @@ class TestAlter:
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert self.moved(client, str(tmp_path)) == [ErrorCode.NONE, missing, missing]
 
-    @pytest.mark.parametrize("path", ["/elsewhere", "relative", ""])
-    def test_there_is_no_other_directory(self, client: Client, path: str) -> None:
-        assert self.moved(client, path) == [ErrorCode.LOG_DIR_NOT_FOUND] * 3
-
-    @pytest.mark.parametrize(
-        ("length", "error"),
-        [(213, ErrorCode.LOG_DIR_NOT_FOUND), (214, ErrorCode.INVALID_TOPIC_EXCEPTION)],
-    )
-    def test_the_name_of_the_new_directory_is_limited(
-        self, client: Client, length: int, error: ErrorCode
-    ) -> None:
-        # The name has 41 characters more than the topic and the number of the partition.
-        assert self.moved(client, "/elsewhere", "t" * length)[2] == error
-
 
 class TestConfigResources:
     def listed(self, client: Client, *types: int) -> list[tuple[int, str]]:
@@ -118,10 +104,6 @@ class TestConfigResources:
 
     def test_only_the_named_types_are_listed(self, client: Client) -> None:
         assert self.listed(client, 4, 16, 32) == [(4, "1")]
-
-    def test_unknown_type_is_refused(self, client: Client) -> None:
-        answer = client.call(ListConfigResourcesRequest(resource_types=[2, 3]), 1)
-        assert (answer.error_code, answer.config_resources) == (35, [])
 
     def test_version_0_lists_subscriptions_of_metrics(self, client: Client) -> None:
         assert client.call(ListConfigResourcesRequest(), 0).config_resources == []

@@ -13,20 +13,12 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from coterie.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
 from tests.unit.server.manual import COMMIT, Client, make_broker, wait_for_disk
-
-UNKNOWN_ID = b"\1" * 16
-ZERO = bytes(16)
 
 
 @pytest.fixture
@@ -103,27 +95,6 @@ class TestCommit:
         ]
         assert codes(client.call(commit_request(("t", [-1])), 8)) == [("t", [(-1, 3)])]
 
-    def test_by_id(self, client: Client) -> None:
-        known = topic_id(client)
-        request = commit_request((known, [0, 9]), (UNKNOWN_ID, [0]), (ZERO, [0]))
-        assert codes(client.call(request, 10), by_id=True) == [
-            (known, [(9, 3), (0, 0)]),
-            (UNKNOWN_ID, [(0, 100)]),
-            (ZERO, [(0, 100)]),
-        ]
-
-    def test_commit_of_missing_partitions_does_not_create_a_group(self, client: Client) -> None:
-        request = commit_request(("nope", [0]), generation_id_or_member_epoch=5)
-        assert codes(client.call(request, 8)) == [("nope", [(0, 3)])]
-        assert client.broker.coordinator.group("g") is None
-
-    def test_empty_commit(self, client: Client) -> None:
-        assert client.call(commit_request(), 8).topics == []
-
-    def test_topic_named_twice(self, client: Client) -> None:
-        request = commit_request(("t", [0, 0]), ("t", [0]))
-        assert codes(client.call(request, 8)) == [("t", [(0, 0), (0, 0)]), ("t", [(0, 0)])]
-
     def test_missing_partitions_are_merged_into_delayed_responses(self) -> None:
         client = Client(make_broker(flush=COMMIT))
         client.broker.controller.create("t", 1, {})
@@ -132,69 +103,3 @@ class TestCommit:
         ((_, answer),) = client.answers()
         assert codes(answer) == [("t", [(7, 3), (0, 0)])]
         client.broker.flusher.stop()
-
-
-class TestFetch:
-    def fetch(self, client: Client, version: int, topics: list[Any] | None) -> Any:
-        asked = None
-        if topics is not None:
-            asked = [
-                OffsetFetchRequestTopic(
-                    **({"name": topic} if isinstance(topic, str) else {"topic_id": topic}),
-                    partition_indexes=indexes,
-                )
-                for topic, indexes in topics
-            ]
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)])
-        (group,) = client.call(request, version).groups
-        return [
-            (
-                topic.name or topic.topic_id,
-                [(e.partition_index, e.committed_offset, e.error_code) for e in topic.partitions],
-            )
-            for topic in group.topics
-        ]
-
-    def test_by_name(self, client: Client) -> None:
-        client.call(commit_request(("t", [0])), 8)
-        found = self.fetch(client, 8, [("t", [0, 7]), ("nope", [0])])
-        assert found == [("t", [(0, 5, 0), (7, -1, 0)]), ("nope", [(0, -1, 0)])]
-        assert self.fetch(client, 8, None) == [("t", [(0, 5, 0)])]
-
-    def test_by_id(self, client: Client) -> None:
-        known = topic_id(client)
-        client.call(commit_request(("t", [0])), 8)
-        found = self.fetch(client, 10, [(known, [0, 7]), (UNKNOWN_ID, [0]), (ZERO, [3])])
-        assert found == [
-            (known, [(0, 5, 0), (7, -1, 0)]),
-            (UNKNOWN_ID, [(0, -1, 100)]),
-            (ZERO, [(3, -1, 100)]),
-        ]
-        assert self.fetch(client, 10, None) == [(known, [(0, 5, 0)])]
-
-    def test_fetch_without_groups_or_offsets(self, client: Client) -> None:
-        assert client.call(OffsetFetchRequest(), 8).groups == []
-        assert self.fetch(client, 10, None) == []
-
-
-class TestDelete:
-    def delete(self, client: Client, *topics: tuple[str, list[int]], group: str = "g") -> Any:
-        asked = [
-            OffsetDeleteRequestTopic(
-                name=name,
-                partitions=[OffsetDeleteRequestPartition(partition_index=i) for i in indexes],
-            )
-            for name, indexes in topics
-        ]
-        return client.call(OffsetDeleteRequest(group_id=group, topics=asked), 0)
-
-    def test_missing_partitions_come_first(self, client: Client) -> None:
-        client.call(commit_request(("t", [0, 1])), 8)
-        answer = self.delete(client, ("nope", [0]), ("t", [0, 7]))
-        assert answer.error_code == 0
-        assert codes(answer) == [("nope", [(0, 3)]), ("t", [(7, 3), (0, 0)])]
-
-    def test_error_about_the_group_is_the_whole_answer(self, client: Client) -> None:
-        for topics in ([], [("nope", [0])], [("t", [0])]):
-            answer = self.delete(client, *topics, group="unknown")
-            assert (answer.error_code, answer.topics) == (69, [])

@@ -1,4 +1,4 @@
-"""Produce: stored and refused batches, retries, acks; the answers are those of Kafka 4.3.1."""
+"""Produce: what is stored, and what is answered when. More is in `tests/golden/answers`."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tests.unit.server.manual import (
     wait_for_disk,
 )
 from tests.unit.server.manual_loop import START_MS
-from tests.unit.server.produced import batch, damaged, produce, produce_request
+from tests.unit.server.produced import batch, produce, produce_request
 
 DAY_MS = 24 * 3600 * 1000
 ATTRIBUTES, LAST_DELTA, COUNT = 21, 23, 57
@@ -69,51 +69,20 @@ class TestStored:
         assert answer.log_append_time_ms == START_MS + 777
         assert log_of(client, "l").max_timestamp() == (START_MS + 777, 0)
 
-    def test_bytes_behind_the_batch_are_not_stored(self, client: Client) -> None:
-        assert produce(client, batch(b"a") + b"xyz").error_code == 0
-        assert len(log_of(client).read(0, 1 << 20)) == len(batch(b"a"))
-
 
 class TestRefused:
     @pytest.mark.parametrize(
-        ("records", "error", "start"),
+        ("records", "error"),
         [
-            (None, ErrorCode.INVALID_RECORD, -1),
-            (b"", ErrorCode.INVALID_RECORD, -1),
-            (batch(b"a") * 2, ErrorCode.INVALID_RECORD, -1),
-            (batch(b"a")[:-3], ErrorCode.INVALID_RECORD, -1),
-            (b"\xff" * 16, ErrorCode.CORRUPT_MESSAGE, -1),
-            (b"x" * 50, ErrorCode.CORRUPT_MESSAGE, -1),
-            (batch(b"a")[:16] + b"\1" + batch(b"a")[17:], ErrorCode.INVALID_RECORD, -1),
-            (batch(b"a")[:17] + b"\0\0\0\0" + batch(b"a")[21:], ErrorCode.CORRUPT_MESSAGE, -1),
-            (batch(b"a")[:7] + b"\7" + batch(b"a")[8:], ErrorCode.INVALID_RECORD, 0),
-            (damaged(batch(b"a"), COUNT, ">i", 2), ErrorCode.INVALID_RECORD, 0),
-            (damaged(batch(b"a"), COUNT, ">i", 0), ErrorCode.INVALID_RECORD, 0),
-            (damaged(batch(b"a"), LAST_DELTA, ">i", 5), ErrorCode.INVALID_RECORD, 0),
-            (damaged(batch(b"a"), ATTRIBUTES, ">h", 0x20), ErrorCode.INVALID_RECORD, 0),
-            (damaged(batch(b"a"), ATTRIBUTES, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
-            (damaged(batch(b"a"), ATTRIBUTES, ">h", 1), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
-            (batch(b"a", producer=(5, 0, -1)), ErrorCode.INVALID_RECORD, 0),
-            (
-                batch(b"a", producer=(5, 0, 0), transactional=True),
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                -1,
-            ),
-            (batch(b"v" * 1_048_600), ErrorCode.MESSAGE_TOO_LARGE, -1),
+            (None, ErrorCode.INVALID_RECORD),
+            (batch(b"v" * 1_048_600), ErrorCode.MESSAGE_TOO_LARGE),
         ],
+        ids=["null", "too large"],
     )
-    def test_invalid_batch(
-        self, client: Client, records: bytes | None, error: ErrorCode, start: int
-    ) -> None:
+    def test_invalid_batch(self, client: Client, records: bytes | None, error: ErrorCode) -> None:
         answer = produce(client, records)
-        assert (answer.error_code, answer.base_offset) == (error, -1)
-        assert answer.log_start_offset == start
+        assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (error, -1, -1)
         assert log_of(client).log_end_offset == 0
-
-    def test_unknown_magic_is_in_the_message(self, client: Client) -> None:
-        answer = produce(client, batch(b"a")[:16] + b"\3" + batch(b"a")[17:])
-        assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
-        assert answer.error_message == "Invalid magic found in record: 3"
 
     def test_timestamps_far_in_the_future(self, client: Client) -> None:
         late = START_MS + 3_600_001
@@ -136,48 +105,8 @@ class TestRefused:
         new = batch(b"a", timestamp_ms=START_MS - 1000)
         assert produce(client, new, topic="p").error_code == 0
 
-    def test_batch_above_the_size_of_a_segment(self, client: Client) -> None:
-        """What is stored counts, not what was sent. [data-plane/batch-checks]"""
-        topic = client.broker.controller.create("s", 1, {"internal.segment.bytes": "500"})
-        assert produce(client, batch(b"v" * 300), topic="s").error_code == 0
-        answer = produce(client, batch(b"v" * 500), topic="s")
-        assert answer.error_code == ErrorCode.RECORD_LIST_TOO_LARGE
-        assert answer.log_start_offset == -1
-        assert produce(client, batch(b"v" * 300), topic="s").base_offset == 1
-        assert len(topic.partitions[0].log.segments) == 2
-        for name, codec, error in (("u", "uncompressed", 18), ("z", "gzip", 0)):
-            client.broker.controller.create(
-                name, 1, {"internal.segment.bytes": "500", "compression.type": codec}
-            )
-            small = batch(b"v" * 5_000, compression=Compression.GZIP)
-            assert produce(client, small, topic=name).error_code == error
-
 
 class TestIdempotent:
-    def test_retry_is_stored_once(self, client: Client) -> None:
-        data = batch(b"a", b"b", producer=(7, 0, 0))
-        assert [produce(client, data).base_offset for _ in range(3)] == [0, 0, 0]
-        assert produce(client, batch(b"c", producer=(7, 0, 2))).base_offset == 2
-        assert produce(client, data).log_append_time_ms == START_MS
-        assert log_of(client).log_end_offset == 3
-
-    def test_gap_and_old_epoch(self, client: Client) -> None:
-        produce(client, batch(b"a", producer=(7, 1, 0)))
-        gap = produce(client, batch(b"a", producer=(7, 1, 2)))
-        assert (gap.error_code, gap.log_start_offset) == (45, 0)
-        assert produce(client, batch(b"a", producer=(7, 0, 1))).error_code == 47
-
-    def test_batch_without_an_epoch(self, client: Client) -> None:
-        # The answers of Kafka 4.3.1.
-        cases = [
-            ((8, -1, 0), 0, 0), ((8, -1, 0), 0, 0), ((8, -1, 1), 0, 1), ((8, -1, 5), 0, 2),
-            ((8, 0, 0), 0, 3), ((8, 0, 9), 45, -1), ((8, -1, 6), 47, -1),
-            ((9, -1, -1), 87, -1), ((9, -2, 0), 47, -1), ((-2, 3, 3), 0, 4),
-        ]  # fmt: skip
-        for producer, error, offset in cases:
-            answer = produce(client, batch(b"a", producer=producer))
-            assert (producer, answer.error_code, answer.base_offset) == (producer, error, offset)
-
     @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
     @pytest.mark.parametrize("age_ms", [0, 3 * DAY_MS], ids=["new", "old timestamp"])
     @pytest.mark.parametrize("deleted", [0, 1, 2])

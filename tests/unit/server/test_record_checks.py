@@ -2,7 +2,6 @@
 
 import gzip
 import struct
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from coterie.protocol.messages.produce import (
     ProduceRequestTopic,
 )
 from coterie.protocol.record_batch_layout import HEADER_BYTES, position_of
-from coterie.protocol.records import Compression, read_header
+from coterie.protocol.records import Compression
 from coterie.server.transactions.use import TransactionUses
 from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.manual_loop import START_MS
@@ -23,12 +22,8 @@ from tests.unit.server.produced import batch, damaged, produce, produce_request,
 COUNT = position_of("record_count")
 LAST_DELTA = position_of("last_offset_delta")
 ATTRIBUTES = position_of("attributes")
-MAX_TIMESTAMP = position_of("max_timestamp_ms")
 BASE_TIMESTAMP = position_of("base_timestamp_ms")
 
-REJECTED = "One or more records have been rejected due to invalid timestamp"
-NO_LOG_APPEND_TIME = "Producer should not set timestamp type to LogAppendTime."
-LOG_APPEND_TIME = 8
 GZIP = Compression.GZIP
 
 
@@ -54,16 +49,6 @@ def claims(data: bytes, count: int) -> bytes:
     return damaged(damaged(data, COUNT, ">i", count), LAST_DELTA, ">i", count - 1)
 
 
-def with_max(data: bytes, timestamp_ms: int) -> bytes:
-    """Return a batch whose header claims another maximum timestamp."""
-    return damaged(data, MAX_TIMESTAMP, ">q", timestamp_ms)
-
-
-def with_attributes(data: bytes, attributes: int) -> bytes:
-    """Return a batch with other attributes."""
-    return damaged(data, ATTRIBUTES, ">h", attributes)
-
-
 def of_body(body: bytes, compression: int = 0, base_ms: int = START_MS) -> bytes:
     """Return a batch of one record with these bytes behind the header."""
     out = bytearray(batch(b"v")[:HEADER_BYTES] + body)
@@ -85,25 +70,6 @@ def record(
     """Return one record, made of the bytes of its parts."""
     content = b"\0" + timestamp + offset + key + value + headers
     return (bytes([len(content) * 2]) if size is None else size) + content
-
-
-def stored(client: Client, topic: str) -> Any:
-    """Return the header of the last batch of a topic."""
-    log = open_log(client.broker, topic)
-    return read_header(log.read(log.log_end_offset - 1, 1 << 20))
-
-
-@pytest.mark.parametrize("codec", [Compression.NONE, GZIP, Compression.ZSTD])
-@pytest.mark.parametrize(("records", "claimed"), [(1, 2), (2, 1), (3, 2), (100, 101), (101, 100)])
-def test_header_with_a_wrong_number_of_records(
-    client: Client, codec: Compression, records: int, claimed: int
-) -> None:
-    data = claims(batch(*[b"value"] * records, compression=codec), claimed)
-    for topic in ("t", "z", "l", "c"):
-        answer = produce(client, data, topic=topic)
-        assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_RECORD, -1)
-        assert (answer.log_start_offset, answer.error_message) == (0, None)
-        assert open_log(client.broker, topic).log_end_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -149,80 +115,6 @@ def test_structure_of_a_record(client: Client, body: bytes, error: int, compress
     assert (answer.error_code, answer.log_start_offset) == (error, 0)
 
 
-def test_undecodable_body(client: Client) -> None:
-    data = of_body(gzip.compress(record())[:-4], 1)
-    assert produce(client, data).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-@pytest.mark.parametrize("codec", [Compression.NONE, GZIP])
-@pytest.mark.parametrize("claimed_ms", [-1, START_MS - 5000, START_MS + 50_000_000])
-@pytest.mark.parametrize("topic", ["t", "z", "l", "lz", "c"])
-def test_maximum_timestamp_is_that_of_the_records(
-    client: Client, codec: Compression, claimed_ms: int, topic: str
-) -> None:
-    data = with_max(batch(b"a", b"b", compression=codec), claimed_ms)
-    client.loop.advance(777)
-    assert produce(client, data, topic=topic).error_code == 0
-    header = stored(client, topic)
-    if "l" in topic:
-        assert (header.log_append_time, header.max_timestamp_ms) == (True, START_MS + 777)
-    else:
-        assert (header.log_append_time, header.max_timestamp_ms) == (False, START_MS)
-        assert open_log(client.broker, topic).max_timestamp() == (START_MS, 0)
-    assert header.compression == (Compression.ZSTD if "z" in topic else codec)
-    assert open_log(client.broker, topic).offset_for_timestamp(START_MS) is not None
-
-
-@pytest.mark.parametrize(
-    ("data", "attributes", "max_ms"),
-    [
-        (with_attributes(batch(b"a"), 0x400), 0x400, START_MS),
-        (with_max(with_attributes(batch(b"a"), 0x400), 5), 0, START_MS),
-        (with_max(with_attributes(batch(b"a"), 0x40), 5), 0x40, START_MS),
-        (with_attributes(batch(b"a"), LOG_APPEND_TIME), 0, START_MS),
-        (with_max(with_attributes(batch(b"a"), LOG_APPEND_TIME), START_MS - 7), 0, START_MS - 7),
-        (with_attributes(batch(b"a", compression=GZIP), LOG_APPEND_TIME | 1), 1, START_MS),
-        (batch(b"a", timestamp_ms=-5), 0, -1),
-    ],
-)
-def test_attributes_and_timestamp_that_are_stored(
-    client: Client, data: bytes, attributes: int, max_ms: int
-) -> None:
-    assert produce(client, data).error_code == 0
-    header = stored(client, "t")
-    assert (header.attributes, header.max_timestamp_ms) == (attributes, max_ms)
-
-
-@pytest.mark.parametrize(
-    ("topic", "data", "name", "timestamp_ms"),
-    [
-        ("l", batch(b"a", b"b"), "DefaultRecord", START_MS),
-        ("l", batch(b"a", b"b", compression=GZIP), "PartialDefaultRecord", START_MS),
-        ("lz", batch(b"a", b"b"), "DefaultRecord", START_MS),
-        ("t", with_max(batch(b"a", b"b"), -1), "DefaultRecord", -1),
-    ],
-)
-def test_producer_must_not_set_the_append_time(
-    client: Client, topic: str, data: bytes, name: str, timestamp_ms: int
-) -> None:
-    data = with_attributes(data, read_header(data).attributes | LOG_APPEND_TIME)
-    answer = produce(client, data, topic=topic)
-    assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_TIMESTAMP, -1)
-    assert (answer.log_start_offset, answer.error_message) == (0, REJECTED)
-    assert [each.batch_index for each in answer.record_errors] == [0, 1]
-    for index, each in enumerate(answer.record_errors):
-        assert each.batch_index_error_message == (
-            f"Invalid timestamp type in message {name}(offset={index}, timestamp={timestamp_ms},"
-            f" key=1 bytes, value=1 bytes). {NO_LOG_APPEND_TIME}"
-        )
-
-
-def test_every_record_with_a_wrong_timestamp_is_named(client: Client) -> None:
-    answer = produce(client, batch(b"a", b"b", timestamp_ms=START_MS + 9_000_000))
-    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_TIMESTAMP, REJECTED)
-    assert [each.batch_index for each in answer.record_errors] == [0, 1]
-
-
 def test_timestamps_beyond_int64(client: Client) -> None:
     # Java's arithmetic wraps around.
     client.broker.controller.create("w", 1, {"message.timestamp.after.max.ms": str(2**63 - 1)})
@@ -231,62 +123,6 @@ def test_timestamps_beyond_int64(client: Client) -> None:
         assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
         (error,) = answer.record_errors
         assert f"Timestamp {-(2**63)} of message with offset 0" in error.batch_index_error_message
-
-
-def test_missing_keys_are_reported_before_timestamps(client: Client) -> None:
-    data = batch(b"a", b"b", b"c", b"d", key=None, timestamp_ms=START_MS + 9_000_000)
-    answer = produce(client, data, topic="c")
-    assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert [each.batch_index for each in answer.record_errors] == [0, 1, 2, 3]
-    assert answer.error_message.count("batchIndex") == 3
-    assert "4 record errors in total" in answer.error_message
-
-
-@pytest.mark.parametrize("fill", [b"x", b"\0", b"\xff", b"\2"])
-@pytest.mark.parametrize("length", [1, 5, 11, 12, 13, 16, 17, 18, 30])
-def test_bytes_behind_the_batch(client: Client, length: int, fill: bytes) -> None:
-    # From 12 bytes on there is a length, which is too small; from 17 bytes on a magic.
-    is_refused = (length >= 12 and fill in (b"\0", b"\xff")) or (length >= 17 and fill == b"x")
-    answer = produce(client, batch(b"a") + fill * length)
-    error = ErrorCode.CORRUPT_MESSAGE if is_refused else ErrorCode.NONE
-    assert (answer.error_code, answer.error_message) == (error, None)
-    assert answer.log_start_offset == (-1 if is_refused else 0)
-
-
-@pytest.mark.parametrize(
-    ("records", "error", "text"),
-    [
-        (b"\xff" * 11, 87, None),
-        (b"\xff" * 12, 2, "Record size -1 is less than the minimum record overhead (14)"),
-        (b"\0" * 30, 2, "Record size 0 is less than the minimum record overhead (14)"),
-        (b"x" * 16, 87, None),
-        (b"x" * 17, 2, "Invalid magic found in record: 120"),
-        (batch(b"a")[:8] + b"\0\0\0\x28" + batch(b"a")[12:], 2, None),
-        (batch(b"a")[:40], 87, None),
-        (batch(b"a") + batch(b"a")[:-1], 0, None),
-        (batch(b"a") + batch(b"a"), 87, None),
-    ],
-)
-def test_framing(client: Client, records: bytes, error: int, text: str | None) -> None:
-    answer = produce(client, records)
-    assert (answer.error_code, answer.error_message) == (error, text)
-
-
-@pytest.mark.parametrize(
-    ("fields", "records", "error"),
-    [
-        ({"topic": "nope"}, batch(b"a"), 3),
-        ({"partition": 9}, batch(b"a"), 3),
-        ({}, batch(b"a")[:-3], 87),
-        ({}, batch(b"a"), 21),
-        ({}, with_max(batch(b"a"), 5), 21),
-    ],
-)
-def test_required_acks_are_checked_for_valid_batches_of_existing_partitions(
-    client: Client, fields: dict[str, Any], records: bytes, error: int
-) -> None:
-    answer = produce(client, records, acks=2, **fields)
-    assert (answer.error_code, answer.base_offset) == (error, -1)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """What altered settings do. What is answered is in `tests/golden/answers/settings.txt`."""
 
 import pytest
-from coterie.server.metadata.stored_settings import read_settings
 
 from coterie.protocol.errors import ErrorCode
 from coterie.server.config.config import Config
 from coterie.server.config.resources import MAX_TEXT_CHARACTERS
+from coterie.server.metadata.stored_settings import read_settings
 from coterie.server.network.connection import Connection
 from tests.unit.server.config_requests import (
     APPEND,

@@ -128,6 +128,9 @@ DescribeProducers TOPIC READ topics.name topics.partitions
 UnregisterBroker CLUSTER ALTER - -
 DescribeTransactions TRANSACTIONAL_ID DESCRIBE transactional_ids transaction_states
 ListTransactions TRANSACTIONAL_ID DESCRIBE - -
+ConsumerGroupHeartbeat GROUP READ group_id -
+. TOPIC DESCRIBE subscribed_topic_names -
+ConsumerGroupDescribe GROUP DESCRIBE group_ids groups
 ListConfigResources CLUSTER DESCRIBE_CONFIGS - -
 DescribeTopicPartitions TOPIC DESCRIBE topics.name topics
 AddRaftVoter CLUSTER ALTER - -

@@ -10,7 +10,8 @@ from typing import Any
 from coterie.client_check.conversation import ClientExchange, Conversation, Remark
 from coterie.conversation.names import Names
 from coterie.conversation.requests import request_arguments
-from coterie.conversation.responses import error_text, response_lines
+from coterie.conversation.responses import response_lines
+from coterie.conversation.structures import error_text
 from coterie.conversation.syntax import format_list, format_map
 from coterie.protocol.api_keys import ApiKey
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from coterie.conversation.identities import kind_of
 from coterie.conversation.learnt_names import LearntNames
 from coterie.conversation.requests import request_arguments
-from coterie.conversation.responses import error_text, is_structure, response_lines
+from coterie.conversation.responses import is_structure, response_lines
+from coterie.conversation.structures import error_text
 from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.schema import WireField, fields_of

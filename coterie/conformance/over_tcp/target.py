@@ -16,6 +16,11 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+    CreatePartitionsResponse,
+)
 from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestAssignment,
@@ -348,6 +353,18 @@ class Target:
         answer = await self.call(request, ListOffsetsResponse, _LIST_OFFSETS_VERSION)
         errors = {each.error_code for found in answer.topics for each in found.partitions}
         return errors == {ErrorCode.NONE}
+
+    async def grow_topic(self, spec: TopicSpec) -> None:
+        """Give a topic more partitions, and wait until they can be used."""
+        topic = CreatePartitionsRequestTopic(name=spec.name, count=spec.partitions)
+        request = CreatePartitionsRequest(
+            topics=[topic], timeout_ms=int(ANSWER_LIMIT_S * 1000), validate_only=False
+        )
+        answer = await self.call(request, CreatePartitionsResponse)
+        error = ErrorCode(answer.results[0].error_code)
+        if error is not ErrorCode.NONE:
+            raise RefusedError(f"the broker refuses to create partitions: {error.name}")
+        await self._wait_for_topic(spec)
 
     async def delete_topics(self, names: Sequence[str]) -> dict[str, int]:
         """Delete topics and return the error of each."""

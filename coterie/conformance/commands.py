@@ -5,7 +5,7 @@ command outside of CLIENT_COMMANDS and INSPECTION_COMMANDS `needs: core`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from coterie.conformance.consumer_group_lines import consumer_state_text, consumer_timer_texts
 from coterie.conformance.core_broker import CoreBroker, PendingMarker
@@ -55,6 +55,26 @@ def _config(broker: CoreBroker, arguments: Arguments) -> None:
     broker.coordinator.config = broker.config
     for shard in broker.coordinator.shards:
         shard.config = broker.config
+
+
+class GroupSetting(NamedTuple):
+    """A setting of one group, by Kafka's name of it, and its value as a broker takes it."""
+
+    group: str
+    name: str
+    value: str
+
+
+def group_setting(text: str) -> GroupSetting | None:
+    """Return the setting of `group.consumer.assignment.interval.ms:g=0`; None if it has no group.
+
+    A group calls it `consumer.assignment.interval.ms`.
+    """
+    name, _, value = text.partition("=")
+    name, of_group, group = name.partition(":")
+    if not of_group:
+        return None
+    return GroupSetting(group, name.removeprefix("group."), str(setting_value(value)))
 
 
 def with_consumer_setting(config: GroupConfig, name: str, text: str) -> GroupConfig:

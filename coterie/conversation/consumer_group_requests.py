@@ -33,6 +33,7 @@ from coterie.conversation.syntax import (
     parse_list,
     parse_map,
     quote,
+    unquote,
 )
 from coterie.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from coterie.protocol.messages.consumer_group_heartbeat import (
@@ -117,8 +118,10 @@ def _write_owned(topics: list[HeartbeatTopicPartitions], place: Place) -> str:
 _TOPIC = text_kind(
     lambda text, names: names.topic(text), lambda value, names: names.topic_text(value)
 )
-_REGEX = text_kind(
-    lambda text, names: names.regex(text), lambda value, names: names.topic_text(value)
+# Always in quotes: a parenthesis counts as a bracket elsewhere.
+_REGEX = Kind(
+    lambda text, place: place.names.regex(unquote(text)),
+    lambda value, place: f'"{place.names.topic_text(value)}"',
 )
 _IF_SET = Shown.IF_SET
 

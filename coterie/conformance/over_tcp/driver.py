@@ -12,7 +12,7 @@ import struct
 import time
 from typing import NamedTuple
 
-from coterie.conformance.commands import INSPECTION_COMMANDS
+from coterie.conformance.commands import INSPECTION_COMMANDS, group_setting
 from coterie.conformance.comparison import DELAYED, Deviation, deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.group_setup import set_up_group
@@ -218,7 +218,9 @@ class TcpDriver:
             return [Output([self.names.form_text(rest)])]
         elif verb in _TOPIC_COMMANDS:
             await self._change_topic(verb, *rest.split())
-        elif verb not in INSPECTION_COMMANDS and verb != "config":
+        elif verb == "config":
+            await self._configure_groups(rest)
+        elif verb not in INSPECTION_COMMANDS:
             raise TranscriptError(f"{verb!r} needs the core")
         return []
 
@@ -233,6 +235,15 @@ class TcpDriver:
             self.names.forget_topic(topic)
             await self.target.delete_topic(spec.name)
         await asyncio.sleep(_PROPAGATION_S)
+
+    async def _configure_groups(self, text: str) -> None:
+        """Change the settings of single groups; those of the broker it must have already."""
+        settings = [each for each in map(group_setting, text.split()) if each is not None]
+        for each in settings:
+            group_id = self.names.group(each.group)
+            await self.target.configure_group(group_id, each.name, each.value)
+        if settings:
+            await asyncio.sleep(_PROPAGATION_S)
 
     async def _given(self, text: str) -> list[Output]:
         """Carry out the steps that bring a group into a state."""

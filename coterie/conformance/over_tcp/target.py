@@ -42,6 +42,14 @@ from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from coterie.protocol.messages.incremental_alter_configs import (
+    DELETE,
+    SET,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+    IncrementalAlterConfigsResponse,
+)
 from coterie.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
@@ -68,6 +76,7 @@ _POLL_S = 0.02
 # answer a hundred requests later than a client waits.
 _CREATIONS_AT_ONCE = 8
 _BROKER_RESOURCE = 4
+_GROUP_RESOURCE = 32
 # The time that stands for the end of a log, and the newest version that all brokers have.
 _END = -1
 _LIST_OFFSETS_VERSION = 5
@@ -124,6 +133,8 @@ class Target:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._reader: asyncio.Task[None] | None = None
         self._creations = asyncio.Semaphore(_CREATIONS_AT_ONCE)
+        # The groups with settings of their own, and the names of these.
+        self._configured_groups: set[tuple[str, str]] = set()
         # The leader of each partition of `__consumer_offsets`; empty with a single broker.
         self._coordinators: list[int] = []
 
@@ -275,6 +286,34 @@ class Target:
                 return error
             await asyncio.sleep(_POLL_S * 10)
         return error
+
+    # -- settings of groups ------------------------------------------------------------------------
+
+    async def configure_group(self, group_id: str, name: str, value: str | None) -> None:
+        """Change a setting of one group; None removes it.
+
+        Raises:
+            RefusedError: the broker does not have the setting, or not this value.
+        """
+        self._configured_groups.add((group_id, name))
+        operation = DELETE if value is None else SET
+        config = IncrementalAlterConfigsRequestConfig(
+            name=name, config_operation=operation, value=value
+        )
+        resource = IncrementalAlterConfigsRequestResource(
+            resource_type=_GROUP_RESOURCE, resource_name=group_id, configs=[config]
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        answer = await self.call(request, IncrementalAlterConfigsResponse)
+        error = ErrorCode(answer.responses[0].error_code)
+        if error is not ErrorCode.NONE:
+            raise RefusedError(f"the broker refuses {name}={value} for a group: {error.name}")
+
+    async def reset_groups(self) -> list[str]:
+        """Remove the settings of groups that were changed; return those that are left."""
+        for group_id, name in sorted(self._configured_groups):
+            await self.configure_group(group_id, name, None)
+        return []
 
     # -- topics ------------------------------------------------------------------------------------
 

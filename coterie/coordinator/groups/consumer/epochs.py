@@ -2,6 +2,7 @@
 
 from enum import Enum
 
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.protocol.messages.consumer_group_records import (
@@ -29,6 +30,15 @@ def bump_epoch(step: Step) -> None:
     _write_epoch(step, group.epoch + 1, metadata_hash(names, group.topics))
 
 
+def may_have_other_topics(group: ConsumerGroup) -> bool:
+    """Return whether a topic of the group may have changed since the hash was last compared."""
+    checked = group.checked_version
+    if checked is None:
+        return True
+    topics = group.topics
+    return checked != topics.version and topics.may_have_changed(group.subscribed_topics(), checked)
+
+
 def bump_if_topics_changed(step: Step) -> bool:
     """Raise the epoch if the topics of the group are others than at the latest bump.
 
@@ -36,14 +46,10 @@ def bump_if_topics_changed(step: Step) -> bool:
         Whether it was raised.
     """
     group = step.group
-    version = group.topics.version
-    if group.checked_version == version:
-        return False
     found = metadata_hash(group.subscribed_topics(), group.topics)
     if found != group.metadata_hash:
         _write_epoch(step, group.epoch + 1, found)
         return True
-    group.checked_version = version
     return False
 
 

@@ -178,6 +178,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if member is not None and (member.member_id != member_id or _is_replaced(member, request)):
         member = replace_member(step, member, member_id)
     before = None if member is None else member.assigned
+    resolved_ms = group.resolved_ms()
     timeout_ms = request.rebalance_timeout_ms
     change = update_subscription(
         step,
@@ -198,7 +199,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if not step.fits():
         text = "The records of the operation do not fit one batch of the group log."
         raise Refusal(LARGE_OPERATION_ERROR, text)
-    ask_for_resolution(step, is_new=change.new_regex)
+    ask_for_resolution(step, resolved_ms, is_new=change.new_regex)
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)
     start_session(step, member, settings.session_timeout_ms)

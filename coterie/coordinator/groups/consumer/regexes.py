@@ -50,18 +50,19 @@ class Resolution:
         return self._at >= len(self._names)
 
 
-def ask_for_resolution(step: Step, *, is_new: bool) -> None:
+def ask_for_resolution(step: Step, last_ms: int | None, *, is_new: bool) -> None:
     """Begin to match the regular expressions of a group if that is due.
 
     Args:
         step: a step of the heartbeat of a member.
+        last_ms: when the latest resolution was before the step, which may have removed its result;
+            None if there was none.
         is_new: whether the heartbeat has brought a regular expression that nobody had.
     """
     group, now_ms = step.group, step.now_ms
     if not group.by_regex or group.resolution is not None:
         return
-    times = [each.value.timestamp for each in group.regexes.values()]
-    if times and now_ms <= max(times) + MIN_REFRESH_MS:
+    if last_ms is not None and now_ms <= last_ms + MIN_REFRESH_MS:
         return
     refresh_ms = step.partition.config.consumer.regex_refresh_interval_ms
     resolved, topics = group.resolved_version, group.topics
@@ -70,7 +71,7 @@ def ask_for_resolution(step: Step, *, is_new: bool) -> None:
         or len(group.by_regex) != len(group.regexes)
         or resolved is None
         or resolved < topics.created_version
-        or now_ms > max(times) + refresh_ms
+        or (last_ms is not None and now_ms > last_ms + refresh_ms)
     ):
         group.resolution = Resolution(list(group.by_regex), sorted(topics.by_name), topics.version)
         step.arm(TimerKind.REGEX, "", now_ms)

@@ -3,7 +3,11 @@
 from typing import NamedTuple
 
 from coterie.assignors.model import utf16
-from coterie.coordinator.groups.consumer.epochs import bump_epoch, bump_if_topics_changed
+from coterie.coordinator.groups.consumer.epochs import (
+    bump_epoch,
+    bump_if_topics_changed,
+    may_have_other_topics,
+)
 from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.regular_expressions import InvalidPattern, compiled
@@ -40,11 +44,13 @@ class SubscriptionChange(NamedTuple):
         names: whether the set of topics is another one.
         regex: whether the regular expression is another one.
         new_regex: whether no member had the regular expression before.
+        topics: whether a topic to which the group subscribed before may have changed.
     """
 
     names: bool
     regex: bool
     new_regex: bool
+    topics: bool
 
     @property
     def any(self) -> bool:
@@ -76,6 +82,7 @@ def update_subscription(
 ) -> SubscriptionChange:
     """Write the subscription of a member, new or not, if it changes."""
     group = step.group
+    topics = may_have_other_topics(group)
     member = group.members.get(member_id)
     before = None if member is None else member.subscription
     old_names = frozenset[str]() if member is None else member.names
@@ -92,6 +99,7 @@ def update_subscription(
         names=old_names != frozenset(value.subscribed_topic_names),
         regex=old_regex != regex,
         new_regex=bool(regex) and not known,
+        topics=topics,
     )
 
 
@@ -152,4 +160,5 @@ def bump_for(step: Step, member_id: str, change: SubscriptionChange) -> bool:
     if change.names or (change.regex and (not regex or regex in group.regexes)):
         bump_epoch(step)
         return True
-    return bump_if_topics_changed(step)
+    group.checked_version = group.topics.version
+    return change.topics and bump_if_topics_changed(step)

@@ -5,8 +5,9 @@ command outside of CLIENT_COMMANDS and INSPECTION_COMMANDS `needs: core`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from coterie.conformance.consumer_group_lines import consumer_state_text, consumer_timer_texts
 from coterie.conformance.core_broker import CoreBroker, PendingMarker
 from coterie.conformance.core_lines import pair_text, record_text, state_text, timer_texts
 from coterie.conformance.harness import START_MS
@@ -18,8 +19,8 @@ from coterie.coordinator.groups.config import (
     ConsumerSettingsTable,
     GroupConfig,
 )
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
-from coterie.coordinator.topic_image import deletion
 from coterie.protocol.control_records import Marker
 from coterie.protocol.errors import ErrorCode
 
@@ -54,6 +55,26 @@ def _config(broker: CoreBroker, arguments: Arguments) -> None:
     broker.coordinator.config = broker.config
     for shard in broker.coordinator.shards:
         shard.config = broker.config
+
+
+class GroupSetting(NamedTuple):
+    """A setting of one group, by Kafka's name of it, and its value as a broker takes it."""
+
+    group: str
+    name: str
+    value: str
+
+
+def group_setting(text: str) -> GroupSetting | None:
+    """Return the setting of `group.consumer.assignment.interval.ms:g=0`; None if it has no group.
+
+    A group calls it `consumer.assignment.interval.ms`.
+    """
+    name, _, value = text.partition("=")
+    name, of_group, group = name.partition(":")
+    if not of_group:
+        return None
+    return GroupSetting(group, name.removeprefix("group."), str(setting_value(value)))
 
 
 def with_consumer_setting(config: GroupConfig, name: str, text: str) -> GroupConfig:
@@ -97,10 +118,21 @@ def _disconnect(broker: CoreBroker, arguments: Arguments) -> None:
                 pending.disconnected = True
 
 
+def _create_topic(broker: CoreBroker, arguments: Arguments) -> None:
+    """`create-topic T N`: create a topic with N partitions."""
+    topic, count = arguments.positional
+    broker.put_topic(topic, broker.names.topic_id(topic), int(count))
+
+
+def _grow_topic(broker: CoreBroker, arguments: Arguments) -> None:
+    """`grow-topic T N`: give a topic more partitions, so that it has N."""
+    _create_topic(broker, arguments)
+
+
 def _delete_topic(broker: CoreBroker, arguments: Arguments) -> None:
     """`delete-topic T`: delete a topic; the coordinator deletes its offsets."""
-    changes = [deletion(topic, broker.names.forget_topic(topic)) for topic in arguments.positional]
-    broker.carry_out(broker.coordinator.topics_changed(changes, broker.now_ms))
+    for topic in arguments.positional:
+        broker.remove_topic(topic, broker.names.forget_topic(topic))
 
 
 def _recreate_topic(broker: CoreBroker, arguments: Arguments) -> None:
@@ -179,7 +211,7 @@ def _record(broker: CoreBroker, arguments: Arguments) -> None:
     text = arguments.take("value", "null")
     value = None if text == "null" else bytes.fromhex(text)
     broker.logs[_partition_of(broker, arguments)].durable.append((key, value))
-    broker.show(f"log+ {record_text(key, value, START_MS)}")
+    broker.show(f"log+ {record_text(key, value, START_MS, broker.names)}")
 
 
 def _compact(broker: CoreBroker, arguments: Arguments) -> None:
@@ -193,7 +225,7 @@ def _log(broker: CoreBroker, arguments: Arguments) -> None:
     """`log G`: show the durable records of the group's partition."""
     pairs = broker.logs[_partition_of(broker, arguments)].durable
     for number, pair in enumerate(pairs):
-        broker.show(f"log {number} {pair_text(pair, START_MS)}")
+        broker.show(f"log {number} {pair_text(pair, START_MS, broker.names)}")
 
 
 def _marker(broker: CoreBroker, arguments: Arguments) -> None:
@@ -213,19 +245,27 @@ def _marker(broker: CoreBroker, arguments: Arguments) -> None:
 def _state(broker: CoreBroker, arguments: Arguments) -> None:
     """`state G`: show the group as the core holds it."""
     (group_id,) = map(unquote, arguments.positional)
-    broker.show(state_text(group_id, classic(broker.coordinator.group(group_id))))
+    group = broker.coordinator.group(group_id)
+    if isinstance(group, ConsumerGroup):
+        broker.show(consumer_state_text(group))
+    else:
+        broker.show(state_text(group_id, classic(group)))
 
 
 def _timers(broker: CoreBroker, arguments: Arguments) -> None:
     """`timers G`: show the timers of the group."""
     (group_id,) = arguments.positional
-    coordinator = broker.coordinator
-    group = classic(coordinator.group(group_id))
-    broker.show(*timer_texts(group_id, group, coordinator.purgatory, START_MS))
+    group, purgatory = broker.coordinator.group(group_id), broker.coordinator.purgatory
+    if isinstance(group, ConsumerGroup):
+        broker.show(*consumer_timer_texts(group, purgatory, START_MS))
+    else:
+        broker.show(*timer_texts(group_id, classic(group), purgatory, START_MS))
 
 
 # What a driver for a running broker can do as well.
-CLIENT_COMMANDS = frozenset({"tick", "config", "disconnect", "delete-topic", "given"})
+CLIENT_COMMANDS = frozenset(
+    {"tick", "config", "disconnect", "create-topic", "grow-topic", "delete-topic", "given"}
+)
 
 # Commands that show the core and change nothing; a driver for a running broker skips them.
 INSPECTION_COMMANDS = frozenset({"log", "state", "timers"})
@@ -234,6 +274,8 @@ COMMANDS: dict[str, Callable[[CoreBroker, Arguments], None]] = {
     "tick": _tick,
     "config": _config,
     "disconnect": _disconnect,
+    "create-topic": _create_topic,
+    "grow-topic": _grow_topic,
     "delete-topic": _delete_topic,
     "recreate-topic": _recreate_topic,
     "restart": _restart,

@@ -23,15 +23,18 @@ from coterie.conformance.harness import (
     ProducerPair,
 )
 from coterie.conversation.names import Names
-from coterie.conversation.responses import error_text, response_lines
+from coterie.conversation.responses import response_lines
+from coterie.conversation.structures import error_text
 from coterie.conversation.versions import TOPIC_IDS_SINCE
 from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.replay import (
     LoggedState,
     replay_encoded,
     replay_marker,
     replay_pending,
 )
+from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
@@ -42,6 +45,8 @@ from coterie.protocol.frames import (
     decode_response,
     encode_request,
 )
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.log_records import decode_key, decode_value
 from coterie.protocol.messages.log_records import encode_value as encode_record_value
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
@@ -108,6 +113,8 @@ class CoreBroker(CoordinatorHarness):
         self._requests = 0
         self._ids: Counter[str] = Counter()
         self._id_prefix = ""
+        # Whether the member ids of the request have no prefix.
+        self._ids_are_bare = False
         super().__init__(config)
 
     def take_outputs(self) -> list[Output]:
@@ -141,6 +148,7 @@ class CoreBroker(CoordinatorHarness):
         assert header.client_id == client_id
         self._resolve_topics(decoded, version)
         self._id_prefix = getattr(message, "group_instance_id", None) or client_id
+        self._ids_are_bare = _gives_bare_ids(message, self.coordinator)
         self.waiting.append(pending)
         context = RequestContext(
             ClientContext(client_host=_HOST, client_id=client_id), version, pending
@@ -166,7 +174,8 @@ class CoreBroker(CoordinatorHarness):
     def new_id(self) -> str:
         """Count per client or instance, so that member ids are `c1-1`, `c1-2`, `i1-1`."""
         self._ids[self._id_prefix] += 1
-        return str(self._ids[self._id_prefix])
+        number = str(self._ids[self._id_prefix])
+        return f"{self._id_prefix}-{number}" if self._ids_are_bare else number
 
     # -- effects -----------------------------------------------------------------------------------
 
@@ -191,7 +200,7 @@ class CoreBroker(CoordinatorHarness):
         """Show the records that are appended."""
         batch = super().append(append)
         prefix = "log+ failed: " if self.failing else "log+ held: " if self.holding else "log+ "
-        self.show(*(prefix + pair_text(pair, START_MS) for pair in batch.pairs))
+        self.show(*(prefix + pair_text(pair, START_MS, self.names) for pair in batch.pairs))
         return batch
 
     def deliver(self, to: PendingRequest | PendingMarker, message: Any) -> None:
@@ -265,6 +274,14 @@ class CoreBroker(CoordinatorHarness):
             for pair in self.logs[shard.partition].durable:
                 _replay_pair(replayed, pair)
             assert _as_bytes(replayed) == _as_bytes(shard.logged), "log and memory differ"
+
+
+def _gives_bare_ids(request: Message, coordinator: GroupCoordinator) -> bool:
+    """Return whether a member id that the request gets is nothing but a random text."""
+    if isinstance(request, JoinGroupRequest):
+        group = coordinator.group(request.group_id)
+        return isinstance(group, ConsumerGroup) and not group.is_empty
+    return isinstance(request, ConsumerGroupHeartbeatRequest)
 
 
 def _replay_pair(state: LoggedState, pair: Pair) -> None:

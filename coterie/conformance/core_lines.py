@@ -6,11 +6,14 @@ The driver for a running broker leaves them out.
 import re
 from typing import Any
 
+from coterie.conformance.consumer_group_lines import consumer_record_text
 from coterie.conformance.harness import Pair, ProducerPair
+from coterie.conversation.names import Names
 from coterie.conversation.payloads import assignment_text
 from coterie.conversation.syntax import format_list, format_time, quote
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.groups.consumer.records import KEYS as CONSUMER_GROUP_KEYS
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.protocol.messages.log_records import (
@@ -32,30 +35,33 @@ def is_core_line(line: str) -> bool:
     return _CORE_LINE.match(line) is not None
 
 
-def pair_text(pair: Pair, start_ms: int) -> str:
+def pair_text(pair: Pair, start_ms: int, names: Names) -> str:
     """Return the text of a log record, with its producer if it belongs to a transaction."""
     if type(pair) is not ProducerPair:
-        return record_text(*pair, start_ms)
+        return record_text(*pair, start_ms, names)
     producer = f"producer {pair.form.producer_id} epoch {pair.form.producer_epoch}"
     marker = pair.marker
     if marker is None:
-        return f"{record_text(*pair, start_ms)} of {producer}"
+        return f"{record_text(*pair, start_ms, names)} of {producer}"
     return f"{'commit' if marker.commit else 'abort'} of {producer}"
 
 
-def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int) -> str:
+def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int, names: Names) -> str:
     """Return the text of one log record.
 
     Args:
         key_bytes: the key.
         value_bytes: the value; None for a tombstone.
         start_ms: the start of virtual time.
+        names: the names of the transcript.
     """
     key = decode_key(key_bytes)
     if isinstance(key, OffsetCommitKey):
         text = f"offset {quote(key.group)} {key.topic}-{key.partition}"
         offset = decode_value(key, value_bytes)
         return f"{text} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
+    if isinstance(key, CONSUMER_GROUP_KEYS):
+        return consumer_record_text(key, decode_value(key, value_bytes), start_ms, names)
     if not isinstance(key, GroupMetadataKey):
         return f"record of type {read_prefix(key_bytes, 'the type of a record')}"
     group = decode_value(key, value_bytes)

@@ -20,8 +20,17 @@ from coterie.coordinator.kernel.append import Append, BatchForm
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.topic_image import TopicChange, deletion
 from coterie.protocol.control_records import Marker, read_marker
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -41,6 +50,7 @@ from coterie.protocol.record_batch_layout import CONTROL
 from coterie.protocol.records import Record as LogRecord
 from coterie.protocol.records import encode_batch
 from coterie.protocol.wire import Message
+from coterie.server.metadata.topics_image import PublishedTopics
 
 # The start of virtual time: a moment in 2023, so that a time of 0 is never mistaken for a real one.
 START_MS = 1_700_000_000_000
@@ -98,6 +108,12 @@ GROUP_APIS: dict[type[Message], GroupApi] = {
     ListGroupsRequest: GroupApi("ListGroups", "list_groups", ListGroupsResponse),
     DescribeGroupsRequest: GroupApi("DescribeGroups", "describe_groups", DescribeGroupsResponse),
     DeleteGroupsRequest: GroupApi("DeleteGroups", "delete_groups", DeleteGroupsResponse),
+    ConsumerGroupHeartbeatRequest: GroupApi(
+        "ConsumerGroupHeartbeat", "consumer_group_heartbeat", ConsumerGroupHeartbeatResponse
+    ),
+    ConsumerGroupDescribeRequest: GroupApi(
+        "ConsumerGroupDescribe", "consumer_group_describe", ConsumerGroupDescribeResponse
+    ),
 }
 
 
@@ -149,6 +165,7 @@ class CoordinatorHarness:
         config: the settings; a restart applies changed ones.
         now_ms: the virtual time.
         logs: one log per partition.
+        topics: the topics of the cluster; a restart keeps them.
         events: every event since the start; a test may clear the list.
         coordinator: the object under test; a restart replaces it.
     """
@@ -158,6 +175,7 @@ class CoordinatorHarness:
         self.config = config
         self.now_ms = start_ms
         self.logs = [PartitionLog() for _ in range(config.offsets_topic_num_partitions)]
+        self.topics = PublishedTopics()
         self.events: list[Event] = []
         self._batch_number = 0
         self._id_number = 0
@@ -166,7 +184,7 @@ class CoordinatorHarness:
 
     def new_coordinator(self) -> GroupCoordinator:
         """Return a coordinator that serves no partition yet."""
-        return GroupCoordinator(self.config, self.new_id, self.now_ms)
+        return GroupCoordinator(self.config, self.new_id, self.now_ms, topics=self.topics.image)
 
     def new_id(self) -> str:
         """Return the next text that takes the place of a random uuid in member ids."""
@@ -206,6 +224,23 @@ class CoordinatorHarness:
     def deliver(self, to: Any, message: Any) -> None:
         """Deliver a response to a reply address."""
         raise NotImplementedError
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    def put_topic(self, name: str, topic_id: bytes, partitions: int) -> None:
+        """Create a topic, or let one grow."""
+        before = self.topics.image.by_name.get(name)
+        self.topics.put(name, topic_id, partitions)
+        self._topic_changed(TopicChange(before, self.topics.image.by_name[name]))
+
+    def remove_topic(self, name: str, topic_id: bytes) -> None:
+        """Delete a topic; one that was never created may have offsets, too."""
+        if name in self.topics.image.by_name:
+            self.topics.remove(name)
+        self._topic_changed(deletion(name, topic_id))
+
+    def _topic_changed(self, change: TopicChange) -> None:
+        self.carry_out(self.coordinator.topics_changed([change], self.now_ms))
 
     # -- the log -----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from coterie.conversation.batches import batch_headers, read_batch_headers
 from coterie.conversation.identities import kind_of
 from coterie.conversation.names import Names
-from coterie.conversation.responses import error_text
+from coterie.conversation.structures import error_text
 from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.schema import WireField, fields_of

@@ -151,6 +151,10 @@ class LearntNames(Names):
         """Return the name of a topic in the transcript."""
         return name.removeprefix(self.shared_prefix)
 
+    def regex(self, regex: str) -> str:
+        """Return a regular expression that matches the topics of this run only."""
+        return f"{self.shared_prefix}{regex}" if regex else regex
+
     def host_text(self, host: str) -> str:
         """Return the address that transcripts show, wherever this machine is."""
         return "/127.0.0.1" if host.startswith("/") else host

@@ -6,6 +6,7 @@ them.
 """
 
 from coterie.conversation.syntax import TranscriptError
+from coterie.protocol.fields import uuid_text
 from coterie.protocol.wire import ZERO_UUID
 
 
@@ -16,11 +17,14 @@ class Names:
 
     Attributes:
         topic_ids: the ids of topics, by the names of the transcript.
+        deleted_ids: those of topics that were deleted, by `deleted-` and the name; the last of each
+            name.
     """
 
     def __init__(self) -> None:
         """Begin without topics."""
         self.topic_ids: dict[str, bytes] = {}
+        self.deleted_ids: dict[str, bytes] = {}
         self._created = 0
 
     def group(self, name: str) -> str:
@@ -63,7 +67,19 @@ class Names:
 
     def forget_topic(self, topic: str) -> bytes:
         """Forget a deleted topic and return its id; a later topic of that name gets another id."""
-        return self.topic_ids.pop(topic, ZERO_UUID)
+        topic_id = self.topic_ids.pop(topic, ZERO_UUID)
+        self.deleted_ids[f"deleted-{topic}"] = topic_id
+        return topic_id
+
+    def partitioned(self, topic_id: bytes) -> str:
+        """Return the topic of an assignment, which may have been deleted."""
+        topic = self.known_topic(topic_id)
+        deleted = (name for name, each in self.deleted_ids.items() if each == topic_id)
+        return topic or next(deleted, None) or uuid_text(topic_id)
+
+    def partitioned_id(self, topic: str) -> bytes:
+        """Return the id of a topic that a member owns; it may have been deleted."""
+        return self.deleted_ids.get(topic) or self.topic_id(topic)
 
     def own(self, name: str) -> str:
         """Return the name that a transcript writes as `@name`, such as that of a topic."""
@@ -84,6 +100,10 @@ class Names:
     def topic_text(self, name: str) -> str:
         """Return the name of a topic in the transcript."""
         return name
+
+    def regex(self, regex: str) -> str:
+        """Return the regular expression to which a member subscribes."""
+        return regex
 
     def host_text(self, host: str) -> str:
         """Return the address from which a client came."""

@@ -11,10 +11,28 @@ Invariant: `build_request` makes the same message of what `request_arguments` wr
 quotes and ends of lines within reasons and metadata, which the syntax does not have.
 """
 
-from collections.abc import Callable, Iterable
-from enum import Enum
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
+from coterie.conversation.arguments import (
+    DURATION,
+    FLAG,
+    GROUP,
+    INTEGER,
+    MEMBER,
+    NULLABLE,
+    OWN,
+    REASON,
+    TEXT,
+    Argument,
+    Kind,
+    Place,
+    Shown,
+    list_kind,
+    optional_kind,
+    quoted,
+)
+from coterie.conversation.consumer_group_requests import TABLES as CONSUMER_GROUP_TABLES
 from coterie.conversation.names import Names
 from coterie.conversation.payloads import (
     DEFAULT_SUBSCRIPTION,
@@ -27,12 +45,10 @@ from coterie.conversation.structures import build_structure
 from coterie.conversation.syntax import (
     RequestLine,
     TranscriptError,
-    duration_text,
     fields_of_line,
     format_list,
     format_map,
     parse_arguments,
-    parse_duration_ms,
     parse_list,
     parse_map,
     parse_partition,
@@ -52,64 +68,8 @@ from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from coterie.protocol.schema import FieldType, WireField, fields_of
+from coterie.protocol.schema import WireField, fields_of
 from coterie.protocol.wire import Message
-
-
-class Place(NamedTuple):
-    """What the text of an argument depends on.
-
-    Attributes:
-        type: the declared type of the field.
-        version: of the message.
-        names: the names on both sides.
-        named: the other arguments of the line, when it is read.
-    """
-
-    type: FieldType
-    version: int
-    names: Names
-    named: dict[str, str]
-
-
-class Kind(NamedTuple):
-    """How values of a kind are read and written."""
-
-    read: Callable[[str, Place], Any]
-    write: Callable[[Any, Place], str]
-
-
-class Shown(Enum):
-    """When an argument is written.
-
-    IF_SET: if its value is not the default.
-    IF_CARRIED: if the version carries it.
-    IN_ITS_FORM: the same; and it is read only there, because other versions have another form.
-    ALWAYS: in every version.
-    """
-
-    IF_SET = 1
-    IF_CARRIED = 2
-    IN_ITS_FORM = 3
-    ALWAYS = 4
-
-
-class Argument(NamedTuple):
-    """An argument of a request line.
-
-    Attributes:
-        name: before the `=`.
-        field: of the message.
-        kind: of its text.
-        default: the text that stands for an argument which is left out.
-        shown: when it is written.
-    """
-
-    name: str
-    field: str
-    kind: Kind
-    default: str
-    shown: Shown = Shown.ALWAYS
 
 
 def build_request(line: RequestLine, names: Names) -> Message:
@@ -171,48 +131,6 @@ def _declared(cls: type[Declaration]) -> dict[str, WireField]:
 # --- kinds ----------------------------------------------------------------------------------------
 
 
-def _text(read: Callable[[str, Names], Any], write: Callable[[Any, Names], str]) -> Kind:
-    """Return the kind of a value that is one text, perhaps in quotes."""
-    return Kind(
-        lambda text, place: read(unquote(text), place.names),
-        lambda value, place: quote(write(value, place.names)),
-    )
-
-
-def _list(kind: Kind) -> Kind:
-    return Kind(
-        lambda text, place: [kind.read(each, place) for each in parse_list(text)],
-        lambda value, place: format_list([kind.write(each, place) for each in value]),
-    )
-
-
-def _nullable(write: Callable[[str], str]) -> Kind:
-    return Kind(
-        lambda text, _: None if text == "null" else unquote(text),
-        lambda value, _: "null" if value is None else write(value),
-    )
-
-
-def _quoted(text: str) -> str:
-    """Return a text in quotes; quotes and ends of lines within it cannot be written."""
-    plain = " ".join(text.replace('"', "'").split())
-    return f'"{plain}"'
-
-
-_TEXT = _text(lambda text, _: text, lambda value, _: str(value))
-_GROUP = _text(lambda text, names: names.group(text), lambda value, names: names.group_text(value))
-_MEMBER = _text(
-    lambda text, names: names.member(text), lambda value, names: names.member_text(value)
-)
-_OWN = _text(lambda text, names: names.own(text), lambda value, names: names.own_text(value))
-_INTEGER = Kind(lambda text, _: int(unquote(text)), lambda value, _: str(value))
-_FLAG = Kind(lambda text, _: unquote(text) == "true", lambda value, _: str(value).lower())
-_DURATION = Kind(
-    lambda text, _: parse_duration_ms(unquote(text)), lambda value, _: duration_text(value)
-)
-_NULLABLE, _REASON = _nullable(quote), _nullable(_quoted)
-
-
 def _read_protocols(text: str, place: Place) -> list[JoinGroupRequestProtocol]:
     protocols = []
     for item in parse_list(text):
@@ -241,7 +159,7 @@ def _read_assignments(text: str, place: Place) -> list[SyncGroupRequestAssignmen
 def _write_assignments(assignments: list[SyncGroupRequestAssignment], place: Place) -> str:
     return format_map(
         [
-            (_MEMBER.write(each.member_id, place), assignment_text(each.assignment, place.names))
+            (MEMBER.write(each.member_id, place), assignment_text(each.assignment, place.names))
             for each in assignments
         ]
     )
@@ -249,13 +167,13 @@ def _write_assignments(assignments: list[SyncGroupRequestAssignment], place: Pla
 
 def _read_members(text: str, place: Place) -> list[LeaveGroupRequestMember]:
     """Return those that leave, `c1-1`, `/i1` or `c1-1/i1`, each with the reason of the line."""
-    reason = _REASON.read(place.named.pop("reason", "null"), place)
+    reason = REASON.read(place.named.pop("reason", "null"), place)
     members = []
     for item in parse_list(text):
         member, slash, instance = item.partition("/")
         members.append(
             LeaveGroupRequestMember(
-                member_id=_MEMBER.read(member, place),
+                member_id=MEMBER.read(member, place),
                 group_instance_id=instance if slash else None,
                 reason=reason,
             )
@@ -267,7 +185,7 @@ def _write_members(members: list[LeaveGroupRequestMember], place: Place) -> str:
     texts = [member_text(each, place.names) for each in members]
     reason = members[0].reason if members else None
     shown = format_list(texts)
-    return shown if reason is None else f"{shown} reason={_REASON.write(reason, place)}"
+    return shown if reason is None else f"{shown} reason={REASON.write(reason, place)}"
 
 
 def member_text(member: Any, names: Names) -> str:
@@ -338,7 +256,7 @@ def _write_offsets(topics: list[Any], place: Place) -> str:
         if each.committed_leader_epoch != -1:
             text += f" epoch {each.committed_leader_epoch}"
         if each.committed_metadata is not None:
-            text += f" {_quoted(each.committed_metadata)}"
+            text += f" {quoted(each.committed_metadata)}"
         entries.append((partition, text))
     return format_map(entries)
 
@@ -371,7 +289,10 @@ def _regroup(named: dict[str, str], version: int) -> None:
     if version >= FETCH_GROUPS_SINCE:
         if "groups" not in named:
             group = quote(unquote(named.pop("group", "orders")))
-            named["groups"] = format_map([(group, named.pop("partitions", "all"))])
+            text = named.pop("partitions", "all")
+            if "member" in named:
+                text += f" {_OF_MEMBER} {named.pop('member')} epoch {named.pop('epoch', '-1')}"
+            named["groups"] = format_map([(group, text)])
         elif "partitions" in named:
             raise TranscriptError("unknown here: partitions")
     elif "groups" in named:
@@ -383,13 +304,20 @@ def _regroup(named: dict[str, str], version: int) -> None:
 
 
 def _read_groups(text: str, place: Place) -> list[OffsetFetchRequestGroup]:
+    """Return the groups of `{g1: all, g2: sales-0 member m1 epoch 3}`."""
     inner = place._replace(type=_declared(OffsetFetchRequestGroup)["topics"].type)
-    return [
-        OffsetFetchRequestGroup(
+    groups = []
+    for group, asked in parse_map(text).items():
+        partitions, has_member, identity = asked.partition(f" {_OF_MEMBER} ")
+        asking = OffsetFetchRequestGroup(
             group_id=place.names.group(group), topics=_read_partitions(partitions, inner)
         )
-        for group, partitions in parse_map(text).items()
-    ]
+        if has_member:
+            member, _, epoch = identity.partition(" epoch ")
+            asking.member_id = _NULLABLE_MEMBER.read(member, place)
+            asking.member_epoch = int(epoch)
+        groups.append(asking)
+    return groups
 
 
 def _write_groups(groups: list[OffsetFetchRequestGroup], place: Place) -> str:
@@ -398,37 +326,43 @@ def _write_groups(groups: list[OffsetFetchRequestGroup], place: Place) -> str:
         texts = ["all"]
         if group.topics is not None:
             texts = [text for text, _ in partitions_of(group.topics, place.version, place.names)]
-        entries.append((_GROUP.write(group.group_id, place), " ".join(texts) or "[]"))
+        text = " ".join(texts) or "[]"
+        if (group.member_id, group.member_epoch) != (None, -1):
+            member = _NULLABLE_MEMBER.write(group.member_id, place)
+            text += f" {_OF_MEMBER} {member} epoch {group.member_epoch}"
+        entries.append((GROUP.write(group.group_id, place), text))
     return format_map(entries)
 
 
+_OF_MEMBER = "member"
+_NULLABLE_MEMBER = optional_kind(MEMBER)
 _OFFSETS = Kind(_read_offsets, _write_offsets)
 _PARTITIONS = Kind(_read_partitions, _write_partitions)
 
 # --- the tables -----------------------------------------------------------------------------------
 
 _IF_SET, _IF_CARRIED, _IN_ITS_FORM = Shown.IF_SET, Shown.IF_CARRIED, Shown.IN_ITS_FORM
-_GROUP_ID = Argument("group", "group_id", _GROUP, "orders")
-_MEMBER_ID = Argument("member", "member_id", _MEMBER, '""')
-_INSTANCE_ID = Argument("instance", "group_instance_id", _NULLABLE, "null", _IF_SET)
-_GENERATION_ID = Argument("generation", "generation_id", _INTEGER, "-1")
+_GROUP_ID = Argument("group", "group_id", GROUP, "orders")
+_MEMBER_ID = Argument("member", "member_id", MEMBER, '""')
+_INSTANCE_ID = Argument("instance", "group_instance_id", NULLABLE, "null", _IF_SET)
+_GENERATION_ID = Argument("generation", "generation_id", INTEGER, "-1")
 _IDENTITY = (_GROUP_ID, _MEMBER_ID, _INSTANCE_ID)
 _OFFSETS_OF_TOPICS = Argument("offsets", "topics", _OFFSETS, "{}")
 
 _TABLES: dict[type[Message], tuple[Argument, ...]] = {
     JoinGroupRequest: (
         *_IDENTITY,
-        Argument("session", "session_timeout_ms", _DURATION, "10s"),
-        Argument("rebalance", "rebalance_timeout_ms", _DURATION, "60s", _IF_CARRIED),
-        Argument("type", "protocol_type", _TEXT, "consumer", _IF_SET),
+        Argument("session", "session_timeout_ms", DURATION, "10s"),
+        Argument("rebalance", "rebalance_timeout_ms", DURATION, "60s", _IF_CARRIED),
+        Argument("type", "protocol_type", TEXT, "consumer", _IF_SET),
         Argument("protocols", "protocols", Kind(_read_protocols, _write_protocols), "[range]"),
-        Argument("reason", "reason", _REASON, "null", _IF_SET),
+        Argument("reason", "reason", REASON, "null", _IF_SET),
     ),
     SyncGroupRequest: (
         *_IDENTITY,
         _GENERATION_ID,
-        Argument("type", "protocol_type", _NULLABLE, "consumer", _IF_SET),
-        Argument("protocol", "protocol_name", _NULLABLE, "range", _IF_CARRIED),
+        Argument("type", "protocol_type", NULLABLE, "consumer", _IF_SET),
+        Argument("protocol", "protocol_name", NULLABLE, "range", _IF_CARRIED),
         Argument(
             "assignment", "assignments", Kind(_read_assignments, _write_assignments), "{}", _IF_SET
         ),
@@ -441,15 +375,15 @@ _TABLES: dict[type[Message], tuple[Argument, ...]] = {
     ),
     OffsetCommitRequest: (
         *_IDENTITY,
-        Argument("generation", "generation_id_or_member_epoch", _INTEGER, "-1"),
-        Argument("retention", "retention_time_ms", _DURATION, "-1", _IF_SET),
+        Argument("generation", "generation_id_or_member_epoch", INTEGER, "-1"),
+        Argument("retention", "retention_time_ms", DURATION, "-1", _IF_SET),
         _OFFSETS_OF_TOPICS,
     ),
     TxnOffsetCommitRequest: (
-        Argument("transaction", "transactional_id", _OWN, "transaction"),
+        Argument("transaction", "transactional_id", OWN, "transaction"),
         _GROUP_ID,
-        Argument("producer", "producer_id", _INTEGER, "1"),
-        Argument("epoch", "producer_epoch", _INTEGER, "0"),
+        Argument("producer", "producer_id", INTEGER, "1"),
+        Argument("epoch", "producer_epoch", INTEGER, "0"),
         _GENERATION_ID,
         _MEMBER_ID,
         _INSTANCE_ID,
@@ -459,18 +393,19 @@ _TABLES: dict[type[Message], tuple[Argument, ...]] = {
         _GROUP_ID._replace(shown=_IN_ITS_FORM),
         Argument("partitions", "topics", _PARTITIONS, "all", _IF_SET),
         Argument("groups", "groups", Kind(_read_groups, _write_groups), "{}", _IN_ITS_FORM),
-        Argument("stable", "require_stable", _FLAG, "false", _IF_SET),
+        Argument("stable", "require_stable", FLAG, "false", _IF_SET),
     ),
     OffsetDeleteRequest: (_GROUP_ID, Argument("partitions", "topics", _PARTITIONS, "[]")),
     ListGroupsRequest: (
-        Argument("states", "states_filter", _list(_TEXT), "[]", _IF_SET),
-        Argument("types", "types_filter", _list(_TEXT), "[]", _IF_SET),
+        Argument("states", "states_filter", list_kind(TEXT), "[]", _IF_SET),
+        Argument("types", "types_filter", list_kind(TEXT), "[]", _IF_SET),
     ),
     DescribeGroupsRequest: (
-        Argument("groups", "groups", _list(_GROUP), "[orders]"),
-        Argument("operations", "include_authorized_operations", _FLAG, "false", _IF_SET),
+        Argument("groups", "groups", list_kind(GROUP), "[orders]"),
+        Argument("operations", "include_authorized_operations", FLAG, "false", _IF_SET),
     ),
-    DeleteGroupsRequest: (Argument("groups", "groups_names", _list(_GROUP), "[orders]"),),
+    DeleteGroupsRequest: (Argument("groups", "groups_names", list_kind(GROUP), "[orders]"),),
+    **CONSUMER_GROUP_TABLES,
 }
 _CLASSES = {cls.__name__.removesuffix("Request"): cls for cls in _TABLES}
 

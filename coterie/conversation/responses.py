@@ -9,6 +9,7 @@ precedes the protocol: `protocol=consumer/range`.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from coterie.conversation.consumer_group_responses import FORMATS as CONSUMER_GROUP_FORMATS
 from coterie.conversation.names import Names
 from coterie.conversation.payloads import (
     DEFAULT_SUBSCRIPTION,
@@ -16,7 +17,7 @@ from coterie.conversation.payloads import (
     subscription_text,
 )
 from coterie.conversation.requests import member_text, partitions_of
-from coterie.conversation.structures import error_name, tree_of, tree_text
+from coterie.conversation.structures import error_text, tree_of, tree_text
 from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.conversation.versions import (
     FETCH_GROUPS_SINCE,
@@ -62,12 +63,6 @@ def response_lines(client: str, version: int, message: Message, names: Names) ->
         f"{client}< {api} v{version} {first}".rstrip(),
         *(f"{client}<   {line}" for line in more),
     ]
-
-
-def error_text(code: int) -> str:
-    """Return `ok`, or the name of the error."""
-    name = error_name(code)
-    return f"error {code}" if name == str(code) else name
 
 
 def _outcome(code: int) -> str:
@@ -257,6 +252,7 @@ _FORMATS: dict[type, Callable[[Any, int, Names], list[str]]] = {
     ListGroupsResponse: _list,
     DescribeGroupsResponse: _describe,
     DeleteGroupsResponse: _delete_groups,
+    **CONSUMER_GROUP_FORMATS,
 }
 
 

@@ -154,6 +154,12 @@ def error_name(code: int) -> str:
         return str(code)
 
 
+def error_text(code: int) -> str:
+    """Return `ok`, or the name of the error."""
+    name = error_name(code)
+    return f"error {code}" if name == str(code) else name
+
+
 def tree_text(tree: Tree) -> str:
     """Return a value as a transcript shows it."""
     if isinstance(tree, dict):

@@ -5,7 +5,7 @@ with each change. Its method `topics_changed` gets the notice of a change, after
 The notice of a deletion comes when the topic cannot come back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 
@@ -41,6 +41,10 @@ def deletion(name: str, topic_id: bytes) -> TopicChange:
     return TopicChange(TopicImage(name, topic_id, 0), None)
 
 
+# So many latest changes are kept: those of deleted topics have no other bound.
+_MOST_CHANGES = 10_000
+
+
 class TopicsImage:
     """All topics.
 
@@ -50,7 +54,7 @@ class TopicsImage:
         created_version: the version after the latest creation of a topic.
     """
 
-    __slots__ = ("by_id", "by_name", "created_version", "version")
+    __slots__ = ("_changes", "_forgotten", "by_id", "by_name", "created_version", "version")
 
     def __init__(
         self, by_name: Mapping[str, TopicImage], by_id: Mapping[bytes, TopicImage]
@@ -60,3 +64,24 @@ class TopicsImage:
         self.by_id = by_id
         self.version = 0
         self.created_version = 0
+        # The version after the latest change of a topic, by its name, and the version up to which
+        # these are forgotten.
+        self._changes: dict[str, int] = {}
+        self._forgotten = 0
+
+    def note_change(self, name: str, *, is_new: bool = False) -> None:
+        """Count a change of a topic that its owner has made."""
+        self.version += 1
+        if is_new:
+            self.created_version = self.version
+        if len(self._changes) >= _MOST_CHANGES:
+            self._changes.clear()
+            self._forgotten = self.version
+        self._changes[name] = self.version
+
+    def may_have_changed(self, names: Iterable[str], since: int) -> bool:
+        """Return whether one of some topics has changed after a version, as far as is known."""
+        if since < self._forgotten:
+            return True
+        changes = self._changes
+        return any(changes.get(name, 0) > since for name in names)

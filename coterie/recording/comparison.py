@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coterie.conversation.identities import Identities, kind_of, likeness
 from coterie.conversation.payloads import assignment_text, subscription_text
-from coterie.conversation.responses import error_text
+from coterie.conversation.structures import error_text
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.schema import WireField, fields_of
 from coterie.protocol.wire import Message, Struct

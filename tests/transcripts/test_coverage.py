@@ -16,11 +16,13 @@ REPOSITORY = ROOT.parents[1]
 # The scenarios of classic groups, offsets, the log and timers. 120 to 126 are about transactions,
 # those from 155 on about other group types and whole clusters.
 SCENARIOS = [*range(1, 120), *range(127, 155)]
+# Those of consumer groups.
+CONSUMER_SCENARIOS = range(1, 101)
 TEXT = (ROOT / "COVERAGE.md").read_text(encoding="utf-8")
-ROWS = dict(re.findall(r"^\| ([ST]\d+) \|(?:[^|]*\|)? (.*) \|$", TEXT, re.MULTILINE))
+ROWS = dict(re.findall(r"^\| ([KST]\d+) \|(?:[^|]*\|)? (.*) \|$", TEXT, re.MULTILINE))
 TRANSACTION_ROWS = dict(re.findall(r"^\| (X\d+) \|[^|]*\| (.*) \|$", TEXT, re.MULTILINE))
 LINKS = re.compile(r"\]\(([^)]+)\)")
-CITATION = re.compile(r"\b([ST])(\d+)(?: to S(\d+))?\b")
+CITATION = re.compile(r"\b([KST])(\d+)(?: to S(\d+))?\b")
 COMPARED = "Kafka 4.3.1 does the same"
 
 
@@ -47,6 +49,7 @@ def situations() -> set[str]:
 
 def test_every_scenario_is_shown_or_left_out_with_a_reason() -> None:
     assert [f"S{number}" for number in SCENARIOS] == [row for row in ROWS if row[0] == "S"]
+    assert [f"K{number}" for number in CONSUMER_SCENARIOS] == [row for row in ROWS if row[0] == "K"]
     for row, cell in ROWS.items():
         if cell.startswith("left out:"):
             assert len(cell) > len("left out: because"), row

@@ -1,11 +1,16 @@
-"""Removes what a run has created: groups and topics whose names begin with its prefix."""
+"""Removes what a run has created: groups, their settings, topics, all of the run's prefix."""
 
 import asyncio
 from collections.abc import Sequence
 
 from coterie.conformance.over_tcp.target import RefusedError, Target
 from coterie.conversation.learnt_names import LearntNames
+from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.messages.leave_group import (
@@ -37,7 +42,11 @@ async def remove_everything(target: Target, prefix: str, runs: Sequence[LearntNa
             never used keeps a group in a rebalance, and a broker does not list it.
     """
     kept: list[str] = []
-    for removal in (_remove_groups(target, prefix, runs), _remove_topics(target, prefix)):
+    for removal in (
+        _remove_groups(target, prefix, runs),
+        _remove_topics(target, prefix),
+        target.reset_groups(),
+    ):
         try:
             kept += await removal
         except (RefusedError, OSError, ValueError) as error:
@@ -54,6 +63,7 @@ async def _remove_groups(target: Target, prefix: str, runs: Sequence[LearntNames
         for start in range(0, len(left), _AT_ONCE):
             some = left[start : start + _AT_ONCE]
             await _empty_groups(target, some, runs)
+            await _empty_consumer_groups(target, some)
             request = DeleteGroupsRequest(groups_names=some)
             answer = await target.call(request, DeleteGroupsResponse)
             errors |= {each.group_id: each.error_code for each in answer.results}
@@ -85,6 +95,19 @@ async def _empty_groups(target: Target, groups: list[str], runs: Sequence[Learnt
         if members:
             request = LeaveGroupRequest(group_id=group.group_id, members=members)
             await target.call(request, LeaveGroupResponse)
+
+
+async def _empty_consumer_groups(target: Target, groups: list[str]) -> None:
+    """Let every member of those groups leave that are consumer groups."""
+    if not target.serves(ApiKey.CONSUMER_GROUP_DESCRIBE, 0):
+        return
+    request = ConsumerGroupDescribeRequest(group_ids=groups)
+    described = await target.call(request, ConsumerGroupDescribeResponse)
+    for group in described.groups:
+        members = [LeaveGroupRequestMember(member_id=each.member_id) for each in group.members]
+        if members:
+            leave = LeaveGroupRequest(group_id=group.group_id, members=members)
+            await target.call(leave, LeaveGroupResponse)
 
 
 async def _remove_topics(target: Target, prefix: str) -> list[str]:

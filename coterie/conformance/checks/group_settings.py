@@ -12,7 +12,7 @@ out.
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.conformance.commands import CONFIG_FIELDS
+from coterie.conformance.commands import CONFIG_FIELDS, CONSUMER_PREFIX, with_consumer_setting
 from coterie.conformance.comparison import deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.core_driver import CoreDriver
@@ -27,6 +27,10 @@ DEFAULT_GROUP_SETTINGS = {
     "group.min.session.timeout.ms": 6_000,
     "group.max.session.timeout.ms": 1_800_000,
     "offset.metadata.max.bytes": 4_096,
+    f"{CONSUMER_PREFIX}assignment.interval.ms": 1_000,
+    f"{CONSUMER_PREFIX}heartbeat.interval.ms": 5_000,
+    f"{CONSUMER_PREFIX}session.timeout.ms": 45_000,
+    f"{CONSUMER_PREFIX}max.size": 2_147_483_647,
 }
 # A broker in real time is a little late. What holds with another delay must also hold if the delay
 # is so much shorter or longer, as files leave half a second before a deadline.
@@ -68,10 +72,14 @@ def _with_margins(settings: dict[str, int]) -> list[dict[str, int]]:
 
 def _holds(transcript: Transcript, settings: dict[str, int]) -> bool:
     """Return whether the core answers as expected with these settings."""
-    values: Any = {
-        _field(name): value for name, value in (DEFAULT_GROUP_SETTINGS | settings).items()
-    }
-    config = GroupConfig(**values)
+    classic: Any = {}
+    for name, value in (DEFAULT_GROUP_SETTINGS | settings).items():
+        if not name.startswith(CONSUMER_PREFIX):
+            classic[_field(name)] = value
+    config = GroupConfig(**classic)
+    for name, value in settings.items():
+        if name.startswith(CONSUMER_PREFIX):
+            config = with_consumer_setting(config, name, str(value))
     driver = CoreDriver(config)
     try:
         actual = driver.run(transcript)

@@ -135,6 +135,8 @@ def _configured(check: Check) -> dict[str, str]:
     for text in _commands(check):
         if text.startswith("config "):
             for name, _, value in (each.partition("=") for each in text.split()[1:]):
+                if ":" in name:
+                    continue  # the setting of one group, which the check makes
                 settings[name] = "|".join(map(_setting_text, value.split("|")))
     if any("delete-topic " in text or "> DeleteTopics " in text for text in _commands(check)):
         settings.setdefault(_DELETION, "true")

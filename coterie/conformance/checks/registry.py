@@ -12,7 +12,7 @@ from coterie.conformance.transcript import Transcript, all_paths, read
 from coterie.conversation.syntax import TranscriptError, parse_request_line
 
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
-_SCENARIO = re.compile(r"\b[ST]\d+\b")
+_SCENARIO = re.compile(r"\b[KST]\d+\b")
 # The API that the transcripts of an area are about.
 _SUBJECTS = {
     **dict.fromkeys(
@@ -24,6 +24,7 @@ _SUBJECTS = {
     "heartbeat": "Heartbeat",
     "leave": "LeaveGroup",
     "offsets": "OffsetCommit",
+    "consumer_groups": "ConsumerGroupHeartbeat",
 }
 
 

@@ -33,7 +33,7 @@ PREFIX = "coterie-check-"
 # A check that takes so much longer than its waits hangs.
 _GRACE_S = 60.0
 _SHARED_PARTITIONS = 4
-_DELETES_TOPIC = "delete-topic "
+_CHANGES_TOPICS = ("create-topic ", "grow-topic ", "delete-topic ")
 # A broker, or this process, may be too busy for a check that waits: it then runs again, with fewer
 # beside it.
 REPEATS = 2
@@ -327,9 +327,9 @@ class Run:
 
 
 def _has_own_topics(check: Check) -> bool:
-    """Return whether a check needs topics of its own, because it deletes one."""
+    """Return whether a check needs topics of its own, because it creates or deletes one."""
     return any(
-        command.text.startswith(_DELETES_TOPIC)
+        command.text.startswith(_CHANGES_TOPICS)
         for block in check.transcript.blocks
         for command in block.commands
     )

@@ -12,7 +12,7 @@ import struct
 import time
 from typing import NamedTuple
 
-from coterie.conformance.commands import INSPECTION_COMMANDS
+from coterie.conformance.commands import INSPECTION_COMMANDS, group_setting
 from coterie.conformance.comparison import DELAYED, Deviation, deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.group_setup import set_up_group
@@ -35,6 +35,10 @@ from coterie.conversation.syntax import (
 )
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.frames import decode_response
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.list_groups import ListGroupsResponse
 from coterie.protocol.wire import Message
@@ -52,6 +56,10 @@ _BUSY = re.compile(
     r"\b(CONCURRENT_TRANSACTIONS|COORDINATOR_LOAD_IN_PROGRESS|COORDINATOR_NOT_AVAILABLE"
     r"|NOT_COORDINATOR)\b"
 )
+
+# A coordinator learns of a change of topics a little later than it is in the metadata.
+_PROPAGATION_S = 0.3
+_TOPIC_COMMANDS = ("create-topic", "grow-topic", "delete-topic")
 
 # The first line of a response, or the note that there is none yet.
 _FIRST_LINE = re.compile(r"[\w.]+(< \S|  \(delayed\)$)")
@@ -208,12 +216,34 @@ class TcpDriver:
             self._clients.pop(rest).close()
         elif verb == "form":
             return [Output([self.names.form_text(rest)])]
-        elif verb == "delete-topic":
-            self.names.forget_topic(rest)
-            await self.target.delete_topic(self.names.topic(rest))
-        elif verb not in INSPECTION_COMMANDS and verb != "config":
+        elif verb in _TOPIC_COMMANDS:
+            await self._change_topic(verb, *rest.split())
+        elif verb == "config":
+            await self._configure_groups(rest)
+        elif verb not in INSPECTION_COMMANDS:
             raise TranscriptError(f"{verb!r} needs the core")
         return []
+
+    async def _change_topic(self, verb: str, topic: str, count: str = "0") -> None:
+        """Create, grow or delete a topic of this run."""
+        spec = TopicSpec(self.names.topic(topic), int(count))
+        if verb == "create-topic":
+            self.names.topic_ids[topic] = (await self.target.create_topics([spec]))[spec.name]
+        elif verb == "grow-topic":
+            await self.target.grow_topic(spec)
+        else:
+            self.names.forget_topic(topic)
+            await self.target.delete_topic(spec.name)
+        await asyncio.sleep(_PROPAGATION_S)
+
+    async def _configure_groups(self, text: str) -> None:
+        """Change the settings of single groups; those of the broker it must have already."""
+        settings = [each for each in map(group_setting, text.split()) if each is not None]
+        for each in settings:
+            group_id = self.names.group(each.group)
+            await self.target.configure_group(group_id, each.name, each.value)
+        if settings:
+            await asyncio.sleep(_PROPAGATION_S)
 
     async def _given(self, text: str) -> list[Output]:
         """Carry out the steps that bring a group into a state."""
@@ -326,20 +356,25 @@ class TcpDriver:
             return self._received(Output([line], client.name))
         if isinstance(message, ListGroupsResponse):
             message.groups = [g for g in message.groups if self.names.is_ours(g.group_id)]
-        if isinstance(message, JoinGroupResponse):
-            self._note_member_id(expected, message)
+        if isinstance(message, JoinGroupResponse | ConsumerGroupHeartbeatResponse):
+            self._note_member_id(expected, message.member_id)
         lines = response_lines(client.name, expected.version, message, self.names)
         output = Output(lines, client.name, message)
         if self.names.nameless:
             self._nameless.append(_Shown(output, expected.version, len(self.conversation)))
         return self._received(output)
 
-    def _note_member_id(self, asked: _Pending, response: JoinGroupResponse) -> None:
+    def _note_member_id(self, asked: _Pending, member_id: str | None) -> None:
         """Name the id that a member gets, unless the broker repeats the one that was sent."""
         request = asked.request
-        assert isinstance(request, JoinGroupRequest), request
-        if response.member_id != request.member_id:
-            self.names.give(response.member_id, request.group_instance_id or asked.client_id)
+        instance = None
+        if isinstance(request, JoinGroupRequest):
+            instance = request.group_instance_id
+        else:
+            assert isinstance(request, ConsumerGroupHeartbeatRequest), request
+            instance = request.instance_id
+        if member_id and member_id != request.member_id:
+            self.names.give(member_id, instance or asked.client_id)
 
     def _show_names(self) -> None:
         """Show names in place of the member ids that had none when they came."""

@@ -16,6 +16,11 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+    CreatePartitionsResponse,
+)
 from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestAssignment,
@@ -36,6 +41,14 @@ from coterie.protocol.messages.describe_configs import (
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+)
+from coterie.protocol.messages.incremental_alter_configs import (
+    DELETE,
+    SET,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+    IncrementalAlterConfigsResponse,
 )
 from coterie.protocol.messages.list_offsets import (
     ListOffsetsRequest,
@@ -63,6 +76,7 @@ _POLL_S = 0.02
 # answer a hundred requests later than a client waits.
 _CREATIONS_AT_ONCE = 8
 _BROKER_RESOURCE = 4
+_GROUP_RESOURCE = 32
 # The time that stands for the end of a log, and the newest version that all brokers have.
 _END = -1
 _LIST_OFFSETS_VERSION = 5
@@ -119,6 +133,8 @@ class Target:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._reader: asyncio.Task[None] | None = None
         self._creations = asyncio.Semaphore(_CREATIONS_AT_ONCE)
+        # The groups with settings of their own, and the names of these.
+        self._configured_groups: set[tuple[str, str]] = set()
         # The leader of each partition of `__consumer_offsets`; empty with a single broker.
         self._coordinators: list[int] = []
 
@@ -271,6 +287,34 @@ class Target:
             await asyncio.sleep(_POLL_S * 10)
         return error
 
+    # -- settings of groups ------------------------------------------------------------------------
+
+    async def configure_group(self, group_id: str, name: str, value: str | None) -> None:
+        """Change a setting of one group; None removes it.
+
+        Raises:
+            RefusedError: the broker does not have the setting, or not this value.
+        """
+        self._configured_groups.add((group_id, name))
+        operation = DELETE if value is None else SET
+        config = IncrementalAlterConfigsRequestConfig(
+            name=name, config_operation=operation, value=value
+        )
+        resource = IncrementalAlterConfigsRequestResource(
+            resource_type=_GROUP_RESOURCE, resource_name=group_id, configs=[config]
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        answer = await self.call(request, IncrementalAlterConfigsResponse)
+        error = ErrorCode(answer.responses[0].error_code)
+        if error is not ErrorCode.NONE:
+            raise RefusedError(f"the broker refuses {name}={value} for a group: {error.name}")
+
+    async def reset_groups(self) -> list[str]:
+        """Remove the settings of groups that were changed; return those that are left."""
+        for group_id, name in sorted(self._configured_groups):
+            await self.configure_group(group_id, name, None)
+        return []
+
     # -- topics ------------------------------------------------------------------------------------
 
     async def topic(self, name: str) -> MetadataResponseTopic:
@@ -348,6 +392,18 @@ class Target:
         answer = await self.call(request, ListOffsetsResponse, _LIST_OFFSETS_VERSION)
         errors = {each.error_code for found in answer.topics for each in found.partitions}
         return errors == {ErrorCode.NONE}
+
+    async def grow_topic(self, spec: TopicSpec) -> None:
+        """Give a topic more partitions, and wait until they can be used."""
+        topic = CreatePartitionsRequestTopic(name=spec.name, count=spec.partitions)
+        request = CreatePartitionsRequest(
+            topics=[topic], timeout_ms=int(ANSWER_LIMIT_S * 1000), validate_only=False
+        )
+        answer = await self.call(request, CreatePartitionsResponse)
+        error = ErrorCode(answer.results[0].error_code)
+        if error is not ErrorCode.NONE:
+            raise RefusedError(f"the broker refuses to create partitions: {error.name}")
+        await self._wait_for_topic(spec)
 
     async def delete_topics(self, names: Sequence[str]) -> dict[str, int]:
         """Delete topics and return the error of each."""

@@ -27,9 +27,7 @@ class PublishedTopics:
         assert before is None or before.topic_id == topic_id, f"{name} was not taken away"
         assert before is None or before.partitions <= partitions, f"{name} has lost partitions"
         self._by_name[name] = self._by_id[topic_id] = now
-        self.image.version += 1
-        if before is None:
-            self.image.created_version = self.image.version
+        self.image.note_change(name, is_new=before is None)
         for call in self.when_changed:
             call(TopicChange(before, now))
 
@@ -38,4 +36,4 @@ class PublishedTopics:
         assert name in self._by_name, f"{name} is taken away once"
         topic = self._by_name.pop(name)
         del self._by_id[topic.topic_id]
-        self.image.version += 1
+        self.image.note_change(name)

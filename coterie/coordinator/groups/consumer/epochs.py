@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.step import Step
@@ -56,6 +57,15 @@ def bump_epoch(step: Step, cause: Bump, instigator: Instigator | None = None) ->
     _write_epoch(step, found, cause, instigator)
 
 
+def may_have_other_topics(group: ConsumerGroup) -> bool:
+    """Return whether a topic of the group may have changed since the hash was last compared."""
+    checked = group.checked_version
+    if checked is None:
+        return True
+    topics = group.topics
+    return checked != topics.version and topics.may_have_changed(group.subscribed_topics(), checked)
+
+
 def bump_if_topics_changed(step: Step) -> bool:
     """Raise the epoch if the topics of the group are others than at the latest bump.
 
@@ -63,14 +73,10 @@ def bump_if_topics_changed(step: Step) -> bool:
         Whether it was raised.
     """
     group = step.group
-    version = group.topics.version
-    if group.checked_version == version:
-        return False
     found = metadata_hash(group.subscribed_topics(), group.topics)
     if found != group.metadata_hash:
         _write_epoch(step, found, Bump.TOPICS, None)
         return True
-    group.checked_version = version
     return False
 
 

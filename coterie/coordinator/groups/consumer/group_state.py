@@ -160,6 +160,11 @@ class ConsumerGroupState(GroupLike):
         resolved = self.regexes.get(member.regex) if member.regex else None
         return member.names if resolved is None else member.names | resolved.topics
 
+    def resolved_ms(self) -> int | None:
+        """Return when its regular expressions were last resolved; None if none is."""
+        times = (each.value.timestamp for each in self.regexes.values())
+        return max(times, default=None)
+
     def is_homogeneous(self) -> bool:
         """Return whether all members subscribe to the same [assignors/homogeneous]."""
         everyone = len(self.members)

@@ -70,8 +70,7 @@ class Resolved(NamedTuple):
 
 def resolved(group: ConsumerGroup) -> Resolved:
     """Return what is resolved of the regular expressions of a group."""
-    latest_ms = max((each.value.timestamp for each in group.regexes.values()), default=None)
-    return Resolved(latest_ms, len(group.by_regex) == len(group.regexes))
+    return Resolved(group.resolved_ms(), len(group.by_regex) == len(group.regexes))
 
 
 def ask_for_resolution(step: Step, before: Resolved, *, is_new: bool) -> None:

@@ -8,6 +8,7 @@ from coterie.coordinator.groups.consumer.epochs import (
     bump_epoch,
     bump_if_topics_changed,
     instigator_of,
+    may_have_other_topics,
 )
 from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.step import Step
@@ -45,11 +46,13 @@ class SubscriptionChange(NamedTuple):
         names: whether the set of topics is another one.
         regex: whether the regular expression is another one.
         new_regex: whether no member had the regular expression before.
+        topics: whether a topic to which the group subscribed before may have changed.
     """
 
     names: bool
     regex: bool
     new_regex: bool
+    topics: bool
 
     @property
     def any(self) -> bool:
@@ -81,6 +84,7 @@ def update_subscription(
 ) -> SubscriptionChange:
     """Write the subscription of a member, new or not, if it changes."""
     group = step.group
+    topics = may_have_other_topics(group)
     member = group.members.get(member_id)
     before = None if member is None else member.subscription
     old_names = frozenset[str]() if member is None else member.names
@@ -97,6 +101,7 @@ def update_subscription(
         names=old_names != frozenset(value.subscribed_topic_names),
         regex=old_regex != regex,
         new_regex=bool(regex) and not known,
+        topics=topics,
     )
 
 
@@ -159,4 +164,5 @@ def bump_for(step: Step, member_id: str, change: SubscriptionChange, *, joins: b
         cause = Bump.JOIN if joins else Bump.SUBSCRIPTION
         bump_epoch(step, cause, instigator_of(member))
         return True
-    return bump_if_topics_changed(step)
+    group.checked_version = group.topics.version
+    return change.topics and bump_if_topics_changed(step)

@@ -1,0 +1,166 @@
+"""Lines about consumer groups that only the core can show: `log+` records, `state`, `timer`.
+
+    log+ epoch orders 2
+    log+ member orders m1 client=c1 timeout=5m topics=[foo]
+    log+ target orders m1 {foo: [0-5]}
+    log+ target orders epoch=2 at 00:00.000
+    log+ assignment orders m1 2/0 STABLE {foo: [0-5@2]} pending {bar: [0@1]}
+    log+ regex orders f.* topics=[foo] at 00:00.000
+
+`2/0` is the epoch and the previous epoch of the member, `@2` the epoch at which it received the
+partitions.
+"""
+
+from typing import Any
+
+from coterie.conversation.consumer_group_requests import assignment_map, run_text
+from coterie.conversation.names import Names
+from coterie.conversation.syntax import (
+    duration_text,
+    format_list,
+    format_map,
+    format_time,
+    quote,
+)
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.states import MemberState
+from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.kernel.purgatory import Purgatory
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentTopicPartitions,
+)
+from coterie.protocol.wire import Message
+
+_STATES = {state.value: state.name for state in MemberState}
+_KINDS = {
+    ConsumerGroupMetadataKey: "epoch",
+    ConsumerGroupPartitionMetadataKey: "old-topics",
+    ConsumerGroupMemberMetadataKey: "member",
+    ConsumerGroupTargetAssignmentMetadataKey: "target",
+    ConsumerGroupTargetAssignmentMemberKey: "target",
+    ConsumerGroupCurrentMemberAssignmentKey: "assignment",
+    ConsumerGroupRegularExpressionKey: "regex",
+}
+
+
+def consumer_record_text(key: Any, value: Message | None, start_ms: int, names: Names) -> str:
+    """Return the text of a record of a consumer group.
+
+    Args:
+        key: the key.
+        value: the value; None for a tombstone.
+        start_ms: the start of virtual time.
+        names: the names of the transcript.
+    """
+    parts = [_KINDS[type(key)], quote(key.group_id)]
+    if isinstance(key, ConsumerGroupRegularExpressionKey):
+        parts.append(quote(key.regular_expression))
+    elif hasattr(key, "member_id"):
+        parts.append(quote(key.member_id))
+    elif value is None and isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
+        parts.append("epoch")
+    parts.append("tombstone" if value is None else _value_text(value, start_ms, names))
+    return " ".join(parts)
+
+
+def _value_text(value: Any, start_ms: int, names: Names) -> str:
+    if isinstance(value, ConsumerGroupMemberMetadataValue):
+        return _member_text(value)
+    if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+        at = _at(value.assignment_timestamp, start_ms)
+        return f"epoch={value.assignment_epoch}{at}"
+    if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+        return _current_text(value, names)
+    if isinstance(value, ConsumerGroupRegularExpressionValue):
+        return f"topics={format_list(value.topics)}{_at(value.timestamp, start_ms)}"
+    if hasattr(value, "topic_partitions"):
+        return assignment_map(value.topic_partitions, names)
+    if hasattr(value, "epoch"):
+        return str(value.epoch)
+    return format_list([each.topic_name for each in value.topics])
+
+
+def _at(time_ms: int, start_ms: int) -> str:
+    return f" at {format_time(time_ms - start_ms)}" if time_ms else ""
+
+
+def _member_text(value: ConsumerGroupMemberMetadataValue) -> str:
+    parts = []
+    if value.instance_id is not None:
+        parts.append(f"instance={quote(value.instance_id)}")
+    if value.rack_id is not None:
+        parts.append(f"rack={quote(value.rack_id)}")
+    parts.append(f"client={value.client_id} timeout={duration_text(value.rebalance_timeout_ms)}")
+    parts.append(f"topics={format_list(value.subscribed_topic_names)}")
+    if value.subscribed_topic_regex:
+        parts.append(f"regex={quote(value.subscribed_topic_regex)}")
+    if value.server_assignor is not None:
+        parts.append(f"assignor={value.server_assignor}")
+    classic = value.classic_member_metadata
+    if classic is not None:
+        protocols = format_list([each.name for each in classic.supported_protocols])
+        parts.append(f"session={duration_text(classic.session_timeout_ms)} protocols={protocols}")
+    return " ".join(parts)
+
+
+def _current_text(value: ConsumerGroupCurrentMemberAssignmentValue, names: Names) -> str:
+    state = _STATES.get(value.state, str(value.state))
+    text = f"{value.member_epoch}/{value.previous_member_epoch} {state}"
+    text += f" {_owned_text(value.assigned_partitions, names)}"
+    if value.partitions_pending_revocation:
+        text += f" pending {_owned_text(value.partitions_pending_revocation, names)}"
+    return text
+
+
+def _owned_text(topics: list[CurrentTopicPartitions], names: Names) -> str:
+    entries = []
+    for topic in topics:
+        epochs: list[Any] = topic.assignment_epochs or [None] * len(topic.partitions)
+        runs: list[tuple[int, int, int | None]] = []
+        for index, epoch in sorted(zip(topic.partitions, epochs, strict=True)):
+            if runs and (sum(runs[-1][:2]), runs[-1][2]) == (index, epoch):
+                runs[-1] = (runs[-1][0], runs[-1][1] + 1, epoch)
+            else:
+                runs.append((index, 1, epoch))
+        texts = [
+            run_text(first, count) + ("" if epoch is None else f"@{epoch}")
+            for first, count, epoch in runs
+        ]
+        entries.append((names.partitioned(topic.topic_id), format_list(texts)))
+    return format_map(sorted(entries))
+
+
+def consumer_state_text(group: ConsumerGroup) -> str:
+    """Return one line about a group as the core holds it."""
+    epochs = f"epoch={group.epoch} assignment_epoch={group.target_epoch}"
+    members = format_list([f"{each.member_id} {each.epoch}" for each in group.ordered_members()])
+    return f"state {quote(group.group_id)} {group.state_name} {epochs} members={members}"
+
+
+def consumer_timer_texts(group: ConsumerGroup, purgatory: Purgatory, start_ms: int) -> list[str]:
+    """Return the armed timers of the members, each with the time at which it acts.
+
+    A session timer shows the member's deadline, which heartbeats move. The entry in the timer wheel
+    may be earlier.
+    """
+    lines = []
+    for member_id, member in group.members.items():
+        for kind in (TimerKind.SESSION, TimerKind.REVOCATION, TimerKind.REJOIN, TimerKind.RESYNC):
+            deadline_ms = purgatory.deadline_ms((kind, group.group_id, member_id))
+            if deadline_ms is None:
+                continue
+            if kind is TimerKind.SESSION:
+                deadline_ms = member.deadline_ms
+            lines.append(f"timer {kind.value} {member_id} {format_time(deadline_ms - start_ms)}")
+    return lines

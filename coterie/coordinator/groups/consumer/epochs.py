@@ -10,6 +10,10 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupPartitionMetadataKey,
 )
 
+# The largest epoch that a record and a response can have. A log of other software may begin there
+# [consumer-groups/largest-epoch].
+MAX_EPOCH = (1 << 31) - 1
+
 
 class Bump(Enum):
     """Why the epoch of a group rose."""
@@ -52,7 +56,7 @@ def _write_epoch(step: Step, epoch: int, topics_hash: int) -> None:
     group_id = group.group_id
     step.set(
         ConsumerGroupMetadataKey(group_id=group_id),
-        ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=topics_hash),
+        ConsumerGroupMetadataValue(epoch=min(epoch, MAX_EPOCH), metadata_hash=topics_hash),
     )
     if group.has_old_metadata is not None:
         step.set(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)

@@ -275,7 +275,7 @@ class GroupShard(PartitionState):
 
     def loaded(self, now_ms: int, effects: Effects[Any]) -> None:
         """Create the groups that the log describes and serve them."""
-        self._restore_groups()
+        unused = self._restore_groups()
         for group in self.groups.values():
             self.types.of(group).loaded(self, group, now_ms, effects)
         effects.note(
@@ -288,15 +288,28 @@ class GroupShard(PartitionState):
                 member_count=sum(group.member_count for group in self.groups.values()),
             ),
         )
+        for group in unused:
+            for part in split_into_batches(Operation(group.group_id, list(group.tombstones()))):
+                effects.absorb(self.write(part, now_ms))
         self._arm_sweep(now_ms, effects)
 
-    def _restore_groups(self) -> None:
-        """Create the groups that the records describe [coordinator/restored-groups]."""
+    def _restore_groups(self) -> list[GroupLike]:
+        """Create the groups that the records describe [coordinator/restored-groups].
+
+        Returns:
+            Groups whose place another type has, to be removed from the log
+            [group-log/two-types].
+        """
         logged, groups = self.logged, self.groups
         assert not groups, "a partition is loaded into an empty state"
+        unused = []
         for each in self.types.types:
             for group in each.restored(logged.of_types[each.name]):
-                groups[group.group_id] = group
+                other = groups.get(group.group_id)
+                if other is None or (other.is_empty and other.protocol_type is None):
+                    groups[group.group_id] = group
+                else:
+                    unused.append(group)
         for group_id in (*logged.offsets, *logged.pending.by_group):
             if group_id not in groups:
                 groups[group_id] = self.types.of_commits.create(group_id, None)
@@ -304,6 +317,7 @@ class GroupShard(PartitionState):
         self.all_groups.groups += len(groups)
         assert self.all_groups.groups >= len(groups), "the count has each group"
         self.listing_order.grow(len(groups))
+        return unused
 
     def forget(
         self,

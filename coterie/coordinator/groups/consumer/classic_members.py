@@ -65,6 +65,9 @@ def sync(step: Step, request: SyncGroupRequest) -> Effects[SyncGroupResponse]:
         return Effects(sync_error(ErrorCode.ILLEGAL_GENERATION))
     classic = member.classic
     assert classic is not None, f"{member} does not use the classic protocol"
+    if not classic.supported_protocols:
+        # Its record does not say how it has joined [consumer-groups/records].
+        return Effects(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
     first = classic.supported_protocols[0]
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (
         None,

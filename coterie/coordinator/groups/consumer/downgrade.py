@@ -39,7 +39,18 @@ def is_downgraded_without(step: Step, leaving: Collection[str]) -> bool:
         and all(each.classic is not None for each in left)
         and config.consumer.migration_policy in _DOWNGRADING
         and len(left) <= config.group_max_size
+        and _have_common_protocol(left)
     )
+
+
+def _have_common_protocol(members: Sequence[ConsumerMember]) -> bool:
+    """Return whether all have joined with one protocol, as in every log but a strange one."""
+    names = [
+        {each.name for each in member.classic.supported_protocols}
+        for member in members
+        if member.classic is not None
+    ]
+    return bool(set.intersection(*names))
 
 
 def downgrade(step: Step, leaving: Collection[str], generation: int | None = None) -> None:

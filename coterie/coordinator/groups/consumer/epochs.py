@@ -14,6 +14,10 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupPartitionMetadataKey,
 )
 
+# The largest epoch that a record and a response can have. A log of other software may begin there
+# [consumer-groups/largest-epoch].
+MAX_EPOCH = (1 << 31) - 1
+
 
 class Bump(Enum):
     """Why the epoch of a group rose [journal/consumer-groups]."""
@@ -85,7 +89,7 @@ def _write_epoch(step: Step, topics_hash: int, cause: Bump, instigator: Instigat
     group_id, epoch = group.group_id, group.epoch + 1
     step.set(
         ConsumerGroupMetadataKey(group_id=group_id),
-        ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=topics_hash),
+        ConsumerGroupMetadataValue(epoch=min(epoch, MAX_EPOCH), metadata_hash=topics_hash),
     )
     if group.has_old_metadata is not None:
         step.set(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)

@@ -70,12 +70,13 @@ class ConsumerGroupState(GroupLike):
         by_regex: the regular expressions of members, with the number of these members.
         protocols: the names of the protocols of classic members, with the number of these members.
         classic_count: the number of members that use the classic protocol.
+        unlogged: the number of records that a verb has applied and the partition has not yet.
     """
 
     __slots__ = (
         "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata",
         "most_members", "owners", "protocols", "regexes", "settled", "static_members",
-        "target_metadata", "target_values", "targets",
+        "target_metadata", "target_values", "targets", "unlogged",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -98,6 +99,7 @@ class ConsumerGroupState(GroupLike):
         self.by_regex: dict[str, int] = {}
         self.protocols: dict[str, int] = {}
         self.classic_count = 0
+        self.unlogged = 0
 
     # -- epochs ------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from coterie.coordinator.groups.consumer.subscription import (
     update_subscription,
 )
 from coterie.coordinator.groups.consumer.target import update_target
-from coterie.coordinator.groups.consumer.upgrade import upgrade
+from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
@@ -88,7 +88,7 @@ def unchanged(
     # As in `consumer_settings`, without the calls: this is the most frequent request.
     table = partition.config.consumer.settings
     settings = table.own.get(request.group_id, table.default)
-    if settings is not member.settings:
+    if settings is not member.settings or member.session_ms != settings.session_timeout_ms:
         return None
     member.deadline_ms = now_ms + settings.session_timeout_ms
     answer: Beat = member.answer
@@ -130,14 +130,15 @@ def _step(
     joins = request.member_epoch == JOIN_EPOCH
     if isinstance(found, ConsumerGroup):
         return Step(partition, found, now_ms, context)
-    if found is None and group_id not in partition.logged.other_groups:
+    is_other = group_id in partition.logged.other_groups
+    if found is None and not is_other:
         if not joins:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         if not partition.has_room_for_group():
             raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
         return _new_step(partition, group_id, now_ms, context)
     before = classic(found)
-    if before is None or not joins:
+    if before is None or is_other or not joins:
         text = f"Group {group_id} is not a consumer group."
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
     step = _new_step(partition, group_id, now_ms, context)
@@ -205,6 +206,8 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)
     start_session(step, member, settings.session_timeout_ms)
+    if step.creates:
+        start_classic_sessions(step)
     if is_new:
         note_joined(step, member, settings.session_timeout_ms)
     tells = epoch == JOIN_EPOCH or _is_full(request) or before != member.assigned

@@ -95,6 +95,12 @@ class ConsumerMember:
         self.assigned = _owned(value.assigned_partitions, value.member_epoch)
         self.pending = _owned(value.partitions_pending_revocation, value.member_epoch)
 
+    def take_records(self, other: "ConsumerMember") -> None:
+        """Take over what the log says of a member that has taken the place of this one."""
+        if other is not self:
+            self.set_subscription(other.subscription)
+            self.set_current(other.current)
+
     @property
     def is_blank(self) -> bool:
         """Whether the log says nothing of it."""

@@ -136,14 +136,17 @@ class Removed(NamedTuple):
 def remove_members(step: Step, members: Sequence[ConsumerMember], cause: Bump) -> list[Removed]:
     """Write that members are gone; what is left may be a classic group [consumer-groups/leave].
 
-    The epoch rises once. No target is computed: the next heartbeat does it.
+    The epoch rises once. No target is computed: the next heartbeat does it. A classic group whose
+    record is larger than a batch does not come into being [consumer-groups/downgrade].
     """
     group = step.group
     ids = [member.member_id for member in members]
     removed = [Removed(each, instigator_of(each)) for each in members]
     if is_downgraded_without(step, ids):
         downgrade(step, ids)
-        return removed
+        if step.has_small_records():
+            return removed
+        step.undo()
     regexes = [member.regex for member in members if member.regex]
     for member_id in ids:
         step.remove(group.member_tombstones(member_id))
@@ -195,7 +198,7 @@ def note_removed(
     requester: RequestContext | None = None,
 ) -> None:
     """Cancel the timers of a member that was removed, and note why."""
-    member = removed.member
+    member, group = removed.member, step.becomes or step.group
     cancel_timers(step, member)
     step.note(
         MemberRemoved(
@@ -205,9 +208,9 @@ def note_removed(
             group_instance_id=removed.identity.instance_id,
             client_id=removed.identity.client_id,
             client_host=removed.identity.client_host,
-            state=step.group.state_name,
-            generation_id=step.group.epoch,
-            member_count=len(step.group.members),
+            state=group.state_name,
+            generation_id=group.logged_generation(),
+            member_count=group.member_count,
             was_leader=False,
             leader=None,
             last_heard_ms=member.last_heard_ms(),

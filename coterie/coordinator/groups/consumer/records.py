@@ -49,15 +49,21 @@ class ConsumerRecords(GroupRecords):
         self.groups: dict[str, ConsumerGroup] = {}
 
     def apply(self, key: Message, value: Message | None) -> None:
-        """See `GroupRecords`; a record that its verb has applied changes nothing."""
+        """See `GroupRecords`; a record that its verb has applied is not applied again.
+
+        Otherwise a static member that returns under its id would be removed, with its session.
+        """
         group_id = group_of(key)
         group = self.groups.get(group_id)
         if group is None:
             if value is None:
                 return
             group = self.groups[group_id] = ConsumerGroup(group_id)
-        group.apply(key, value)
-        if group.is_blank:
+        if group.unlogged:
+            group.unlogged -= 1
+        else:
+            group.apply(key, value)
+        if group.is_blank and not group.unlogged:
             del self.groups[group_id]
 
     def values(self) -> Mapping[str, Message]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from coterie.coordinator.groups.batch_size import fits_batch
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
@@ -33,15 +34,9 @@ class Step(GroupStep[ConsumerGroup]):
     """
 
     __slots__ = (
-        "_before",
-        "_checked_version",
-        "becomes",
-        "creates",
-        "facts",
-        "left",
-        "replaces",
-        "took_over",
-    )
+        "_before", "_bumped_ms", "_checked_version", "_members", "_most_members", "becomes",
+        "creates", "facts", "left", "replaces", "took_over",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -60,26 +55,50 @@ class Step(GroupStep[ConsumerGroup]):
         self._checked_version = group.checked_version
         # The values that the records have replaced.
         self._before: list[Record] = []
+        # The members before the first of them was removed: they have sessions, which are not
+        # logged.
+        self._members: dict[str, ConsumerMember] | None = None
+        self._most_members, self._bumped_ms = group.most_members, group.bumped_ms
 
     def set(self, key: Message, value: Message | None) -> None:
         """Write a record and apply it; null removes what the group has under the key."""
         self._before.append((key, self.group.apply(key, value)))
+        self.group.unlogged += 1
         self.write((key, value))
 
     def remove(self, keys: Iterable[Message]) -> None:
         """Write tombstones and apply them."""
+        if self._members is None:
+            self._members = dict(self.group.members)
         for key in keys:
             self.set(key, None)
 
     def undo(self) -> None:
-        """Take all records back."""
+        """Take all records back: the group is as before the step, its members' sessions too."""
+        group, members = self.group, self._members
         for key, value in reversed(self._before):
-            self.group.apply(key, value)
+            group.apply(key, value)
+        if members is not None:
+            assert group.members.keys() == members.keys(), f"{group} has other members"
+            for member_id, member in members.items():
+                member.take_records(group.members[member_id])
+            group.members = members
+        group.unlogged -= len(self._before)
+        assert group.unlogged == 0, f"{group} has records of another step"
         self._before.clear()
         self.facts.clear()
-        self.effects.operation = None
+        self.effects.operation, self.becomes, self.left = None, None, ()
+        group.most_members, group.bumped_ms = self._most_members, self._bumped_ms
         # The epoch that a changed topic has raised may be among what was taken back.
-        self.group.checked_version = self._checked_version
+        group.checked_version = self._checked_version
+
+    def has_small_records(self) -> bool:
+        """Return whether the records fit one batch.
+
+        Few records may be too large, too: a subscription has as many names as its member sends.
+        """
+        operation = self.effects.operation
+        return operation is None or fits_batch(operation.records)
 
     def fits(self) -> bool:
         """Return whether the records fit one batch; otherwise they are taken back.
@@ -89,7 +108,7 @@ class Step(GroupStep[ConsumerGroup]):
         operation = self.effects.operation
         if operation is None:
             return True
-        if not self.partition.fits(operation):
+        if not self.has_small_records():
             self.undo()
             return False
         for fact in self.facts:

@@ -7,6 +7,7 @@ from coterie.coordinator.groups.classic.group import CONSUMER_PROTOCOL_TYPE, Gro
 from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.consumer.group_state import Partitions
+from coterie.coordinator.groups.consumer.members import start_session
 from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.records import current_value, target_value
 from coterie.coordinator.groups.consumer.refusal import Refusal
@@ -94,6 +95,16 @@ def upgrade(step: Step, before: Group) -> None:
             member_count=len(group.members),
         )
     )
+
+
+def start_classic_sessions(step: Step) -> None:
+    """Start the sessions of the members that a group had before it was upgraded.
+
+    The classic group has cancelled its timers.
+    """
+    for member in step.group.members.values():
+        if member.classic is not None:
+            start_session(step, member, member.classic.session_timeout_ms)
 
 
 class _Converted:

@@ -1,0 +1,198 @@
+"""The timers of consumer groups, and what changes their type [consumer-groups/timers]."""
+
+import pytest
+
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.config import ConsumerSettings
+from coterie.coordinator.groups.consumer.epochs import MAX_EPOCH
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+)
+from coterie.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.journal_records import MemberRemoved
+from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
+from tests.unit.coordinator.consumer.harness import ConsumerHarness, assigned, topic_id
+
+FOO = topic_id("foo")
+SUBSCRIPTION = encode_subscription(ConsumerProtocolSubscription(topics=["foo"]), 1)
+PROTOCOLS = (("range", SUBSCRIPTION),)
+
+
+def classic_group(harness: ConsumerHarness, *names: str, session_ms: int = 10_000) -> list[str]:
+    """Bring classic members with one partition each into a generation; return their ids."""
+    for name in names:
+        harness.join(name, protocols=PROTOCOLS, session_ms=session_ms)
+    harness.wait(0)
+    ids = [harness.id_of(name) for name in names]
+    leader = next(each for each in names if harness.responses[each].members)
+    assignments = {
+        member_id: encode_assignment(
+            ConsumerProtocolAssignment(
+                assigned_partitions=[TopicPartition(topic="foo", partitions=[index])]
+            ),
+            1,
+        )
+        for index, member_id in enumerate(ids)
+    }
+    order = [leader, *(each for each in names if each != leader)]
+    for name in order:
+        generation = harness.responses[leader].generation_id
+        given = assignments if name == leader else None
+        harness.sync(f"{name} syncs", harness.id_of(name), generation, given)
+    assert harness.group().state is GroupState.STABLE
+    return ids
+
+
+def test_members_of_an_upgraded_group_expire() -> None:
+    """Their classic group has cancelled its timers; a member that is silent is removed."""
+    harness = ConsumerHarness({"foo": 4})
+    silent, lively = classic_group(harness, "c1", "c2")
+    answer = harness.enter("m1", "foo")
+    assert (answer.error_code, answer.member_epoch) == (0, 2)
+    assert set(harness.consumer_group().members) == {silent, lively, "m1"}
+    harness.wait(9_000)
+    assert harness.heartbeat(lively, 1) == ErrorCode.REBALANCE_IN_PROGRESS
+    harness.wait(1_000)
+    assert set(harness.consumer_group().members) == {lively, "m1"}
+    harness.wait(9_000)
+    assert list(harness.consumer_group().members) == ["m1"]
+    assert harness.live() == harness.replayed()
+
+
+def test_partitions_stay_where_they_were_in_an_upgrade() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    first, second = classic_group(harness, "c1", "c2")
+    harness.enter("m1", "foo")
+    group = harness.consumer_group()
+    assert [group.owner(FOO, index) for index in range(4)] == [first, second, "m1", None]
+
+
+def test_upgrade_with_the_id_of_a_classic_member_bumps_nothing() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    (only,) = classic_group(harness, "c1")
+    answer = harness.enter(only, "foo")
+    assert (answer.member_epoch, assigned(answer)) == (1, {FOO: [0]})
+    assert harness.consumer_group().classic_count == 0
+    # Its session is one of the consumer protocol.
+    harness.wait(44_999)
+    assert harness.beat(only, 1).error_code == 0
+
+
+def test_last_member_of_the_consumer_protocol_leaves_a_classic_group() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    (only,) = classic_group(harness, "c1", session_ms=100_000)
+    harness.enter("m1", "foo")
+    harness.events.clear()
+    harness.wait(45_000)
+    assert harness.group().generation_id == 2
+    assert harness.group().state is GroupState.PREPARING_REBALANCE
+    (removed,) = [e.fact for e in harness.events if isinstance(e.fact, MemberRemoved)]
+    assert (removed.generation_id, removed.member_count) == (2, 1)
+    assert harness.heartbeat(only, 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert harness.replayed() == {}
+    # The session and the rebalance of the classic group end in time.
+    harness.wait(100_000)
+    assert not harness.group().members
+
+
+def test_session_timeout_that_changes_counts_from_the_next_heartbeat_on() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    harness.enter("m1", "foo")
+    table = harness.config.consumer.settings
+    table.own["g"] = ConsumerSettings(session_timeout_ms=10_000, assignment_interval_ms=0)
+    assert harness.beat("m1", 2).error_code == 0
+    harness.wait(9_999)
+    assert harness.beat("m1", 2).error_code == 0
+    harness.wait(10_000)
+    assert not harness.consumer_group().members
+    harness.enter("m1", "foo")
+    table.own["g"] = ConsumerSettings(session_timeout_ms=60_000, assignment_interval_ms=0)
+    harness.beat("m1", 4)
+    harness.wait(59_999)
+    assert harness.beat("m1", 4).error_code == 0
+
+
+def test_epoch_does_not_pass_the_largest() -> None:
+    key = ConsumerGroupMetadataKey(group_id="g")
+    harness = ConsumerHarness({"foo": 4})
+    harness.load((key, ConsumerGroupMetadataValue(epoch=MAX_EPOCH - 1)))
+    assert harness.enter("m1", "foo").member_epoch == MAX_EPOCH
+    assert harness.enter("m2", "foo").member_epoch == MAX_EPOCH
+    harness.wait(45_000)
+    group = harness.consumer_group()
+    assert (group.epoch, group.members) == (MAX_EPOCH, {})
+    assert harness.live() == harness.replayed()
+
+
+@pytest.mark.parametrize("joins", [0, 3, -1])
+def test_group_of_a_type_that_is_not_served_is_refused(joins: int) -> None:
+    """It has offsets, and the group of these offsets must not take its place."""
+    offset = OffsetCommitKey(group="g", topic="foo", partition=0)
+    share = b"\0\x0b\0\x01g", b"\0\0\0\0\0\x01\0"
+    harness = ConsumerHarness({"foo": 4})
+    harness.load(share, (offset, OffsetCommitValue(offset=5, metadata="", commit_timestamp=1)))
+    answer = harness.beat("m1", joins, subscribed_topic_names=["foo"])
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "is not a consumer group" in answer.error_message
+    assert harness.written == []
+
+
+# -- regular expressions ---------------------------------------------------------------------------
+
+
+def test_resolution_of_a_group_that_was_deleted_does_nothing() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    answer = harness.beat("m1", 0, subscribed_topic_regex="f.*")
+    assert (answer.member_epoch, assigned(answer)) == (1, {})
+    harness.beat("m1", -1)
+    harness.send(DeleteGroupsRequest(groups_names=["g"]), 2, "delete")
+    assert harness.coordinator.group("g") is None
+    written = len(harness.written)
+    harness.wait(1_000)
+    assert len(harness.written) == written
+    assert harness.live() == harness.replayed() == {}
+
+
+def test_timer_of_a_resolution_does_not_touch_the_next_group_of_the_name() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    harness.beat("m1", 0, subscribed_topic_regex="f.*")
+    harness.beat("m1", -1)
+    harness.send(DeleteGroupsRequest(groups_names=["g"]), 2, "delete")
+    assert harness.enter("m2", "foo").member_epoch == 2
+    harness.wait(1_000)
+    assert harness.consumer_group().epoch == 2
+
+
+def test_regex_is_resolved_and_follows_new_topics() -> None:
+    harness = ConsumerHarness({"foo": 2, "bar": 1})
+    harness.beat("m1", 0, subscribed_topic_regex="f.*")
+    harness.wait(0)
+    answer = harness.beat("m1", 1)
+    assert (answer.member_epoch, assigned(answer)) == (2, {FOO: [0, 1]})
+    harness.create_topic("fob", 1)
+    harness.wait(9_000)
+    assert harness.beat("m1", 2).member_epoch == 2
+    harness.wait(1_001)
+    harness.beat("m1", 2)
+    harness.wait(0)
+    assert harness.beat("m1", 2).member_epoch == 3
+    harness.beat("m1", -1)
+    assert not harness.consumer_group().regexes
+    assert harness.live() == harness.replayed()
+
+
+def test_many_names_are_matched_in_parts() -> None:
+    names = {f"t{number:04}": 1 for number in range(1_200)}
+    harness = ConsumerHarness(names)
+    harness.beat("m1", 0, subscribed_topic_regex="t0.*")
+    harness.wait(0)
+    assert len(harness.consumer_group().regexes["t0.*"].topics) == 1_000

@@ -23,6 +23,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--instance")
     parser.add_argument("--client-id", default="member")
     parser.add_argument("--join", choices=["at-once", "when-ordered"], default="at-once")
+    parser.add_argument("--group-protocol", choices=["classic", "consumer"], default="classic")
     parser.add_argument("--assignor", choices=sorted(ASSIGNOR_CLASSES), default="range")
     parser.add_argument("--commit", choices=["each", "none"], default="each")
     parser.add_argument("--auto-offset-reset", default="earliest")

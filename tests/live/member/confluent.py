@@ -24,17 +24,15 @@ class Member:
                 "bootstrap.servers": options.bootstrap,
                 "client.id": options.client_id,
                 "group.id": options.group,
-                "session.timeout.ms": options.session_timeout_ms,
-                "heartbeat.interval.ms": options.heartbeat_interval_ms,
                 "max.poll.interval.ms": options.max_poll_interval_ms,
                 "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
-                "partition.assignment.strategy": options.assignor,
                 "auto.offset.reset": options.auto_offset_reset,
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,
                 # The default of 10 s is too long to find a restarted broker within a test.
                 "reconnect.backoff.max.ms": 500,
                 **static,
+                **_protocol_settings(options),
             }
         )
 
@@ -45,12 +43,17 @@ class Member:
             topics,
             on_assign=lambda _consumer, partitions: report("assigned", partitions),
             on_revoke=self._revoked,
-            on_lost=lambda _consumer, partitions: report("lost", partitions),
+            on_lost=self._lost,
         )
 
     def _revoked(self, _consumer: object, partitions: Iterable[Any]) -> None:
         self.commit()
         self._events.partitions("revoked", partitions)
+
+    def _lost(self, _consumer: object, partitions: Iterable[Any]) -> None:
+        # Others have these partitions already.
+        self._uncommitted, self._uncommitted_records = {}, 0
+        self._events.partitions("lost", partitions)
 
     def poll(self) -> bool:
         """Poll once; return False after a fatal error."""
@@ -96,6 +99,17 @@ class Member:
             self._events.committed(uncommitted)
         except confluent_kafka.KafkaException as error:
             self._events.report("commit-failed", code=error.args[0].name(), text=str(error))
+
+
+def _protocol_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what only one of the two protocols has: in the other the broker decides it."""
+    if options.group_protocol == "consumer":
+        return {"group.protocol": "consumer"}
+    return {
+        "session.timeout.ms": options.session_timeout_ms,
+        "heartbeat.interval.ms": options.heartbeat_interval_ms,
+        "partition.assignment.strategy": options.assignor,
+    }
 
 
 def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:

@@ -20,6 +20,14 @@ __all__ = ["FAST_GROUPS", "Broker", "BrokerProcess"]
 
 # A JVM broker in COTERIE_TEST_COMMAND needs about ten seconds to start, ours less than one.
 START_LIMIT_S = 60.0
+# Of consumer groups (KIP-848): there the broker decides, and not the member.
+FAST_CONSUMER_GROUPS = {
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "20000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "100",
+}
 # Kafka's default of group.min.session.timeout.ms, which a running broker will have.
 KAFKA_MIN_SESSION_MS = 6000
 OUR_MIN_SESSION_MS = int(FAST_GROUPS["group.min.session.timeout.ms"])

@@ -14,6 +14,7 @@ from coterie.processes import first_answer
 from demo.producer import QUIET_LOG_LEVEL
 from tests.live import libraries
 from tests.live.broker_process import (
+    FAST_CONSUMER_GROUPS,
     FAST_GROUPS,
     KAFKA_MIN_SESSION_MS,
     Broker,
@@ -73,10 +74,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         return
     # Some tests write records of long ago, or empty a group without offsets. A check of the
     # retention comes now and then, and would delete them.
-    settings = FAST_GROUPS | {
-        "log.retention.ms": "-1",
-        "offsets.retention.check.interval.ms": str(24 * 3600 * 1000),
-    }
+    settings = (
+        FAST_GROUPS
+        | FAST_CONSUMER_GROUPS
+        | {
+            "log.retention.ms": "-1",
+            "offsets.retention.check.interval.ms": str(24 * 3600 * 1000),
+        }
+    )
     process = BrokerProcess(tmp_path_factory.mktemp("broker") / "data", settings)
     process.start()
     yield process

@@ -70,30 +70,30 @@ class Tool(NamedTuple):
 
 
 # Features of APIs that are not served are not listed [features/served-only].
-_NOT_SERVED = r"group\.version|share\.version|streams\.version|kraft\.version"
+_NOT_SERVED = r"share\.version|streams\.version|kraft\.version"
 # They are listed when they are used first, which the tools before may have done.
 _INTERNAL = r"__consumer_offsets|__transaction_state|coterie\.journal"
-_TRACE = r"^\s*at |Caused by"
+TRACE = r"^\s*at |Caused by"
 _FIGURES = ((r"\d+([.,]\d+)*", "<n>"),)
 _UNSUPPORTED = r"UnsupportedVersionException"
 
 _TOPICS = [
     Tool("kafka-topics --create --topic orders --partitions 2"),
-    Tool("kafka-topics --create --topic orders", differs=_TRACE),
+    Tool("kafka-topics --create --topic orders", differs=TRACE),
     Tool("kafka-topics --create --topic bills --config cleanup.policy=compact,delete"),
-    Tool("kafka-topics --create --topic wrong --config retention.ms=soon", differs=_TRACE),
+    Tool("kafka-topics --create --topic wrong --config retention.ms=soon", differs=TRACE),
     Tool("kafka-topics --alter --topic bills --partitions 3"),
-    Tool("kafka-topics --alter --topic bills --partitions 2", differs=_TRACE),
+    Tool("kafka-topics --alter --topic bills --partitions 2", differs=TRACE),
     Tool("kafka-topics --describe --topic orders"),
     Tool("kafka-topics --describe --topic bills"),
-    Tool("kafka-topics --describe --topic nope", differs=_TRACE),
+    Tool("kafka-topics --describe --topic nope", differs=TRACE),
     Tool("kafka-topics --describe --under-replicated-partitions"),
     Tool(
         "kafka-topics --describe --topics-with-overrides",
         differs=_INTERNAL,
         sorted=True,
     ),
-    Tool("kafka-topics --delete --topic nope", differs=_TRACE),
+    Tool("kafka-topics --delete --topic nope", differs=TRACE),
 ]
 _RECORDS = [
     Tool(
@@ -189,7 +189,7 @@ _GROUPS = [
     Tool("kafka-consumer-groups --describe --group readers --members --verbose"),
     Tool("kafka-consumer-groups --describe --group readers --state"),
     Tool("kafka-consumer-groups --describe --group copiers --offsets"),
-    Tool("kafka-consumer-groups --describe --group nobody", differs=_TRACE),
+    Tool("kafka-consumer-groups --describe --group nobody", differs=TRACE),
     Tool(
         "kafka-consumer-groups --reset-offsets --group readers --topic words --shift-by -2"
         " --execute"
@@ -206,12 +206,12 @@ _TRANSACTIONS = [
     Tool("kafka-transactions list", sorted=True),
     Tool("kafka-transactions list --duration-filter 3600000", sorted=True),
     Tool("kafka-transactions list --transactional-id-pattern per.*"),
-    Tool("kafka-transactions list --transactional-id-pattern ((", differs=_TRACE),
+    Tool("kafka-transactions list --transactional-id-pattern ((", differs=TRACE),
     Tool(
         "kafka-transactions describe --transactional-id open",
         changes=((r"(\b\d{13}\s+)\d+", r"\1<n>"),),
     ),
-    Tool("kafka-transactions describe --transactional-id nope", differs=_TRACE),
+    Tool("kafka-transactions describe --transactional-id nope", differs=TRACE),
     Tool("kafka-transactions describe-producers --topic open --partition 0"),
     Tool("kafka-transactions describe-producers --topic open --partition 0 --broker-id 1"),
     Tool("kafka-transactions find-hanging --broker-id 1 --max-transaction-timeout 0"),
@@ -221,7 +221,7 @@ _TRANSACTIONS = [
         changes=((r"\d+\s*$", "<n>"),),
     ),
     Tool("kafka-transactions abort --topic hanging --partition 0 --start-offset 0"),
-    Tool("kafka-transactions abort --topic hanging --partition 0 --start-offset 0", differs=_TRACE),
+    Tool("kafka-transactions abort --topic hanging --partition 0 --start-offset 0", differs=TRACE),
     Tool("kafka-transactions find-hanging --topic hanging --partition 0"),
     Tool(
         "kafka-transactions abort --topic hanging --partition 1 --producer-id 5001"
@@ -235,14 +235,14 @@ _TRANSACTIONS = [
     Tool(
         "kafka-console-consumer --topic __transaction_state --from-beginning --timeout-ms 15000"
         f" --formatter {_GROUP_TOOLS}.TransactionLogMessageFormatter",
-        differs="perf|copier|Processed a total|TimeoutException|" + _TRACE,
+        differs="perf|copier|Processed a total|TimeoutException|" + TRACE,
         sorted=True,
         shows='"transactionalId":"open"',
     ),
     Tool(
         "kafka-console-consumer --topic __consumer_offsets --from-beginning --timeout-ms 15000"
         f" --formatter {_GROUP_TOOLS}.OffsetsMessageFormatter",
-        differs="perf|copier|verifiers|Processed a total|TimeoutException|" + _TRACE,
+        differs="perf|copier|verifiers|Processed a total|TimeoutException|" + TRACE,
         sorted=True,
         shows='"group":"readers"',
     ),
@@ -262,7 +262,7 @@ _FEATURES = [
 _CLUSTER = [
     Tool("kafka-log-dirs --describe --topic-list orders"),
     Tool("kafka-log-dirs --describe --broker-list 1 --topic-list nope,words"),
-    Tool("kafka-log-dirs --describe --broker-list 7", differs=_TRACE),
+    Tool("kafka-log-dirs --describe --broker-list 7", differs=TRACE),
     Tool("kafka-metadata-quorum describe --status"),
     Tool("kafka-metadata-quorum describe --replication"),
     Tool("kafka-leader-election --election-type preferred --topic orders --partition 0"),
@@ -270,9 +270,7 @@ _CLUSTER = [
         "kafka-leader-election --election-type preferred --all-topic-partitions", differs=_INTERNAL
     ),
     Tool("kafka-leader-election --election-type unclean --path-to-json-file {directory}/plan.json"),
-    Tool(
-        "kafka-leader-election --election-type unclean --topic nope --partition 0", differs=_TRACE
-    ),
+    Tool("kafka-leader-election --election-type unclean --topic nope --partition 0", differs=TRACE),
     Tool("kafka-reassign-partitions --verify --reassignment-json-file {directory}/plan.json"),
     Tool(
         "kafka-reassign-partitions --generate --broker-list 1"
@@ -281,7 +279,7 @@ _CLUSTER = [
     Tool("kafka-reassign-partitions --execute --reassignment-json-file {directory}/plan.json"),
     Tool(
         "kafka-reassign-partitions --execute --reassignment-json-file {directory}/elsewhere.json",
-        differs=_TRACE,
+        differs=TRACE,
     ),
     Tool("kafka-reassign-partitions --list"),
     Tool("kafka-reassign-partitions --cancel --reassignment-json-file {directory}/plan.json"),
@@ -294,7 +292,7 @@ _CLUSTER = [
     # Ours has DeleteGroups up to 3, and nothing for groups of other types.
     Tool(
         "kafka-broker-api-versions",
-        differs=r": UNSUPPORTED|\((68|69|7[6-9]|8[3-9]|9[0-2])\)",
+        differs=r": UNSUPPORTED|\((7[6-9]|8[3-9]|9[0-2])\)",
         changes=((r": [\d to]+ \[", ": ["), (r",$", "")),
     ),
 ]
@@ -308,19 +306,19 @@ _CONFIGS = [
     Tool(f"{_ALTER_ORDERS} --add-config retention.ms=5000"),
     Tool(
         f"{_ALTER_ORDERS} --add-config retention.ms=x",
-        differs=_TRACE,
+        differs=TRACE,
     ),
-    Tool(f"{_ALTER_ORDERS} --add-config no.such=1", differs=_TRACE),
+    Tool(f"{_ALTER_ORDERS} --add-config no.such=1", differs=TRACE),
     Tool(f"{_ALTER_ORDERS} --delete-config retention.ms"),
     Tool(f"{_ALTER_ORDERS} --add-config-file {{directory}}/add"),
     Tool(f"{_DESCRIBE} --entity-type topics --entity-name orders"),
     Tool(f"{_DESCRIBE} --entity-type topics --entity-name orders --all"),
-    Tool(f"{_DESCRIBE} --entity-type topics --entity-name nope", differs=_TRACE),
+    Tool(f"{_DESCRIBE} --entity-type topics --entity-name nope", differs=TRACE),
     Tool(
         f"{_ALTER} --entity-type brokers --entity-default --add-config log.retention.ms=600000000"
     ),
     Tool(f"{_ALTER} --entity-type brokers --entity-name 1 --add-config log.cleaner.threads=2"),
-    Tool(f"{_ALTER} --entity-type brokers --entity-name 1 --add-config node.id=3", differs=_TRACE),
+    Tool(f"{_ALTER} --entity-type brokers --entity-name 1 --add-config node.id=3", differs=TRACE),
     Tool(f"{_DESCRIBE} --entity-type brokers --entity-default"),
     Tool(f"{_DESCRIBE} --entity-type brokers --entity-name 1"),
     Tool(f"{_ALTER} --entity-type brokers --entity-default --delete-config log.retention.ms"),
@@ -328,7 +326,7 @@ _CONFIGS = [
     Tool(f"{_ALTER_LOGGERS} --delete-config kafka.server.KafkaApis"),
     Tool(
         f"{_ALTER_LOGGERS} --add-config no.such=LOUD",
-        differs=_TRACE,
+        differs=TRACE,
     ),
     Tool(f"{_ALTER_GROUP} --add-config consumer.session.timeout.ms=50000"),
     Tool(f"{_DESCRIBE} --entity-type groups --entity-name g"),
@@ -340,7 +338,7 @@ _CONFIGS = [
         "kafka-client-metrics --alter --name n --metrics org.apache.kafka.producer."
         " --interval 9000 --match client_id=a"
     ),
-    Tool("kafka-client-metrics --alter --name n --interval 5", differs=_TRACE),
+    Tool("kafka-client-metrics --alter --name n --interval 5", differs=TRACE),
     Tool("kafka-client-metrics --describe --name n"),
     Tool("kafka-client-metrics --list", sorted=True),
     Tool("kafka-client-metrics --delete --name n"),
@@ -354,22 +352,20 @@ _CONFIGS = [
     Tool(f"{_DESCRIBE} --entity-type users --entity-name alice --entity-type clients", sorted=True),
     Tool(f"{_DESCRIBE} --entity-type clients", sorted=True),
     Tool(f"{_ALTER} --entity-type users --entity-name alice --delete-config producer_byte_rate"),
-    Tool(
-        f"{_ALTER} --entity-type clients --entity-default --add-config nonsense=1", differs=_TRACE
-    ),
+    Tool(f"{_ALTER} --entity-type clients --entity-default --add-config nonsense=1", differs=TRACE),
     Tool(f"{_ALTER_IP} --add-config connection_creation_rate=5"),
     Tool(f"{_DESCRIBE} --entity-type ips"),
     Tool(f"{_ALTER_IP} --delete-config connection_creation_rate"),
 ]
 # What needs security, or groups of other types.
 _REFUSED = [
-    Tool("kafka-acls --list", differs=_TRACE),
+    Tool("kafka-acls --list", differs=TRACE),
     Tool(
-        "kafka-acls --add --allow-principal User:a --topic orders --operation Read", differs=_TRACE
+        "kafka-acls --add --allow-principal User:a --topic orders --operation Read", differs=TRACE
     ),
-    Tool("kafka-acls --remove --topic orders --force", differs=_TRACE),
-    Tool("kafka-delegation-tokens --describe", differs=_TRACE),
-    Tool("kafka-delegation-tokens --create --max-life-time-period -1", differs=_TRACE),
+    Tool("kafka-acls --remove --topic orders --force", differs=TRACE),
+    Tool("kafka-delegation-tokens --describe", differs=TRACE),
+    Tool("kafka-delegation-tokens --create --max-life-time-period -1", differs=TRACE),
     Tool("kafka-share-groups --list"),
     Tool("kafka-share-groups --describe --group s", refused=_UNSUPPORTED),
     Tool(
@@ -382,11 +378,6 @@ _REFUSED = [
     ),
     Tool("kafka-streams-groups --list"),
     Tool("kafka-streams-groups --describe --group s", refused=_UNSUPPORTED),
-    Tool(
-        "kafka-verifiable-consumer --topic words --group-id new --group-protocol consumer",
-        refused=_UNSUPPORTED,
-        until=_UNSUPPORTED,
-    ),
     Tool("kafka-topics --delete --topic words"),
     Tool("kafka-topics --list", differs=_INTERNAL),
 ]

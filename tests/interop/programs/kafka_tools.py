@@ -10,11 +10,15 @@ import signal
 from contextlib import suppress
 from functools import partial
 
+from confluent_kafka import Consumer, TopicPartition
+
 from coterie.processes import Child
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
 from tests.interop.open_transactions import UNVERIFIED, leave_open
+from tests.interop.programs._consumer_group_calls import GROUP_CALLS
 from tests.interop.programs._tool_calls import CALLS, CLASSES, Tool
+from tests.interop.topics import create_topics, produce
 
 _LIMIT_S = 60.0
 CONFIG = UNVERIFIED
@@ -31,9 +35,42 @@ def run(around: Surroundings) -> None:
     for call in CALLS:
         differences += _differences(around, kafka, call)
     del producers
+    members = [_living_member(around, address) for address in brokers]
+    for call in GROUP_CALLS:
+        differences += _differences(around, kafka, call)
+    for each in members:
+        each.close()
     if differences:
         raise Failed("\n".join(("tools print other lines:", *differences)))
-    around.note(f"{len(CALLS)} calls of {len(CLASSES)} tools print the same lines")
+    around.note(
+        f"{len(CALLS) + len(GROUP_CALLS)} calls of {len(CLASSES)} tools print the same lines"
+    )
+
+
+def _living_member(around: Surroundings, bootstrap: str) -> Consumer:
+    """Return the member of the group `living`, which has committed an offset."""
+    create_topics(bootstrap, {"lines": 2})
+    produce(bootstrap, "lines", [("a", "one"), ("b", "two"), ("c", "three")])
+    member = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": "member",
+            "group.id": "living",
+            "group.protocol": "consumer",
+            "enable.auto.commit": False,
+            "max.poll.interval.ms": 3_600_000,
+            "log_level": 0,
+        }
+    )
+    member.subscribe(["lines"])
+
+    def has_all() -> bool:
+        member.poll(0.1)
+        return len(member.assignment()) == 2
+
+    around.until(has_all, _LIMIT_S, "the member has its partitions")
+    member.commit(offsets=[TopicPartition("lines", 0, 1)], asynchronous=False)
+    return member
 
 
 def _prepare_files(around: Surroundings) -> None:

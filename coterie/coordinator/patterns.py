@@ -25,6 +25,7 @@ _REASONS = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
 }
 
 

@@ -63,8 +63,8 @@ class ConsumerGroups:
         return kafka.admin.ConfigResource(kind, self.topic, settings)
 
     def _start(self, library: str, **options: object) -> Member:
-        if "pattern" not in options:
-            options = {"topic": self.topic, **options}
+        # A topic that begins with ^ is a pattern for librdkafka.
+        options = {"topic": options.pop("pattern", self.topic), **options}
         return self.members.start(library, group=self.topic, **options)
 
 

@@ -60,7 +60,7 @@ def test_handover_under_load(groups: ConsumerGroups) -> None:
         wait_assigned([first, second], groups.topic, PARTITIONS)
         revoked = first.of("revoked")
         assert [len(event["partitions"]) for event in revoked] == [3], first.summary()
-        second.wait_for("record")
+        second.wait_for("delivered")
         assert second.leave() == 0
         wait_assigned([first], groups.topic, PARTITIONS)
         stored = producer.stop()

@@ -9,6 +9,7 @@ import pytest
 
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
+from tests.transcripts.consumer_plants import CONSUMER_PLANTS
 from tests.transcripts.test_transcripts import ROOT, core_differences
 from tests.transcripts.transaction_plants import TRANSACTION_PLANTS
 
@@ -176,6 +177,7 @@ BUGS = [
     *((BY_NAME[name], transcript) for name, transcript in TRANSCRIPTS.items()),
     *MORE_PLANTS,
     *TRANSACTION_PLANTS,
+    *CONSUMER_PLANTS,
 ]
 
 

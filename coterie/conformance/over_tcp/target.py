@@ -38,6 +38,10 @@ from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequestResource,
     DescribeConfigsResponse,
 )
+from coterie.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -72,6 +76,9 @@ TRANSACTION_LEVEL = "transaction.version"
 # How long one answer of the broker may take, and how long a change may take to be seen.
 ANSWER_LIMIT_S = 15.0
 _POLL_S = 0.02
+# So many groups are in nearly all of the 50 partitions that brokers have by default.
+_PROBES = 200
+_NOT_LOADED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 # Requests that create topics at once: old brokers need a quarter of a second for each topic, and
 # answer a hundred requests later than a client waits.
 _CREATIONS_AT_ONCE = 8
@@ -279,13 +286,25 @@ class Target:
             request = FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id])
             answer = await self.call(request, FindCoordinatorResponse)
             code = answer.coordinators[0].error_code if answer.coordinators else answer.error_code
-            if code == ErrorCode.NONE:
+            if code == ErrorCode.NONE and await self._has_loaded(group_id):
                 return ""
-            error = ErrorCode(code).name
-            if code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            error = "" if code == ErrorCode.NONE else ErrorCode(code).name
+            if code not in (ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 return error
             await asyncio.sleep(_POLL_S * 10)
         return error
+
+    async def _has_loaded(self, group_id: str) -> bool:
+        """Return whether the partitions of the coordinator are in service, as far as is seen.
+
+        A broker that has just created the topic of its groups names itself a little before. In a
+        cluster other brokers have some of the partitions.
+        """
+        if len(self.cluster) > 1 or not self.serves(ApiKey.DESCRIBE_GROUPS, 0):
+            return True
+        groups = [f"{group_id}{number}" for number in range(_PROBES)]
+        answer = await self.call(DescribeGroupsRequest(groups=groups), DescribeGroupsResponse, 5)
+        return all(each.error_code not in _NOT_LOADED for each in answer.groups)
 
     # -- settings of groups ------------------------------------------------------------------------
 

@@ -1,0 +1,128 @@
+"""Bugs of consumer groups, each with the transcript that finds it."""
+
+from tests.planting import Plant, answers
+
+_GROUPS = "coterie.coordinator.groups.consumer"
+
+CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
+    (
+        Plant(
+            "a member that gives partitions up is at the next epoch already",
+            f"{_GROUPS}.reconciliation:_next",
+            "return Reconciled(epoch, member.epoch, _UNREVOKED, keep, revoke)",
+            "return Reconciled(group.target_epoch, member.epoch, _UNREVOKED, keep, revoke)",
+        ),
+        "consumer_groups/two_members_become_three",
+    ),
+    (
+        Plant(
+            "partitions that others own are assigned",
+            f"{_GROUPS}.reconciliation:_next",
+            "if owners.get(index, member.member_id) == member.member_id:",
+            "if True:",
+        ),
+        "consumer_groups/joiner_without_an_interval",
+    ),
+    (
+        Plant(
+            "the assignment interval does not count",
+            f"{_GROUPS}.target:update_target",
+            "if group.target_ms and interval_ms and step.now_ms < group.target_ms + interval_ms:",
+            "if False:",
+        ),
+        "consumer_groups/joiner_within_the_assignment_interval",
+    ),
+    (
+        Plant(
+            "a lost answer is not forgiven",
+            f"{_GROUPS}.identity:_owns_assigned",
+            fault=answers(value=False),
+        ),
+        "consumer_groups/epoch_before_the_present_one",
+    ),
+    (
+        Plant(
+            "a resolution does not wait for ten seconds after the last one",
+            f"{_GROUPS}.regexes:ask_for_resolution",
+            "if last_ms is not None and now_ms <= last_ms + MIN_REFRESH_MS:",
+            "if False:",
+        ),
+        "consumer_groups/second_regex_within_ten_seconds",
+    ),
+    (
+        Plant(
+            "the result of a replaced regular expression counts no more",
+            f"{_GROUPS}.heartbeat:_beat",
+            "ask_for_resolution(step, resolved_ms, is_new=change.new_regex)",
+            "ask_for_resolution(step, group.resolved_ms(), is_new=change.new_regex)",
+        ),
+        "consumer_groups/another_regex",
+    ),
+    (
+        Plant(
+            "a change of any topic counts",
+            f"{_GROUPS}.epochs:may_have_other_topics",
+            fault=answers(value=True),
+        ),
+        "consumer_groups/other_topics_raise_nothing",
+    ),
+    (
+        Plant(
+            "a change of topics does not count",
+            f"{_GROUPS}.epochs:may_have_other_topics",
+            fault=answers(value=False),
+        ),
+        "consumer_groups/topic_grows",
+    ),
+    (
+        Plant(
+            "late commits are accepted whatever they name",
+            f"{_GROUPS}.group:_may_commit_late",
+            fault=answers(value=True),
+        ),
+        "consumer_groups/late_commit",
+    ),
+    (
+        Plant(
+            "a refused heartbeat does not take its records back",
+            f"{_GROUPS}.step:Step.undo",
+            fault=answers(value=None),
+        ),
+        "consumer_groups/records_of_other_brokers",
+    ),
+    (
+        Plant(
+            "two owners of a partition both own it",
+            f"{_GROUPS}.group_state:ConsumerGroupState._occupy",
+            "if other is None or other.epoch <= member.epoch:",
+            "if other is None:",
+        ),
+        "consumer_groups/records_of_other_brokers",
+    ),
+    (
+        Plant(
+            "a downgraded group is always Stable",
+            f"{_GROUPS}.classic_join:_join",
+            "begin_classic(step, rebalances=not is_current)",
+            "begin_classic(step, rebalances=False)",
+        ),
+        "consumer_groups/replacement_with_a_stale_target",
+    ),
+    (
+        Plant(
+            "a member that is away loses its partitions to others",
+            f"{_GROUPS}.identity:find_member",
+            "if member.classic is None and member.epoch != STATIC_LEAVE_EPOCH:",
+            "if member.classic is None:",
+        ),
+        "consumer_groups/static_member_is_replaced",
+    ),
+    (
+        Plant(
+            "a removed member leaves its resolved regular expression behind",
+            f"{_GROUPS}.subscription:drop_regexes",
+            fault=answers(value=None),
+        ),
+        "consumer_groups/regex_that_is_resolved_already",
+    ),
+)

@@ -53,6 +53,7 @@ fuzz: setup  ## minutes of mutated frames against the decoder and a live server;
 
 sim: setup  ## the coordinator under simulated clients, faults and time; planted bugs to be found
 	@$(BIN)/python -m tests.simulation --seconds $${SECONDS_TO_RUN:-120}
+	@$(BIN)/python -m tests.simulation.consumer_groups --seconds $${SECONDS_TO_RUN:-120}
 
 crash: setup  ## crashes, damage and failing calls by the hundred thousand, 260 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}

@@ -1,0 +1,193 @@
+"""Bugs that the simulation of consumer groups must find."""
+
+from tests.planting import Plant, answers, does_nothing
+
+_GROUPS = "coterie.coordinator.groups.consumer."
+
+PLANTS = (
+    Plant(
+        "a partition is taken from its owner",
+        f"{_GROUPS}reconciliation:_next",
+        "if owners.get(index, member.member_id) == member.member_id:",
+        "if True:",
+    ),
+    Plant(
+        "partitions are given up without a word of the member",
+        f"{_GROUPS}reconciliation:_has_some",
+        fault=answers(value=False),
+    ),
+    Plant(
+        "a member that has nothing to give up any more is waited for",
+        f"{_GROUPS}reconciliation:_has_some",
+        fault=answers(value=True),
+    ),
+    Plant(
+        "partitions that are given up are free at once",
+        f"{_GROUPS}group_state:ConsumerGroupState._set_current",
+        "self._occupy(member.pending, member)",
+        "pass",
+    ),
+    Plant(
+        "a departed member keeps its partitions",
+        f"{_GROUPS}group_state:ConsumerGroupState._release",
+        fault=does_nothing,
+    ),
+    Plant(
+        "a member waits for partitions that are its own",
+        f"{_GROUPS}reconciliation:_next",
+        "epoch = group.target_epoch",
+        "epoch, waits = group.target_epoch, bool(add)",
+    ),
+    Plant(
+        "a departure does not raise the epoch",
+        f"{_GROUPS}members:remove_members",
+        "bump_epoch(step)",
+        "pass",
+    ),
+    Plant(
+        "the epoch does not rise with another subscription",
+        f"{_GROUPS}subscription:bump_for",
+        "if change.names or",
+        "if",
+    ),
+    Plant(
+        "changed topics are not noticed",
+        f"{_GROUPS}epochs:bump_if_topics_changed",
+        fault=answers(value=False),
+    ),
+    Plant(
+        "the topics of a loaded group are not compared",
+        f"{_GROUPS}epochs:bump_if_topics_changed",
+        "if group.checked_version == version:",
+        "if group.checked_version in (None, version):",
+    ),
+    Plant(
+        "the revocation timer is not armed",
+        f"{_GROUPS}members:time_revocation",
+        "step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)",
+        "pass",
+    ),
+    Plant(
+        "the revocation timer is not armed after a load",
+        f"{_GROUPS}group_type:ConsumerType.loaded",
+        "time_revocation(step, member)",
+        "pass",
+    ),
+    Plant(
+        "a loaded member has no session",
+        f"{_GROUPS}group_type:ConsumerType.loaded",
+        "start_session(step, member, timeout_ms)",
+        "pass",
+    ),
+    Plant(
+        "the members of an upgraded group have no session",
+        f"{_GROUPS}upgrade:start_classic_sessions",
+        fault=does_nothing,
+    ),
+    Plant(
+        "a session that went on is forgotten when its timer fires",
+        f"{_GROUPS}group_type:_is_over",
+        "step.arm(kind, member.member_id, member.deadline_ms)",
+        "pass",
+    ),
+    Plant(
+        "a static successor has no target",
+        f"{_GROUPS}static_member:replace_member",
+        "target_value(target)",
+        "target_value({})",
+    ),
+    Plant(
+        "the place of a static member is not cleared",
+        f"{_GROUPS}static_member:replace_member",
+        "step.remove(group.member_tombstones(before.member_id))",
+        "pass",
+    ),
+    Plant(
+        "the live group of a static successor is not the logged one",
+        f"{_GROUPS}records:ConsumerRecords.apply",
+        "if group.unlogged:",
+        "if False:",
+    ),
+    Plant(
+        "a member that is away may be asked for its partitions for ever",
+        f"{_GROUPS}leave:_leave_for_a_while",
+        "current_value(STATIC_LEAVE_EPOCH, member.previous_epoch, member.state, assigned, {})",
+        "current_value(STATIC_LEAVE_EPOCH, 0, member.state, assigned, member.assigned)",
+    ),
+    Plant(
+        "an upgrade leaves the record of the classic group",
+        f"{_GROUPS}upgrade:upgrade",
+        "step.write(group_tombstone(group_id))",
+        "pass",
+    ),
+    Plant(
+        "a downgrade leaves the target epoch",
+        f"{_GROUPS}group_state:ConsumerGroupState.keys",
+        "yield ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)",
+        "pass",
+    ),
+    Plant(
+        "a downgraded group does not rebalance",
+        f"{_GROUPS}members:finish_removal",
+        "begin_classic(step, rebalances=True)",
+        "begin_classic(step, rebalances=False)",
+    ),
+    Plant(
+        "the regular expressions of departed members stay",
+        f"{_GROUPS}subscription:drop_regexes",
+        "if regex not in group.by_regex:",
+        "if False:",
+    ),
+    Plant(
+        "a resolved regular expression raises no epoch",
+        f"{_GROUPS}regexes:resolve_some",
+        "if changed or hashed != group.metadata_hash:",
+        "if False:",
+    ),
+    Plant(
+        "new topics are not matched with regular expressions",
+        f"{_GROUPS}regexes:ask_for_resolution",
+        "or resolved < topics.created_version",
+        "or False",
+    ),
+    Plant(
+        "a resolution does not end",
+        f"{_GROUPS}regexes:resolve_some",
+        "group.resolution = None",
+        "pass",
+    ),
+    Plant(
+        "classic members are not asked to rejoin",
+        f"{_GROUPS}classic_members:_has_to_rejoin",
+        fault=answers(value=False),
+    ),
+    Plant(
+        "what a classic member owns is not read",
+        f"{_GROUPS}classic_join:_join",
+        "reconcile_member(step, member, owned_now, changed=change.any)",
+        "reconcile_member(step, member, {}, changed=change.any)",
+    ),
+    Plant(
+        "an unchanged heartbeat is answered after the topics have changed",
+        f"{_GROUPS}heartbeat:unchanged",
+        "or group.checked_version != group.topics.version",
+        "or False",
+    ),
+    Plant(
+        "an unchanged heartbeat is answered while a newer target is due",
+        f"{_GROUPS}heartbeat:unchanged",
+        "or group.epoch != request.member_epoch",
+        "or False",
+    ),
+    Plant(
+        "unchanged heartbeats do not prolong the session",
+        f"{_GROUPS}heartbeat:unchanged",
+        "member.deadline_ms = now_ms + settings.session_timeout_ms",
+        "pass",
+    ),
+    Plant(
+        "a lost answer fences the member",
+        f"{_GROUPS}identity:_owns_assigned",
+        fault=answers(value=False),
+    ),
+)

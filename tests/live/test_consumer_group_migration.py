@@ -86,10 +86,15 @@ def test_cooperative_members_are_replaced(groups: ConsumerGroups) -> None:
 
 
 def test_librdkafka_as_cooperative_leader_cannot_be_upgraded(groups: ConsumerGroups) -> None:
-    """It writes user data into assignments, and such a group is not upgraded, as in Kafka."""
+    """It writes user data into assignments, and such a group is not upgraded, as in Kafka.
+
+    They are those of the subscriptions, which a member has since its first assignment.
+    """
     groups.create_topic(PARTITIONS)
-    pair = [groups.classic("confluent", **COOPERATIVE) for _ in range(2)]
-    wait_assigned(pair, groups.topic, PARTITIONS)
+    pair: list[Member] = []
+    for _ in range(2):
+        pair.append(groups.classic("confluent", **COOPERATIVE))
+        wait_assigned(pair, groups.topic, PARTITIONS)
     stranger = groups.consumer()
     error = stranger.wait_for("error", code="_FATAL")
     assert "The group id does not exist" in error["text"]

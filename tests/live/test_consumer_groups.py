@@ -4,12 +4,17 @@ In such a group the generation of a member is its epoch.
 """
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+import confluent_kafka
+import pytest
 from confluent_kafka import ConsumerGroupType
 
+from demo.producer import QUIET_LOG_LEVEL
 from tests.live.broker_process import FAST_CONSUMER_GROUPS, BrokerProcess
 from tests.live.consumer_groups import ConsumerGroups, groups
+from tests.live.deadlines import eventually
 from tests.live.groups import GroupView, produce_rows, producing
 from tests.live.members import (
     Member,
@@ -22,6 +27,7 @@ from tests.live.members import (
 __all__ = ["groups"]
 
 PARTITIONS = 6
+LIMIT_S = 30.0
 
 
 def started(groups: ConsumerGroups, count: int, **options: object) -> list[Member]:
@@ -184,3 +190,59 @@ def _kill_broker(groups: ConsumerGroups, broker: BrokerProcess) -> None:
     third = groups.consumer()
     wait_assigned([*pair, third], groups.topic, PARTITIONS)
     assert third.generation == before[0][0] + 1
+
+
+def test_offsets_of_a_transaction_need_the_epoch(groups: ConsumerGroups) -> None:
+    """A transaction may commit what its member owns, and not at an epoch from before it lost it."""
+    groups.create_topic(2)
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": groups.broker.bootstrap,
+            "transactional.id": groups.topic,
+            "log_level": QUIET_LOG_LEVEL,
+        }
+    )
+    producer.init_transactions(LIMIT_S)
+    with _joined(groups) as first:
+        eventually(lambda: first.poll(0.05) or len(first.assignment()) == 2, "both are assigned")
+        old = first.consumer_group_metadata()
+        _commit_in_transaction(producer, groups.topic, {0: 1, 1: 1}, old)
+        other = groups.consumer()
+        eventually(lambda: first.poll(0.05) or len(first.assignment()) == 1, "one is handed over")
+        (kept,) = (each.partition for each in first.assignment())
+        lost = 1 - kept
+        wait_partitions(other, {(groups.topic, lost)})
+        _commit_in_transaction(producer, groups.topic, {kept: 2}, old)
+        with pytest.raises(confluent_kafka.KafkaException, match="generation"):
+            _commit_in_transaction(producer, groups.topic, {lost: 2}, old)
+        producer.abort_transaction(LIMIT_S)
+    offsets = GroupView(groups.broker.bootstrap, groups.topic).offsets()
+    assert offsets == {(groups.topic, kept): 2, (groups.topic, lost): 1}
+
+
+@contextmanager
+def _joined(groups: ConsumerGroups) -> Iterator[confluent_kafka.Consumer]:
+    """A member in this process."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": groups.broker.bootstrap,
+            "group.id": groups.topic,
+            "group.protocol": "consumer",
+            "enable.auto.commit": False,
+            "log_level": QUIET_LOG_LEVEL,
+        }
+    )
+    consumer.subscribe([groups.topic])
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _commit_in_transaction(
+    producer: confluent_kafka.Producer, topic: str, offsets: dict[int, int], metadata: object
+) -> None:
+    producer.begin_transaction()
+    positions = [confluent_kafka.TopicPartition(topic, *each) for each in offsets.items()]
+    producer.send_offsets_to_transaction(positions, metadata, LIMIT_S)
+    producer.commit_transaction(LIMIT_S)

@@ -65,23 +65,20 @@ _CLIENTS = (
 )
 _API = "PlaintextProducerSendTest TransactionsTest"
 _SERVER = (
-    "AddPartitionsToTxnRequestServerTest DeleteGroupsRequestTest DeleteTopicsRequestTest"
+    "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"
+    " ConsumerGroupHeartbeatRequestTest ConsumerProtocolMigrationTest"
+    " DeleteGroupsRequestTest DeleteTopicsRequestTest"
     " DescribeGroupsRequestTest EdgeCaseRequestTest FetchRequestTest HeartbeatRequestTest"
     " JoinGroupRequestTest LeaveGroupRequestTest ListGroupsRequestTest OffsetCommitRequestTest"
     " OffsetDeleteRequestTest OffsetFetchRequestTest ProduceRequestTest SyncGroupRequestTest"
     " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest"
 )
-# Tests of the newer group protocols, which this broker does not announce.
-_LEFT_OUT = (
-    ".*(testAsync|AsyncConsumer|AsyncProtocol|GroupProtocolConsumer|Re2J|Share|Streams"
-    "|NewConsumerGroupProtocol).*"
-)
+# Tests of share groups and Streams groups, which this broker does not announce.
+_LEFT_OUT = ".*(Share|Streams).*"
 _SEVERAL_BROKERS = "several brokers"
 # What a failure says, and why the test cannot pass here.
 _REASONS = {
     "looks inside the broker": "looks inside the broker",
-    "CONSUMER group protocol": "newer group protocols",
-    "consumerGroupHeartbeat": "newer group protocols",
     "Index 1 out of bounds for length 1": _SEVERAL_BROKERS,
     "1 is out of bounds": _SEVERAL_BROKERS,
     "Did not observe leader change": _SEVERAL_BROKERS,

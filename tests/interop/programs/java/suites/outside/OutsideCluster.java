@@ -39,7 +39,7 @@ public final class OutsideCluster implements ClusterInstance {
         settings.putAll(config.perServerOverrideProperties().getOrDefault(0, Map.of()));
         this.broker = new OutsideBroker(0, settings);
         config.features().forEach((feature, level) -> {
-            if (feature == Feature.TRANSACTION_VERSION) {
+            if (feature == Feature.TRANSACTION_VERSION || feature == Feature.GROUP_VERSION) {
                 broker.features.put(feature.featureName(), level);
             }
         });
@@ -147,7 +147,7 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public Set<GroupProtocol> supportedGroupProtocols() {
-        return Set.of(GroupProtocol.CLASSIC);
+        return Set.of(GroupProtocol.values());
     }
 
     @Override

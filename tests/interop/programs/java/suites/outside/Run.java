@@ -2,7 +2,6 @@ package outside;
 
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.nameStartsWith;
-import static net.bytebuddy.matcher.ElementMatchers.returns;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 import java.util.ArrayList;
@@ -11,14 +10,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
-import java.util.stream.Stream;
 import kafka.integration.KafkaServerTestHarness;
 import net.bytebuddy.agent.ByteBuddyAgent;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.Uuid;
-import org.junit.jupiter.params.provider.Arguments;
 import org.junit.platform.console.ConsoleLauncher;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -33,9 +30,7 @@ public final class Run {
             .type(nameStartsWith("kafka.api.").or(nameStartsWith("kafka.server."))
                 .or(nameStartsWith("integration.kafka")))
             .transform((builder, type, loader, module, domain) -> builder
-                .visit(Advice.to(One.class).on(named("brokerCount")))
-                .visit(Advice.to(Classic.class)
-                    .on(returns(Stream.class).and(takesArguments(0)))))
+                .visit(Advice.to(One.class).on(named("brokerCount"))))
             .type(named("kafka.utils.TestUtils$"))
             .transform((builder, type, loader, module, domain) -> builder
                 .visit(Advice.to(OneConfig.class).on(named("createBrokerConfigs")))
@@ -77,22 +72,6 @@ public final class Run {
                     scala.collection.immutable.Map<Uuid, String> names) {
             names = scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(
                 harness.brokers().head().metadataCache().topicIdsToNames()));
-        }
-    }
-
-    /** Return the parameters without those of the newer group protocols. */
-    public static Stream<?> classic(Stream<?> parameters) {
-        List<?> all = parameters.toList();
-        List<?> kept = all.stream().filter(each -> !(each instanceof Arguments)
-            || !List.of(((Arguments) each).get()).contains("consumer")).toList();
-        return (kept.isEmpty() ? all : kept).stream();
-    }
-
-    /** Leaves the newer group protocols out. */
-    public static final class Classic {
-        @Advice.OnMethodExit
-        static void exit(@Advice.Return(readOnly = false) Stream<?> parameters) {
-            parameters = Run.classic(parameters);
         }
     }
 

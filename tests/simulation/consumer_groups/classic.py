@@ -71,7 +71,7 @@ class ClassicClient(ClassicMember):
         """See `ClassicMember`."""
         named: dict[str, list[int]] = {}
         for topic_id, index in sorted(self.owned):
-            topic = self._world.harness.topics.by_id.get(topic_id)
+            topic = self._world.harness.topics.image.by_id.get(topic_id)
             if topic is not None and protocol == COOPERATIVE:
                 named.setdefault(topic.name, []).append(index)
         owned = [TopicPartition(topic=name, partitions=each) for name, each in named.items()]
@@ -132,7 +132,7 @@ class ClassicClient(ClassicMember):
     def _sync(self) -> None:
         assert self.joined is not None
         # The answer names topics as they are now; one may be another when it arrives.
-        self._by_name = dict(self._world.harness.topics.by_name)
+        self._by_name = dict(self._world.harness.topics.image.by_name)
         self._send("syncing", self.sync_request(self._assign(self.joined), 5), 5)
 
     def _beat(self) -> None:
@@ -213,7 +213,7 @@ class ClassicClient(ClassicMember):
         """Return the assignment of each member of a classic group, from its leader."""
         if not join.members or join.skip_assignment:
             return {}
-        by_name = self._world.harness.topics.by_name
+        by_name = self._world.harness.topics.image.by_name
         subscriptions = {
             each.member_id: decode_subscription(each.metadata) for each in join.members
         }

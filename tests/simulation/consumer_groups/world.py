@@ -251,7 +251,7 @@ class World:
         self._process().drop_connection()
 
     def _create_topic(self) -> None:
-        absent = [name for name in TOPICS if name not in self.harness.topics.by_name]
+        absent = [name for name in TOPICS if name not in self.harness.topics.image.by_name]
         if absent:
             name = self.rng.choice(absent)
             self._lives[name] += 1
@@ -259,7 +259,7 @@ class World:
             self._refresh_clients()
 
     def _grow_topic(self) -> None:
-        topics = sorted(self.harness.topics.by_name.values())
+        topics = sorted(self.harness.topics.image.by_name.values())
         if topics:
             topic = self.rng.choice(topics)
             if topic.partitions < MAX_PARTITIONS:
@@ -267,7 +267,7 @@ class World:
                 self._refresh_clients()
 
     def _delete_topic(self) -> None:
-        names = sorted(self.harness.topics.by_name)
+        names = sorted(self.harness.topics.image.by_name)
         if len(names) > 1:
             name = self.rng.choice(names)
             self.harness.delete_topic(name)
@@ -334,7 +334,7 @@ class World:
         topics = self.harness.topics
         wanted = {
             (topic.topic_id, index)
-            for topic in topics.by_name.values()
+            for topic in topics.image.by_name.values()
             if any(each.wants(topic.name) for each in clients)
             for index in range(topic.partitions)
         }

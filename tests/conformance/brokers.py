@@ -11,6 +11,11 @@ from coterie.testing import Broker
 
 # The settings of `coterie serve` in place of those that brokers for tests have.
 DEFAULTS = {
+    "group.consumer.assignment.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+    "group.consumer.min.session.timeout.ms": "45000",
+    "group.consumer.session.timeout.ms": "45000",
     "group.initial.rebalance.delay.ms": "3000",
     "group.min.session.timeout.ms": "6000",
 }

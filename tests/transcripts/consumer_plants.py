@@ -44,7 +44,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a resolution does not wait for ten seconds after the last one",
             f"{_GROUPS}.regexes:ask_for_resolution",
-            "if last_ms is not None and now_ms <= last_ms + MIN_REFRESH_MS:",
+            "if latest_ms is not None and now_ms <= latest_ms + MIN_REFRESH_MS:",
             "if False:",
         ),
         "consumer_groups/second_regex_within_ten_seconds",
@@ -53,8 +53,8 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the result of a replaced regular expression counts no more",
             f"{_GROUPS}.heartbeat:_beat",
-            "ask_for_resolution(step, resolved_ms, is_new=change.new_regex)",
-            "ask_for_resolution(step, group.resolved_ms(), is_new=change.new_regex)",
+            "ask_for_resolution(step, resolved_before, is_new=change.new_regex)",
+            "ask_for_resolution(step, resolved(group), is_new=change.new_regex)",
         ),
         "consumer_groups/another_regex",
     ),

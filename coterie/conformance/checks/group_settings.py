@@ -21,6 +21,7 @@ from coterie.conversation.syntax import TranscriptError
 from coterie.coordinator.groups.config import GroupConfig
 
 DELAY = "group.initial.rebalance.delay.ms"
+_HEARTBEAT = f"{CONSUMER_PREFIX}heartbeat.interval.ms"
 DEFAULT_GROUP_SETTINGS = {
     DELAY: 3_000,
     "group.max.size": 2_147_483_647,
@@ -28,7 +29,7 @@ DEFAULT_GROUP_SETTINGS = {
     "group.max.session.timeout.ms": 1_800_000,
     "offset.metadata.max.bytes": 4_096,
     f"{CONSUMER_PREFIX}assignment.interval.ms": 1_000,
-    f"{CONSUMER_PREFIX}heartbeat.interval.ms": 5_000,
+    _HEARTBEAT: 5_000,
     f"{CONSUMER_PREFIX}session.timeout.ms": 45_000,
     f"{CONSUMER_PREFIX}max.size": 2_147_483_647,
 }
@@ -52,8 +53,11 @@ def setting_in_the_way(transcript: Transcript, settings: Mapping[str, str]) -> l
     if not others or all(_holds(transcript, each) for each in _with_margins(others)):
         return []
     if not _holds(transcript, {}):
-        # The core cannot run it. Whatever forms a group relies on the delay.
-        return [DELAY] if DELAY in others and _forms_a_group(transcript) else []
+        # The core cannot run it. Whatever forms a group relies on the delay, and heartbeats of
+        # consumer groups are answered with their interval.
+        relied = [DELAY] if _forms_a_group(transcript) else []
+        relied += [_HEARTBEAT] if "ConsumerGroupHeartbeat" in str(transcript) else []
+        return [name for name in relied if name in others]
     alone = [
         name
         for name, value in others.items()

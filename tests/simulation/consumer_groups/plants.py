@@ -41,7 +41,7 @@ PLANTS = (
     Plant(
         "a departure does not raise the epoch",
         f"{_GROUPS}members:remove_members",
-        "bump_epoch(step)",
+        "bump_epoch(step, cause, removed[0].identity)",
         "pass",
     ),
     Plant(
@@ -57,9 +57,9 @@ PLANTS = (
     ),
     Plant(
         "the topics of a loaded group are not compared",
-        f"{_GROUPS}epochs:bump_if_topics_changed",
-        "if group.checked_version == version:",
-        "if group.checked_version in (None, version):",
+        f"{_GROUPS}epochs:may_have_other_topics",
+        "return True",
+        "return False",
     ),
     Plant(
         "the revocation timer is not armed",
@@ -147,7 +147,7 @@ PLANTS = (
     Plant(
         "new topics are not matched with regular expressions",
         f"{_GROUPS}regexes:ask_for_resolution",
-        "or resolved < topics.created_version",
+        "or version < topics.created_version",
         "or False",
     ),
     Plant(
@@ -176,7 +176,7 @@ PLANTS = (
     Plant(
         "an unchanged heartbeat is answered while a newer target is due",
         f"{_GROUPS}heartbeat:unchanged",
-        "or group.epoch != request.member_epoch",
+        "or group.metadata.epoch != request.member_epoch",
         "or False",
     ),
     Plant(

@@ -13,6 +13,12 @@ pytestmark = pytest.mark.asyncio
 LEVEL = "config transaction.version="
 EXPIRATION = "transactional.id.expiration.ms"
 EXPIRATION_INTERVAL = "transaction.remove.expired.transaction.cleanup.interval.ms"
+CONSUMER_SETTINGS = (
+    "group.consumer.max.size=1",
+    "group.consumer.migration.policy=disabled",
+    "group.consumer.migration.policy=downgrade",
+    "group.consumer.migration.policy=upgrade",
+)
 _BAD = (Status.DEVIATES, Status.FAILS)
 
 
@@ -30,6 +36,7 @@ async def test_every_check_passes_with_default_settings() -> None:
     assert not leftovers
     skipped = {each.reason.partition(",")[0] for each in outcomes if each.status is Status.SKIPPED}
     assert {reason for reason in skipped if not reason.startswith("holds until Kafka ")} == {
+        *(f"needs {setting}" for setting in CONSUMER_SETTINGS),
         "needs group.initial.rebalance.delay.ms=0",
         "needs group.max.size=2",
         "needs transaction.version=0",
@@ -39,9 +46,11 @@ async def test_every_check_passes_with_default_settings() -> None:
     }
 
 
-async def test_checks_of_a_setting_pass_on_a_broker_that_has_it() -> None:
-    checks = [each for each in all_checks() if "config group.max.size=2" in str(each.transcript)]
-    outcomes, _ = await outcomes_of(checks, {"group.max.size": "2"})
+@pytest.mark.parametrize("setting", ["group.max.size=2", *CONSUMER_SETTINGS])
+async def test_checks_of_a_setting_pass_on_a_broker_that_has_it(setting: str) -> None:
+    checks = [each for each in all_checks() if f"config {setting}" in str(each.transcript)]
+    name, _, value = setting.partition("=")
+    outcomes, _ = await outcomes_of(checks, {name: value})
     assert {each.status for each in outcomes} == {Status.PASS}
 
 

@@ -35,6 +35,7 @@ def classic_member(
     member = group.members.get(member_id)
     if member is None or member.classic is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.classic_count > 0, f"{group} counts its members wrong"
     return member
 
 

@@ -47,6 +47,7 @@ def describe_consumer_group(
         text = "is not a consumer group" if known else "not found"
         error = ErrorCode.GROUP_ID_NOT_FOUND
         return describe_error(group_id, error, f"Group {group_id} {text}.")
+    assert group.exists, f"{group} was given up and is in its partition"
     default = partition.config.consumer.assignors[0]
     return ConsumerGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,
@@ -63,6 +64,7 @@ def describe_consumer_group(
 
 
 def _described(group: ConsumerGroup, member: ConsumerMember) -> ConsumerGroupDescribeResponseMember:
+    assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
     owned: dict[bytes, list[int]] = {}
     for part in (member.assigned, member.pending):
         for topic_id, indexes in part.items():

@@ -75,6 +75,8 @@ def downgrade(step: Step, leaving: Collection[str], generation: int | None = Non
     after.state = GroupState.STABLE
     step.left = list(group.members.values())
     step.remove(list(group.keys(group.ordered_ids())))
+    assert len(after.members) == len(left), f"each member of {group} that is left is converted"
+    assert group.is_blank, f"{group} has records and is replaced"
     step.write(group_record(after))
     step.becomes = after
     step.facts.append(
@@ -95,6 +97,7 @@ def begin_classic(step: Step, *, rebalances: bool) -> None:
     for member in step.left:
         cancel_timers(step, member)
     following = ClassicStep(step.partition, after, step.now_ms, step.effects, step.context)
+    assert after.exists, f"{after} begins and was given up"
     for each in after.members.values():
         start_session(following, each, each.session_timeout_ms)
     if rebalances:

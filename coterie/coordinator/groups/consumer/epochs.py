@@ -45,6 +45,7 @@ class Instigator(NamedTuple):
 
 def instigator_of(member: ConsumerMember) -> Instigator:
     """Return a member as the one that caused something."""
+    assert member.subscription is not None, f"{member} has no subscription"
     return Instigator(member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
@@ -91,6 +92,8 @@ def _write_epoch(step: Step, topics_hash: int, cause: Bump, instigator: Instigat
         ConsumerGroupMetadataKey(group_id=group_id),
         ConsumerGroupMetadataValue(epoch=min(epoch, MAX_EPOCH), metadata_hash=topics_hash),
     )
+    assert group.epoch == epoch, f"{group} is at another epoch than {epoch}"
+    assert group.metadata_hash == topics_hash, f"{group} has another hash than {topics_hash}"
     if group.has_old_metadata is not None:
         step.set(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
     group.checked_version = group.topics.version

@@ -70,7 +70,9 @@ class ConsumerGroup(ConsumerGroupState):
 
     def ordered_members(self) -> list[ConsumerMember]:
         """Return the members in Kafka's order of listings."""
-        return [self.members[each] for each in self.ordered_ids()]
+        ordered = [self.members[each] for each in self.ordered_ids()]
+        assert len(ordered) == len(self.members), f"{self} has each member once"
+        return ordered
 
     def ordered_ids(self) -> list[str]:
         """Return the ids of the members in Kafka's order of listings."""
@@ -95,6 +97,7 @@ class ConsumerGroup(ConsumerGroupState):
         if not votes:
             return default
         most = max(votes.values())
+        assert most <= len(self.members), f"a member of {self} has one vote"
         if most == 1 and asking is not None:
             return asking
         return max(name for name, count in votes.items() if count == most)

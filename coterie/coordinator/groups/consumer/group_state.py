@@ -197,6 +197,7 @@ class ConsumerGroupState(GroupLike):
         if kind is ConsumerGroupTargetAssignmentMetadataKey:
             earlier, self.target_metadata = self.target_metadata, value
             self.settled = sum(map(self.is_settled, self.members.values()))
+            assert self.settled <= len(self.members), f"{self} counts its members wrong"
             return earlier
         assert kind is ConsumerGroupPartitionMetadataKey, key
         old, self.has_old_metadata = self.has_old_metadata, value
@@ -224,6 +225,7 @@ class ConsumerGroupState(GroupLike):
     def _add(self, member_id: str) -> ConsumerMember:
         member = self.members[member_id] = ConsumerMember(member_id)
         self.most_members = max(self.most_members, len(self.members))
+        assert self.most_members >= len(self.members), f"{self} has had its members"
         return member
 
     def _count_subscription(self, member: ConsumerMember, step: int) -> None:
@@ -257,6 +259,7 @@ class ConsumerGroupState(GroupLike):
         self._release(member.pending, member_id)
         member.set_current(value)
         self.settled += self.is_settled(member)
+        assert 0 <= self.settled <= len(self.members), f"{self} counts its members wrong"
         if value is not None:
             self._occupy(member.assigned, member)
             self._occupy(member.pending, member)
@@ -345,6 +348,7 @@ class ConsumerGroupState(GroupLike):
 
 
 def _count(counts: dict[str, int], name: str, step: int) -> None:
+    assert step in (1, -1), "one member is counted at a time"
     count = counts.get(name, 0) + step
     assert count >= 0, f"{name} is counted wrong"
     if count:

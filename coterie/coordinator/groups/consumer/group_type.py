@@ -76,6 +76,7 @@ class ConsumerType(GroupType):
         self, partition: PartitionState, group: Any, now_ms: int, effects: Effects[Any]
     ) -> None:
         """Give every member one session timeout to return [consumer-groups/loaded-timers]."""
+        assert group.exists, f"{group} is loaded and was given up"
         group.topics = partition.topics
         step = Step(partition, group, now_ms)
         step.effects = effects
@@ -94,6 +95,7 @@ class ConsumerType(GroupType):
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
         """See `GroupType`; no request of a consumer group is delayed."""
+        assert not group.is_gone, f"{group} is given up twice"
         self.removed(group, effects)
         group.is_gone = True
 
@@ -107,6 +109,7 @@ class ConsumerType(GroupType):
         effects: Effects[Any],
     ) -> None:
         """See `GroupType`."""
+        assert group.exists, f"a timer of {group} fires, which was given up"
         step = Step(partition, group, now_ms)
         step.effects = effects
         if kind == TimerKind.REGEX:

@@ -25,7 +25,7 @@ from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
 from coterie.coordinator.groups.consumer.regexes import ask_for_resolution, resolved
 from coterie.coordinator.groups.consumer.states import JOIN_EPOCH, MemberState
 from coterie.coordinator.groups.consumer.static_member import replace_member
-from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.consumer.step import Step, records_of
 from coterie.coordinator.groups.consumer.subscription import (
     SubscriptionUpdate,
     bump_for,
@@ -155,6 +155,7 @@ def _new_step(
 ) -> Step:
     group = ConsumerGroup(group_id)
     group.topics = partition.topics
+    assert group_id not in records_of(partition).groups, f"{group_id} is in the log"
     step = Step(partition, group, now_ms, context)
     step.creates = True
     return step
@@ -218,6 +219,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
         assignment=_assignment(member.assigned) if tells else None,
     )
     _keep_answer(step, member, response)
+    assert not response.error_code, "an accepted heartbeat has no error"
     step.effects.response = response
     return step.effects
 
@@ -265,6 +267,8 @@ def _keep_answer(
 ) -> None:
     """Keep the answer to a heartbeat that changes nothing, if the next one does not."""
     group = step.group
+    assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
+    assert response.member_epoch == member.epoch, f"{member} is answered with another epoch"
     member.client = step.context.client
     member.settings = step.partition.consumer_settings(group.group_id)
     at_rest = member.state is MemberState.STABLE and member.epoch == group.target_epoch

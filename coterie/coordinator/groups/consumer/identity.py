@@ -77,7 +77,9 @@ def static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> Con
             f"Static member {member_id} with instance id {instance_id} was fenced by member "
             f"{holder}.",
         )
-    return group.members[holder]
+    member = group.members[holder]
+    assert member.instance_id == instance_id, f"{member} has another instance than {instance_id}"
+    return member
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: OwnedNow | None) -> None:

@@ -46,6 +46,7 @@ def leave(
     context: RequestContext,
 ) -> Effects[ConsumerGroupHeartbeatResponse]:
     """Remove a member, or keep the place of a static member that leaves for a while."""
+    assert request.member_epoch < 0, f"a heartbeat of epoch {request.member_epoch} does not leave"
     try:
         group = _group_of(partition, request.group_id)
         member = _leaving(group, request)
@@ -115,6 +116,9 @@ def _leave_for_a_while(step: Step, member: ConsumerMember) -> None:
         key,
         current_value(STATIC_LEAVE_EPOCH, member.previous_epoch, member.state, assigned, {}),
     )
+    assert member.epoch == STATIC_LEAVE_EPOCH, f"{member} is away"
+    assert not member.pending, f"{member} is away and is asked for partitions"
+    assert not group.is_settled(member), f"{group} does not wait for a member that is away"
 
 
 # -- by LeaveGroup ---------------------------------------------------------------------------------
@@ -134,6 +138,7 @@ def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupRes
         errors.append(error)
         if not error:
             leaving.setdefault(member_id, each)
+    assert len(errors) == len(listed), "each listed member has an error"
     group = step.group
     members = [group.members[member_id] for member_id in leaving]
     if members:

@@ -85,6 +85,7 @@ class ConsumerMember:
         """Take over what the log says of the current assignment."""
         self.current = value
         self.answer = None
+        assert self.answer is None, "an answer is of one epoch"
         if value is None:
             self.epoch, self.previous_epoch, self.state = 0, -1, MemberState.STABLE
             self.assigned, self.pending = {}, {}
@@ -148,6 +149,7 @@ class ConsumerMember:
 
     def last_heard_ms(self) -> int:
         """Return when its session was last started."""
+        assert self.deadline_ms >= self.session_ms or not self.armed_ms, f"{self} has a session"
         return self.deadline_ms - self.session_ms
 
 

@@ -61,6 +61,10 @@ def reconcile_member(
         step.facts.append(_reconciled(step, member, reconciled))
         was_settled = group.is_settled(member)
         step.set(key, current_value(*reconciled))
+        assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
+        assert member.epoch == reconciled.epoch, f"{member} is at another epoch than its record"
+        assert member.state is reconciled.state, f"{member} is in another state than its record"
+        assert reconciled.epoch <= group.target_epoch, f"{member} is ahead of the target"
         member.changed_ms = step.now_ms
         if not was_settled and group.derived_state() is GroupState.STABLE:
             step.facts.append(
@@ -118,12 +122,14 @@ def start_session(step: Step, member: ConsumerMember, timeout_ms: int) -> None:
     The timing wheel is not touched if it has an entry that fires before then: the entry is armed
     again when it fires [sessions/lazy-session-timers].
     """
+    assert step.group.members.get(member.member_id) is member, "only a member has a session"
     deadline_ms = step.now_ms + timeout_ms
     member.session_ms = timeout_ms
     member.deadline_ms = deadline_ms
     if not member.armed_ms or deadline_ms < member.armed_ms:
         member.armed_ms = deadline_ms
         step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
+    assert member.armed_ms <= deadline_ms, "a timer fires before the session ends, or with it"
 
 
 class Removed(NamedTuple):
@@ -140,7 +146,9 @@ def remove_members(step: Step, members: Sequence[ConsumerMember], cause: Bump) -
     record is larger than a batch does not come into being [consumer-groups/downgrade].
     """
     group = step.group
+    assert members, f"nobody leaves {group}"
     ids = [member.member_id for member in members]
+    assert len(set(ids)) == len(ids), f"a member leaves {group} twice"
     removed = [Removed(each, instigator_of(each)) for each in members]
     if is_downgraded_without(step, ids):
         downgrade(step, ids)
@@ -151,6 +159,7 @@ def remove_members(step: Step, members: Sequence[ConsumerMember], cause: Bump) -
     for member_id in ids:
         step.remove(group.member_tombstones(member_id))
     drop_regexes(step, regexes)
+    assert not group.members.keys() & set(ids), f"a member that is gone is in {group}"
     bump_epoch(step, cause, removed[0].identity)
     return removed
 

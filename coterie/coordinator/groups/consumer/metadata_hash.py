@@ -59,4 +59,6 @@ def _xxh3(data: bytes) -> int:
     # Imported at the first use, so that a broker without consumer groups starts without it.
     import xxhash
 
-    return (xxhash.xxh3_64_intdigest(data) ^ _SIGN) - _SIGN
+    found: int = (xxhash.xxh3_64_intdigest(data) ^ _SIGN) - _SIGN
+    assert -_SIGN <= found < _SIGN, "a hash is a signed number of 64 bits"
+    return found

@@ -59,6 +59,7 @@ def reconcile(
     Raises:
         UnknownState: it has to abandon its partitions first.
     """
+    assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
     epoch, state = group.target_epoch, member.state
     following: Reconciled | None = None
     if state is _STABLE:
@@ -114,6 +115,7 @@ def _next(
     epoch = group.target_epoch
     for topic_id, indexes in add.items():
         keep.setdefault(topic_id, {}).update(dict.fromkeys(indexes, epoch))
+    assert keep.keys() <= {**target, **member.assigned}.keys(), f"{member} has what it never had"
     return Reconciled(epoch, member.epoch, _UNRELEASED if waits else _STABLE, keep, {})
 
 

@@ -59,6 +59,7 @@ class ConsumerRecords(GroupRecords):
             if value is None:
                 return
             group = self.groups[group_id] = ConsumerGroup(group_id)
+        assert group.group_id == group_id, f"{group} is listed as {group_id}"
         if group.unlogged:
             group.unlogged -= 1
         else:

@@ -47,6 +47,7 @@ class Resolution:
 
     def go_on(self) -> bool:
         """Match some names; return whether all are matched."""
+        assert self._patterns, "there is something to match"
         count = max(1, _MATCHED_TOGETHER // sum(pattern.states for _, pattern in self._patterns))
         for name in self._names[self._at : self._at + count]:
             for regex, pattern in self._patterns:
@@ -96,6 +97,7 @@ def ask_for_resolution(step: Step, before: Resolved, *, is_new: bool) -> None:
         or latest_ms is None
         or now_ms > latest_ms + refresh_ms
     ):
+        assert topics.created_version <= topics.version, "a creation is a change of the topics"
         group.resolution = Resolution(list(group.by_regex), sorted(topics.by_name), topics.version)
         step.arm(TimerKind.REGEX, "", now_ms)
 

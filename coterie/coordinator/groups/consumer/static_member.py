@@ -58,4 +58,8 @@ def replace_member(step: Step, before: ConsumerMember, member_id: str) -> Consum
     )
     if member_id != before.member_id:
         step.took_over = member_id
-    return group.members[member_id]
+    after = group.members[member_id]
+    assert group.static_members[instance_id] == member_id, f"{after} has not taken the place"
+    assert after.assigned.keys() == assigned.keys(), f"{after} has other partitions"
+    assert before.member_id == member_id or before.member_id not in group.members, f"{group}"
+    return after

@@ -94,6 +94,7 @@ def update_subscription(
     if value != before:
         key = ConsumerGroupMemberMetadataKey(group_id=group.group_id, member_id=member_id)
         step.set(key, value)
+    assert group.members[member_id].subscription == value, f"{member_id} has what was written"
     regex = value.subscribed_topic_regex or ""
     if old_regex != regex and old_regex:
         drop_regexes(step, [old_regex])
@@ -149,6 +150,7 @@ def drop_regexes(step: Step, regexes: list[str]) -> None:
                 group_id=group.group_id, regular_expression=regex
             )
             step.set(key, None)
+            assert regex not in group.regexes, f"{regex} is dropped and resolved"
 
 
 def bump_for(step: Step, member_id: str, change: SubscriptionChange, *, joins: bool) -> bool:

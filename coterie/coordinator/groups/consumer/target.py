@@ -75,6 +75,8 @@ def update_target(step: Step, member: ConsumerMember) -> None:
             assignment_epoch=group.epoch, assignment_timestamp=step.now_ms
         ),
     )
+    assert group.target_epoch == group.epoch, f"the target of {group} is of another epoch"
+    assert group.targets.keys() >= group.members.keys(), f"each member of {group} has a target"
     step.facts.append(
         TargetComputed(
             at_ms=step.now_ms,
@@ -121,6 +123,7 @@ def _computed(group: ConsumerGroup, assign: Assign) -> list[tuple[str, Partition
             target.setdefault(topics.ids[topic], []).append(index)
         partitions = {topic_id: tuple(sorted(each)) for topic_id, each in target.items()}
         computed.append((member_id, partitions))
+    assert len(computed) == len(group.members), f"each member of {group} is assigned something"
     return computed
 
 

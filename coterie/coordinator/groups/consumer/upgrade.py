@@ -60,6 +60,8 @@ def upgrade(step: Step, before: Group) -> None:
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     group, group_id, epoch = step.group, before.group_id, before.generation_id
     topics = step.partition.topics
+    assert step.creates, f"{group} takes the place of {before}"
+    assert not group.members, f"{group} is new"
     converted = [_Converted(before, each, name, topics) for each in before.members.values()]
     step.write(group_tombstone(group_id))
     for each in converted:

@@ -30,6 +30,10 @@ async def test_every_check_passes_with_default_settings() -> None:
     assert not leftovers
     skipped = {each.reason.partition(",")[0] for each in outcomes if each.status is Status.SKIPPED}
     assert {reason for reason in skipped if not reason.startswith("holds until Kafka ")} == {
+        "needs group.consumer.max.size=1",
+        "needs group.consumer.migration.policy=disabled",
+        "needs group.consumer.migration.policy=downgrade",
+        "needs group.consumer.migration.policy=upgrade",
         "needs group.initial.rebalance.delay.ms=0",
         "needs group.max.size=2",
         "needs transaction.version=0",

@@ -24,6 +24,8 @@ from coterie.conversation.syntax import (
     parse_request_line,
 )
 from coterie.coordinator.groups.config import GroupConfig
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from coterie.protocol.messages.metadata import MetadataResponse
 from coterie.protocol.wire import Message
 from coterie.recording.comparison import Comparison
 from coterie.recording.conversation import Conversation, RecordedExchange
@@ -97,6 +99,8 @@ def to_transcript(
         raise CannotWrite("the stretch has no request about a group")
     writer = _Writer(names, handled[group_requests[0].number])
     writer.configure({**header.settings, **settings})
+    if any(isinstance(each.request, ConsumerGroupHeartbeatRequest) for each in group_requests):
+        writer.create_topics(_partition_counts(conversation))
     folded = superfluous(group_requests, handled)
     for exchange in group_requests:
         if exchange.number in folded:
@@ -111,6 +115,17 @@ def to_transcript(
     text = comment + "\n" + "\n".join(writer.blocks).rstrip() + "\n"
     _check(text)
     return Written(text, writer.requests, writer.differing, left_out)
+
+
+def _partition_counts(conversation: Conversation) -> dict[str, int]:
+    """Return how many partitions the topics have by the last answer that says it."""
+    return {
+        topic.name: len(topic.partitions)
+        for exchange in conversation.exchanges
+        if isinstance(exchange.response, MetadataResponse)
+        for topic in exchange.response.topics
+        if topic.name and not topic.error_code
+    }
 
 
 class _Names(ConversationNames):
@@ -154,6 +169,11 @@ class _Writer:
                 settings.append(f"{name}={value}")
         if settings:
             self._carry_out(f"config {' '.join(settings)}")
+
+    def create_topics(self, counts: Mapping[str, int]) -> None:
+        """Create topics: the coordinator of consumer groups assigns only those that exist."""
+        for name, count in counts.items():
+            self._carry_out(f"create-topic {name} {count}")
 
     def add(self, exchange: RecordedExchange, at_ms: int) -> None:
         """Write a request that was handled at `at_ms`, and the time that passes before it.
@@ -291,6 +311,8 @@ def _are_alike(built: Message, expected: Message) -> bool:
         for topic in getattr(message, "topics", None) or ():
             if hasattr(topic, "topic_id"):
                 topic.topic_id, topic.name = bytes(16), ""
+        for owned in getattr(message, "topic_partitions", None) or ():
+            owned.topic_id = bytes(16)
         for group in getattr(message, "groups", ()):
             for topic in getattr(group, "topics", None) or ():
                 topic.topic_id, topic.name = bytes(16), ""

@@ -3,7 +3,7 @@
     python -m tests.conformance [NAME=HOST:PORT | kafka | kfake | killed]...
     make conformance BROKERS="kafka kfake killed"
 
-Our own broker is started here, and so are a Kafka 4.3.1 with each of five sets of settings
+Our own broker is started here, and so are a Kafka 4.3.1 with each of seven sets of settings
 (`kafka`), franz-go's stand-in (`kfake`), and a broker of ours that is killed in the middle
 (`killed`). For each broker the directory build/conformance gets its results as JSON, JUnit's XML
 and a page, and a page beside ours. The exit status is 1 if a check of ours or of Kafka deviates.

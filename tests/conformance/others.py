@@ -1,4 +1,4 @@
-"""Brokers that the command starts: Kafka with five sets of settings, kfake, and one that dies."""
+"""Brokers that the command starts: Kafka with seven sets of settings, kfake, and one that dies."""
 
 import os
 import shutil

@@ -17,6 +17,7 @@ _BAD = (Status.DEVIATES, Status.FAILS)
 # What the settings are about; the other areas use nothing of them.
 _AREAS = {each.area for each in all_checks() if each.transcript.path.suffix == ".txt"} | {
     "groups", "coordinators", "configs", "metadata", "topics", "transactional_offsets",
+    "consumer_heartbeats", "consumer_apis",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.group_settings import DEFAULT_GROUP_SETTINGS, setting_in_the_way
 from coterie.conformance.commands import setting_value
-from coterie.conformance.over_tcp.target import Target
+from coterie.conformance.over_tcp.target import GROUP_LEVEL, Target
 from coterie.conformance.over_tcp.versions import served_version
 from coterie.conformance.releases import Release, release_text
 from coterie.conversation.requests import REQUEST_APIS
@@ -30,6 +30,9 @@ _GIVEN_MS = 6_000
 _SESSIONS = "max.incremental.fetch.session.cache.slots"
 _OPENS_A_SESSION = re.compile(r"\bsession_epoch=0\b")
 _SLOTS = 1_000
+# What switches the protocol of consumer groups on, besides the level of the feature.
+_PROTOCOLS, _CONSUMER = "group.coordinator.rebalance.protocols", "consumer"
+_CONSUMER_APIS = ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
 # What `given` sends.
 _SETUP = (("JoinGroup", 9), ("SyncGroup", 5), ("LeaveGroup", 5))
 
@@ -79,7 +82,11 @@ def _api_reason(check: Check, target: Target) -> str:
 
 
 def _settings_reason(check: Check, target: Target) -> str:
-    reason = _configured_reason(_configured(check), target) or _limit_reason(check, target)
+    reason = (
+        _configured_reason(_configured(check), target)
+        or _limit_reason(check, target)
+        or _protocol_reason(check, target)
+    )
     if reason or not uses_groups(check):
         return reason
     names = setting_in_the_way(check.transcript, target.settings)
@@ -87,6 +94,18 @@ def _settings_reason(check: Check, target: Target) -> str:
         f"needs {name}={DEFAULT_GROUP_SETTINGS[name]}, the broker has {target.settings[name]}"
         for name in names
     )
+
+
+def _protocol_reason(check: Check, target: Target) -> str:
+    """Return how the broker switches the protocol of consumer groups off, if a check needs it."""
+    if not any(each.api in _CONSUMER_APIS for each in check.requests):
+        return ""
+    if target.settings.get(GROUP_LEVEL) == "0":
+        return f"needs {GROUP_LEVEL}=1, the broker has 0"
+    protocols = target.settings.get(_PROTOCOLS, _CONSUMER)
+    if _CONSUMER not in protocols:
+        return f"needs {_PROTOCOLS} with {_CONSUMER}, the broker has {protocols}"
+    return ""
 
 
 def _limit_reason(check: Check, target: Target) -> str:

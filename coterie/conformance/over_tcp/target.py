@@ -73,6 +73,7 @@ M = TypeVar("M", bound=Message)
 CLIENT_ID = "coterie-check"
 VERSION_OF_CLIENT = "1"
 TRANSACTION_LEVEL = "transaction.version"
+GROUP_LEVEL = "group.version"
 # How long one answer of the broker may take, and how long a change may take to be seen.
 ANSWER_LIMIT_S = 15.0
 _POLL_S = 0.02
@@ -122,8 +123,9 @@ class Target:
         address: where it listens.
         node_id: its number in the cluster; -1 if the cluster's list does not have the address.
         versions: the first and the last version of each API that it announces.
-        settings: its settings by name; empty if it does not report them. The level of the feature
-            `transaction.version` is among them; a broker that does not report it has 0.
+        settings: its settings by name; empty if it does not report them. The levels of the features
+            `transaction.version` and `group.version` are among them; a broker that does not report
+            one has 0.
         cluster: its brokers, by node id.
     """
 
@@ -258,13 +260,14 @@ class Target:
                     self.settings[config.name] = config.value
 
     async def _read_features(self) -> None:
-        """Read the level of the transaction protocol that counts where a request states none."""
+        """Read the levels of the transaction protocol, where a request states none, and groups."""
         request = ApiVersionsRequest(
             client_software_name=CLIENT_ID, client_software_version=VERSION_OF_CLIENT
         )
         served = await self.call(request, ApiVersionsResponse)
         levels = {each.name: each.max_version_level for each in served.finalized_features}
-        self.settings[TRANSACTION_LEVEL] = str(levels.get(TRANSACTION_LEVEL, 0))
+        for name in (TRANSACTION_LEVEL, GROUP_LEVEL):
+            self.settings[name] = str(levels.get(name, 0))
 
     async def _read_coordinators(self) -> None:
         """Learn which broker of a cluster coordinates which groups."""

@@ -15,11 +15,23 @@ from coterie.conversation.requests import build_request, request_arguments
 from coterie.conversation.syntax import TranscriptError, parse_request_line
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatAssignment,
+    HeartbeatTopicPartitions,
+)
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
+)
+from coterie.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
 )
 from coterie.protocol.wire import Message
 from coterie.recording.conversation import conversation_of
@@ -174,3 +186,53 @@ def test_heartbeats_that_change_nothing_are_left_out(tmp_path: Path) -> None:
     assert made.left_out == {
         "Heartbeat: answered without an error, as the next one of its member": 4
     }
+
+
+def test_topics_of_consumer_groups_are_created(tmp_path: Path) -> None:
+    """[recording/transcripts] The coordinator assigns, so it needs the numbers of partitions."""
+    sales = MetadataResponseTopic(
+        error_code=0,
+        name="sales",
+        topic_id=bytes(range(16)),
+        partitions=[
+            MetadataResponsePartition(
+                error_code=0, partition_index=index, leader_id=0, replica_nodes=[0], isr_nodes=[0]
+            )
+            for index in range(2)
+        ],
+    )
+    metadata = MetadataResponse(brokers=[], controller_id=0, topics=[sales])
+    joins = ConsumerGroupHeartbeatRequest(
+        group_id="orders",
+        member_id="m1",
+        member_epoch=0,
+        rebalance_timeout_ms=300_000,
+        subscribed_topic_names=["sales"],
+        topic_partitions=[],
+    )
+    owned = HeartbeatTopicPartitions(topic_id=sales.topic_id, partitions=[0, 1])
+    reports = ConsumerGroupHeartbeatRequest(
+        group_id="orders", member_id="m1", member_epoch=2, topic_partitions=[owned]
+    )
+    answers = [
+        ConsumerGroupHeartbeatResponse(
+            member_id="m1", member_epoch=2, heartbeat_interval_ms=5_000, assignment=assignment
+        )
+        for assignment in (HeartbeatAssignment(topic_partitions=[owned]), None)
+    ]
+    found = written(
+        tmp_path,
+        request(MetadataRequest(topics=None), 12, 1),
+        response(ApiKey.METADATA, metadata, 12, 1),
+        request(joins, 1, 2),
+        response(ApiKey.CONSUMER_GROUP_HEARTBEAT, answers[0], 1, 2),
+        request(reports, 1, 3),
+        response(ApiKey.CONSUMER_GROUP_HEARTBEAT, answers[1], 1, 3),
+    )
+    heartbeat = "c1> ConsumerGroupHeartbeat v1 group=orders member=m1"
+    assert commands(found.text) == [
+        "create-topic sales 2",
+        f"{heartbeat} epoch=0 timeout=5m topics=[sales] owned={{}}",
+        f"{heartbeat} epoch=2 owned={{sales: [0-1]}}",
+    ]
+    assert (found.requests, found.differing) == (2, 0)

@@ -87,10 +87,10 @@ def bump_if_topics_changed(step: Step) -> bool:
 
 def _write_epoch(step: Step, topics_hash: int, cause: Bump, instigator: Instigator | None) -> None:
     group = step.group
-    group_id, epoch = group.group_id, group.epoch + 1
+    group_id, epoch = group.group_id, min(group.epoch + 1, MAX_EPOCH)
     step.set(
         ConsumerGroupMetadataKey(group_id=group_id),
-        ConsumerGroupMetadataValue(epoch=min(epoch, MAX_EPOCH), metadata_hash=topics_hash),
+        ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=topics_hash),
     )
     assert group.epoch == epoch, f"{group} is at another epoch than {epoch}"
     assert group.metadata_hash == topics_hash, f"{group} has another hash than {topics_hash}"

@@ -130,7 +130,7 @@ class Fetch:
                 self._wait()
             else:
                 self._delayed.send(self._response)
-        except Exception as error:  # noqa: BLE001 - others were told of the same append or log
+        except Exception as error:  # noqa: BLE001 - the caller has others to call, too
             self._connection.fail_request(error)
 
     def _go_on_in_slices(self) -> None:

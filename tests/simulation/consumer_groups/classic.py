@@ -110,7 +110,6 @@ class ClassicClient(ClassicMember):
         if self.member_id:
             self.owned = frozenset()
             self._process.request(self.leave_request(4), 4)
-        self._process.stop(3_000)
 
     def _send(self, phase: str, request: Any, version: int) -> None:
         self._phase = phase

@@ -102,16 +102,14 @@ class ConsumerClient:
         """See `Client`; the coordinator knows the topics."""
 
     def leave(self) -> None:
-        """See `Client`; a static member may only be away for a while."""
+        """See `Client`; a static member may only be away for a while, and a joiner just dies."""
         if self._waits or not self.epoch:
-            self._process.stop(3_000)
             return
         self.owned = frozenset()
         static = self._process.instance_id is not None
         epoch = STATIC_LEAVE_EPOCH if static and self._world.rng.random() < 0.8 else LEAVE_EPOCH
         request = self._request(epoch)
         self._process.request(request, 1)
-        self._process.stop(3_000)
 
     # -- heartbeats --------------------------------------------------------------------------------
 

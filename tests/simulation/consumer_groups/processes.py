@@ -59,7 +59,7 @@ class Client(Protocol):
         """Learn that topics have changed."""
 
     def leave(self) -> None:
-        """Leave the group."""
+        """Leave the group, before the process stops."""
 
     @property
     def is_settled(self) -> bool:

@@ -58,7 +58,7 @@ class World:
             assignment_interval_ms=rng.choice((0, 0, 1_000)),
         )
         self.harness = CheckedGroups(settings, policy)
-        self.regexes = rng.choice((0.0, 0.3))
+        self.regexes = rng.choice((0.0, 0.5))
         self.is_calm = False
         self.coverage: Counter[str] = Counter()
         self._policy = policy
@@ -140,11 +140,39 @@ class World:
             self.after(0, self._storm)
             self._until(self.harness.now_ms + STORM_MS)
             self.is_calm = True
-            for process in self.processes:
-                self.after(self.rng.randint(0, 500), process.start)
+            self._change_last()
             self._until(self.harness.now_ms + CALM_MS)
             self._check_rest()
         self._end()
+
+    def _change_last(self) -> None:
+        """Make the changes after which the groups have to come to rest.
+
+        A topic changes, a static member is away for a moment, or all clients of one protocol leave
+        a group and stay away. All others run.
+        """
+        rng = self.rng
+        gone: list[Process] = []
+        if rng.random() < 0.5:
+            rng.choice((self._create_topic, self._grow_topic, self._delete_topic))()
+        if rng.random() < 0.3:
+            group_id, classic = rng.choice(GROUPS), rng.random() < 0.3
+            for process in self.processes:
+                client = process.client
+                if client is None or process.group_id != group_id:
+                    continue
+                if client.uses_classic == classic:
+                    client.leave()
+                    process.stop()
+                    gone.append(process)
+        elif rng.random() < 0.5:
+            process = rng.choice([each for each in self.processes if each.instance_id is not None])
+            if process.client is not None:
+                process.client.leave()
+                process.stop(1_000)
+        for process in self.processes:
+            if process not in gone:
+                self.after(rng.randint(0, 500), process.start)
 
     def _until(self, end_ms: int) -> None:
         harness, heap = self.harness, self._heap
@@ -238,9 +266,10 @@ class World:
         self._process().stop(4_000)
 
     def _leave(self) -> None:
-        client = self._process().client
-        if client is not None:
-            client.leave()
+        process = self._process()
+        if process.client is not None:
+            process.client.leave()
+            process.stop(3_000)
 
     def _resubscribe(self) -> None:
         client = self._process().client

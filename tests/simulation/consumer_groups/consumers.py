@@ -55,7 +55,10 @@ class ConsumerClient:
         self._assignor = rng.choice((None, None, "uniform", "range"))
         self.names: list[str] | None = None
         self.regex: str | None = None
-        self._choose_topics()
+        if process.usual_topics and rng.random() < 0.7:
+            self.names, self.regex = process.usual_topics, ""
+        else:
+            self._choose_topics()
         self._told: tuple[list[str] | None, str | None] = (self.names, self.regex)
 
     def __repr__(self) -> str:
@@ -75,8 +78,9 @@ class ConsumerClient:
     def _choose_topics(self) -> None:
         rng = self._world.rng
         if rng.random() < self._world.regexes:
-            # Without names a heartbeat leaves those that the member had.
-            self.names = [] if self.names else rng.choice(([], None))
+            # Without names a heartbeat leaves those that the member had, or its predecessor.
+            is_new = not self.names and self._process.instance_id is None
+            self.names = rng.choice(([], None)) if is_new else []
             self.regex = rng.choice(_REGEXES)
         else:
             # A joiner without topics would be no trial of anything.

@@ -146,33 +146,35 @@ class World:
         self._end()
 
     def _change_last(self) -> None:
-        """Make the changes after which the groups have to come to rest.
+        """Make the last changes: after them the groups have to come to rest.
 
-        A topic changes, a static member is away for a moment, or all clients of one protocol leave
-        a group and stay away. All others run.
+        A topic is created, and all processes run. Some time later all clients of one protocol leave
+        a group, or a static member is away for a moment.
         """
-        rng = self.rng
-        gone: list[Process] = []
-        if rng.random() < 0.5:
-            rng.choice((self._create_topic, self._grow_topic, self._delete_topic))()
-        if rng.random() < 0.3:
-            group_id, classic = rng.choice(GROUPS), rng.random() < 0.3
-            for process in self.processes:
-                client = process.client
-                if client is None or process.group_id != group_id:
-                    continue
-                if client.uses_classic == classic:
-                    client.leave()
-                    process.stop()
-                    gone.append(process)
-        elif rng.random() < 0.5:
-            process = rng.choice([each for each in self.processes if each.instance_id is not None])
-            if process.client is not None:
-                process.client.leave()
-                process.stop(1_000)
+        if self.rng.random() < 0.6:
+            self._create_topic()
         for process in self.processes:
-            if process not in gone:
-                self.after(rng.randint(0, 500), process.start)
+            self.after(self.rng.randint(0, 500), process.start)
+        happening = self.rng.choice((None, self._let_protocol_leave, self._replace_static))
+        if happening is not None:
+            self.after(CALM_MS // 2, happening)
+
+    def _let_protocol_leave(self) -> None:
+        group_id, classic = self.rng.choice(GROUPS), self.rng.random() < 0.3
+        for process in self.processes:
+            client = process.client
+            if client is None or process.group_id != group_id:
+                continue
+            if client.uses_classic == classic:
+                client.leave()
+                process.stop()
+
+    def _replace_static(self) -> None:
+        static = [each for each in self.processes if each.instance_id is not None]
+        process = self.rng.choice(static)
+        if process.client is not None:
+            process.client.leave()
+            process.stop(1_000)
 
     def _until(self, end_ms: int) -> None:
         harness, heap = self.harness, self._heap

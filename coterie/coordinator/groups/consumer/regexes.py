@@ -61,7 +61,7 @@ def ask_for_resolution(step: Step, *, is_new: bool) -> None:
     if not group.by_regex or group.resolution is not None:
         return
     times = [each.value.timestamp for each in group.regexes.values()]
-    if times and now_ms <= max(times) + MIN_REFRESH_MS:
+    if now_ms <= max([*times, group.too_large_ms]) + MIN_REFRESH_MS:
         return
     refresh_ms = step.partition.config.consumer.regex_refresh_interval_ms
     resolved, topics = group.resolved_version, group.topics
@@ -78,15 +78,14 @@ def ask_for_resolution(step: Step, *, is_new: bool) -> None:
 
 def resolve_some(step: Step) -> None:
     """Match some names, and write the result after the last one."""
-    group = step.group
+    group, now_ms = step.group, step.now_ms
     resolution: Resolution | None = group.resolution
     if resolution is None:
         return
     if not resolution.go_on():
-        step.arm(TimerKind.REGEX, "", step.now_ms)
+        step.arm(TimerKind.REGEX, "", now_ms)
         return
     group.resolution = None
-    group.resolved_version = resolution.version
     changed = False
     for regex, names in resolution.found.items():
         if regex not in group.by_regex:
@@ -96,11 +95,14 @@ def resolve_some(step: Step) -> None:
         step.set(
             ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=regex),
             ConsumerGroupRegularExpressionValue(
-                topics=names, version=resolution.version, timestamp=step.now_ms
+                topics=names, version=resolution.version, timestamp=now_ms
             ),
         )
     hashed = metadata_hash(group.subscribed_topics(), group.topics)
     if changed or hashed != group.metadata_hash:
         bump_epoch(step)
-    # A result that does not fit one batch is dropped; the next refresh tries again.
-    step.fits()
+    if step.fits():
+        group.resolved_version = resolution.version
+    else:
+        # It is dropped. The next one may be smaller, and takes as long.
+        group.too_large_ms = now_ms

@@ -205,6 +205,29 @@ def test_regex_is_resolved_and_follows_new_topics() -> None:
     assert harness.live() == harness.replayed()
 
 
+def test_result_that_is_larger_than_a_batch_is_asked_for_again_after_a_while() -> None:
+    names = {f"t{number:04}{'n' * 230}": 1 for number in range(5_000)}
+    harness = ConsumerHarness(names)
+    harness.beat("m1", 0, subscribed_topic_regex="t.*")
+    group = harness.consumer_group()
+    for _ in range(3):
+        assert group.resolution is not None
+        harness.wait(0)
+        assert (group.resolution, group.regexes, group.epoch) == (None, {}, 1)
+        harness.wait(5_000)
+        harness.beat("m1", 1)
+        assert group.resolution is None
+        harness.wait(5_001)
+        harness.beat("m1", 1)
+    for name in list(names)[10:]:
+        harness.delete_topic(name)
+    harness.wait(10_001)
+    harness.beat("m1", 1)
+    harness.wait(0)
+    assert harness.beat("m1", 1).member_epoch == 2
+    assert harness.live() == harness.replayed()
+
+
 def test_many_names_are_matched_in_parts() -> None:
     names = {f"t{number:04}": 1 for number in range(1_200)}
     harness = ConsumerHarness(names)

@@ -148,13 +148,17 @@ class World:
     def _change_last(self) -> None:
         """Make the last changes: after them the groups have to come to rest.
 
-        A topic is created, and all processes run. Some time later all clients of one protocol leave
-        a group, or a static member is away for a moment.
+        The broker crashes, a topic is created, and all processes run. Some time later all clients
+        of one protocol leave a group, or a static member is away for a moment.
         """
+        if self.rng.random() < 10 * self._faults:
+            self._crash_broker()
         if self.rng.random() < 0.6:
             self._create_topic()
         for process in self.processes:
             self.after(self.rng.randint(0, 500), process.start)
+        # A leader that was away when a topic was created learns of it, too.
+        self.after(3_000, self._refresh_clients)
         happening = self.rng.choice((None, self._let_protocol_leave, self._replace_static))
         if happening is not None:
             self.after(CALM_MS // 2, happening)
@@ -358,7 +362,12 @@ class World:
             assigned = {(topic, index) for topic, each in member.assigned.items() for index in each}
             same = client.owned == assigned
             require(same, "rest", f"{client} owns {client.owned}, {member} has {assigned}")
-        self._check_partitions(group, joined)
+        if group.target_ms:
+            self._check_partitions(group, joined)
+        else:
+            # An upgrade keeps what the leader has assigned until something changes
+            # [consumer-groups/upgrade].
+            self.coverage["rests with the assignment of a leader"] += 1
 
     def _check_partitions(self, group: GroupLike, clients: list[Client]) -> None:
         """Each partition of a topic that somebody wants has one owner."""

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import click
 
-from tests.planting import Plant
 from tests.simulation.consumer_groups.plants import PLANTS
 from tests.simulation.consumer_groups.search import search
 from tests.simulation.consumer_groups.world import World
@@ -51,7 +50,9 @@ def _until(seeds: Iterable[int], end: float) -> Iterator[int]:
         yield seed
 
 
-def _found(plant: Plant) -> str:
+def _found(number: int) -> str:
+    # A fault is a function, which cannot be sent to another process.
+    plant = PLANTS[number]
     began = time.monotonic()
     found = search(plant, _SEARCHED)
     what = "NOT FOUND" if found is None else f"{found.invariant:<12}{found.runs:>4} runs"
@@ -88,7 +89,7 @@ def main(seed: int, number: int, seconds: float | None) -> None:
             click.echo(f"{times:>9} {name}")
         click.echo(f"{runs} runs, {failures} failures, {time.monotonic() - began:.1f} s")
         missed = 0
-        for line in pool.imap(_found, PLANTS) if seconds is not None else ():
+        for line in pool.imap(_found, range(len(PLANTS))) if seconds is not None else ():
             missed += "NOT FOUND" in line
             click.echo(line)
     raise SystemExit(1 if failures or missed else 0)

@@ -62,7 +62,7 @@ class CheckedGroups(ConsumerHarness):
         self._sent: dict[Hashable, Sent] = {}
         super().__init__(
             settings=settings,
-            consumer={"migration_policy": policy, "regex_refresh_interval_ms": 60_000},
+            consumer={"migration_policy": policy, "regex_refresh_interval_ms": 600_000},
             group_min_session_timeout_ms=500,
             offsets_retention_check_interval_ms=60_000,
         )

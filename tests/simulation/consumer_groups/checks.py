@@ -134,7 +134,9 @@ class Checks:
         before = self._member_epochs.get(key, 0)
         require(away or epoch >= before, "epochs", f"{member} of {group} was at {before}")
         self._member_epochs[key] = epoch
-        if not away:
+        if away:
+            require(not member.pending, "states", f"{member} is away and has {member.pending}")
+        else:
             gives_up = bool(member.pending)
             require(gives_up == (state is _UNREVOKED), "states", f"{member}: {member.pending}")
             received = [at for each in member.assigned.values() for at in each.values()]

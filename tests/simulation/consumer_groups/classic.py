@@ -46,7 +46,7 @@ class ClassicClient(ClassicMember):
         )
         self._process = process
         self._world = world
-        self._topics = world.some_topics()
+        self._topics = process.usual_topics or world.some_topics()
         self.owned: frozenset[Partition] = frozenset()
         self.owns_as_told = False
         self._phase = "joining"
@@ -96,6 +96,9 @@ class ClassicClient(ClassicMember):
     def resubscribe(self) -> None:
         """See `Client`."""
         self._topics = self._world.some_topics()
+        if self.instance_id is not None:
+            # A static successor with other topics causes no rebalance of a classic group.
+            self._process.usual_topics = self._topics
         self.refresh()
 
     def refresh(self) -> None:
@@ -110,7 +113,6 @@ class ClassicClient(ClassicMember):
         if self.member_id:
             self.owned = frozenset()
             self._process.request(self.leave_request(4), 4)
-        self._process.stop(3_000)
 
     def _send(self, phase: str, request: Any, version: int) -> None:
         self._phase = phase

@@ -55,7 +55,10 @@ class ConsumerClient:
         self._assignor = rng.choice((None, None, "uniform", "range"))
         self.names: list[str] | None = None
         self.regex: str | None = None
-        self._choose_topics()
+        if process.usual_topics and rng.random() < 0.7:
+            self.names, self.regex = process.usual_topics, ""
+        else:
+            self._choose_topics()
         self._told: tuple[list[str] | None, str | None] = (self.names, self.regex)
 
     def __repr__(self) -> str:
@@ -75,8 +78,9 @@ class ConsumerClient:
     def _choose_topics(self) -> None:
         rng = self._world.rng
         if rng.random() < self._world.regexes:
-            # Without names a heartbeat leaves those that the member had.
-            self.names = [] if self.names else rng.choice(([], None))
+            # Without names a heartbeat leaves those that the member had, or its predecessor.
+            is_new = not self.names and self._process.instance_id is None
+            self.names = rng.choice(([], None)) if is_new else []
             self.regex = rng.choice(_REGEXES)
         else:
             # A joiner without topics would be no trial of anything.
@@ -102,16 +106,14 @@ class ConsumerClient:
         """See `Client`; the coordinator knows the topics."""
 
     def leave(self) -> None:
-        """See `Client`; a static member may only be away for a while."""
+        """See `Client`; a static member may only be away for a while, and a joiner just dies."""
         if self._waits or not self.epoch:
-            self._process.stop(3_000)
             return
         self.owned = frozenset()
         static = self._process.instance_id is not None
         epoch = STATIC_LEAVE_EPOCH if static and self._world.rng.random() < 0.8 else LEAVE_EPOCH
         request = self._request(epoch)
         self._process.request(request, 1)
-        self._process.stop(3_000)
 
     # -- heartbeats --------------------------------------------------------------------------------
 

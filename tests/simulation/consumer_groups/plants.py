@@ -185,9 +185,4 @@ PLANTS = (
         "member.deadline_ms = now_ms + settings.session_timeout_ms",
         "pass",
     ),
-    Plant(
-        "a lost answer fences the member",
-        f"{_GROUPS}identity:_owns_assigned",
-        fault=answers(value=False),
-    ),
 )

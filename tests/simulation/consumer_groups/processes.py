@@ -59,7 +59,7 @@ class Client(Protocol):
         """Learn that topics have changed."""
 
     def leave(self) -> None:
-        """Leave the group."""
+        """Leave the group, before the process stops."""
 
     @property
     def is_settled(self) -> bool:
@@ -71,6 +71,7 @@ class Process:
 
     Attributes:
         name, group_id, instance_id: its name, its group, and its instance id or None.
+        usual_topics: those to which most clients of a static process subscribe; else none.
         client: the client; None while it is down.
         connection: the number of its connection; what belongs to an earlier one is void.
         starts: how many clients it has had.
@@ -82,6 +83,7 @@ class Process:
         self.name = name
         self.group_id = group_id
         self.instance_id = instance_id
+        self.usual_topics = [] if instance_id is None else world.some_topics()
         self.client: Client | None = None
         self.connection = 0
         self.starts = 0

@@ -10,14 +10,9 @@ from tests.simulation.consumer_groups.search import search
 from tests.simulation.consumer_groups.world import World
 
 # A run takes about a second. Together these have everything that is required.
-SEEDS = (1, 2, 3, 4, 5, 6)
-# Runs that a planted bug may take.
-SEARCHED = range(1, 25)
-# Seeds to begin with, for planted bugs that few runs meet.
-RARE = {
-    "a static successor has no target": 28,
-    "a member that is away may be asked for its partitions for ever": 44,
-}
+SEEDS = (2, 11, 20)
+# The runs that a planted bug may take. The first find most of them.
+SEARCHED = (1, 8, 10, 20, 2, 3, 4, 5, 6, 7, 9, *range(11, 20), *range(21, 31))
 REQUIRED = (
     "ConsumerGroupHeartbeat GROUP_ID_NOT_FOUND",
     "ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID",
@@ -43,5 +38,4 @@ def test_everything_holds_and_occurs() -> None:
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_planted_bug_is_found(plant: Plant) -> None:
-    first = RARE.get(plant.name, SEARCHED.start)
-    assert search(plant, range(first, first + len(SEARCHED))) is not None
+    assert search(plant, SEARCHED) is not None

@@ -58,7 +58,7 @@ class World:
             assignment_interval_ms=rng.choice((0, 0, 1_000)),
         )
         self.harness = CheckedGroups(settings, policy)
-        self.regexes = rng.choice((0.0, 0.3))
+        self.regexes = rng.choice((0.0, 0.5))
         self.is_calm = False
         self.coverage: Counter[str] = Counter()
         self._policy = policy
@@ -140,11 +140,45 @@ class World:
             self.after(0, self._storm)
             self._until(self.harness.now_ms + STORM_MS)
             self.is_calm = True
-            for process in self.processes:
-                self.after(self.rng.randint(0, 500), process.start)
+            self._change_last()
             self._until(self.harness.now_ms + CALM_MS)
             self._check_rest()
         self._end()
+
+    def _change_last(self) -> None:
+        """Make the last changes: after them the groups have to come to rest.
+
+        The broker crashes, a topic is created, and all processes run. Some time later all clients
+        of one protocol leave a group, or a static member is away for a moment.
+        """
+        if self.rng.random() < 10 * self._faults:
+            self._crash_broker()
+        if self.rng.random() < 0.6:
+            self._create_topic()
+        for process in self.processes:
+            self.after(self.rng.randint(0, 500), process.start)
+        # A leader that was away when a topic was created learns of it, too.
+        self.after(3_000, self._refresh_clients)
+        happening = self.rng.choice((None, self._let_protocol_leave, self._replace_static))
+        if happening is not None:
+            self.after(CALM_MS // 2, happening)
+
+    def _let_protocol_leave(self) -> None:
+        group_id, classic = self.rng.choice(GROUPS), self.rng.random() < 0.3
+        for process in self.processes:
+            client = process.client
+            if client is None or process.group_id != group_id:
+                continue
+            if client.uses_classic == classic:
+                client.leave()
+                process.stop()
+
+    def _replace_static(self) -> None:
+        static = [each for each in self.processes if each.instance_id is not None]
+        process = self.rng.choice(static)
+        if process.client is not None:
+            process.client.leave()
+            process.stop(1_000)
 
     def _until(self, end_ms: int) -> None:
         harness, heap = self.harness, self._heap
@@ -238,9 +272,10 @@ class World:
         self._process().stop(4_000)
 
     def _leave(self) -> None:
-        client = self._process().client
-        if client is not None:
-            client.leave()
+        process = self._process()
+        if process.client is not None:
+            process.client.leave()
+            process.stop(3_000)
 
     def _resubscribe(self) -> None:
         client = self._process().client
@@ -327,7 +362,12 @@ class World:
             assigned = {(topic, index) for topic, each in member.assigned.items() for index in each}
             same = client.owned == assigned
             require(same, "rest", f"{client} owns {client.owned}, {member} has {assigned}")
-        self._check_partitions(group, joined)
+        if group.target_ms:
+            self._check_partitions(group, joined)
+        else:
+            # An upgrade keeps what the leader has assigned until something changes
+            # [consumer-groups/upgrade].
+            self.coverage["rests with the assignment of a leader"] += 1
 
     def _check_partitions(self, group: GroupLike, clients: list[Client]) -> None:
         """Each partition of a topic that somebody wants has one owner."""

@@ -40,6 +40,7 @@ class ConsumerGroup(ConsumerGroupState):
             after creation and after a load.
         resolution: the matching of regular expressions that is under way; None if there is none.
         resolved_version: the version of the topics at the latest resolution; None after a load.
+        too_large_ms: when the result of a resolution was larger than a batch; 0 if that never was.
         bumped_ms: when the epoch rose last, for people.
         is_gone: whether its partition was given up.
     """
@@ -47,7 +48,8 @@ class ConsumerGroup(ConsumerGroupState):
     TYPE: ClassVar[str] = CONSUMER
 
     __slots__ = (
-        "bumped_ms", "checked_version", "is_gone", "resolution", "resolved_version", "topics",
+        "bumped_ms", "checked_version", "is_gone", "resolution", "resolved_version", "too_large_ms",
+        "topics",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -57,6 +59,7 @@ class ConsumerGroup(ConsumerGroupState):
         self.checked_version: int | None = None
         self.resolution: Any = None
         self.resolved_version: int | None = None
+        self.too_large_ms = 0
         self.bumped_ms = 0
         self.is_gone = False
 

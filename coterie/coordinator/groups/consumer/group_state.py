@@ -270,13 +270,15 @@ class ConsumerGroupState(GroupLike):
     def _occupy(self, owned: Owned, member: ConsumerMember) -> None:
         """Note the owner of partitions; of two the one of the larger epoch owns one.
 
-        [consumer-groups/two-owners]
+        A static member that is away has no such epoch: it comes after the member that owned its
+        partitions before, of which a compacted log may show an old record
+        [consumer-groups/two-owners].
         """
         for topic_id, partitions in owned.items():
             owners = self.owners.setdefault(topic_id, {})
             for index in partitions:
                 other = self.members.get(owners.get(index, ""))
-                if other is None or other.epoch <= member.epoch:
+                if other is None or other.epoch <= member.epoch or member.epoch < 0:
                     owners[index] = member.member_id
 
     def _release(self, owned: Owned, member_id: str) -> None:

@@ -85,7 +85,8 @@ def ask_for_resolution(step: Step, before: Resolved, *, is_new: bool) -> None:
     group, now_ms, latest_ms = step.group, step.now_ms, before.latest_ms
     if not group.by_regex or group.resolution is not None:
         return
-    if latest_ms is not None and now_ms <= latest_ms + MIN_REFRESH_MS:
+    latest_ms = max(latest_ms or 0, group.too_large_ms)
+    if latest_ms and now_ms <= latest_ms + MIN_REFRESH_MS:
         return
     refresh_ms = step.partition.config.consumer.regex_refresh_interval_ms
     version, topics = group.resolved_version, group.topics
@@ -94,7 +95,6 @@ def ask_for_resolution(step: Step, before: Resolved, *, is_new: bool) -> None:
         or not before.is_complete
         or version is None
         or version < topics.created_version
-        or latest_ms is None
         or now_ms > latest_ms + refresh_ms
     ):
         assert topics.created_version <= topics.version, "a creation is a change of the topics"
@@ -104,15 +104,14 @@ def ask_for_resolution(step: Step, before: Resolved, *, is_new: bool) -> None:
 
 def resolve_some(step: Step) -> None:
     """Match some names, and write the result after the last one."""
-    group = step.group
+    group, now_ms = step.group, step.now_ms
     resolution: Resolution | None = group.resolution
     if resolution is None:
         return
     if not resolution.go_on():
-        step.arm(TimerKind.REGEX, "", step.now_ms)
+        step.arm(TimerKind.REGEX, "", now_ms)
         return
     group.resolution = None
-    group.resolved_version = resolution.version
     changed = False
     for regex, names in resolution.found.items():
         if regex not in group.by_regex:
@@ -133,11 +132,14 @@ def resolve_some(step: Step) -> None:
         step.set(
             ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=regex),
             ConsumerGroupRegularExpressionValue(
-                topics=names, version=resolution.version, timestamp=step.now_ms
+                topics=names, version=resolution.version, timestamp=now_ms
             ),
         )
     hashed = metadata_hash(group.subscribed_topics(), group.topics)
     if changed or hashed != group.metadata_hash:
         bump_epoch(step, Bump.REGEX_RESOLVED)
-    # A result that does not fit one batch is dropped; the next refresh tries again.
-    step.fits()
+    if step.fits():
+        group.resolved_version = resolution.version
+    else:
+        # It is dropped. The next one may be smaller, and takes as long.
+        group.too_large_ms = now_ms

@@ -63,6 +63,15 @@ def upgrade(step: Step, before: Group) -> None:
     assert step.creates, f"{group} takes the place of {before}"
     assert not group.members, f"{group} is new"
     converted = [_Converted(before, each, name, topics) for each in before.members.values()]
+    partitions = [
+        (topic_id, index)
+        for each in converted
+        for topic_id, indexes in each.partitions.items()
+        for index in indexes
+    ]
+    if len(partitions) != len(set(partitions)):
+        # A Kafka could not load the group.
+        raise _refused(before, "a partition is assigned to two members.")
     step.write(group_tombstone(group_id))
     for each in converted:
         key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=each.member_id)

@@ -290,6 +290,16 @@ def test_of_two_owners_the_one_of_the_larger_epoch_counts(reverse: bool) -> None
     harness.settle("m1", "m2")
 
 
+def test_old_record_of_a_compacted_log_does_not_disown_a_member_that_is_away() -> None:
+    """The record by which m1 gave the partition up was cleaned, because m1 has a later one."""
+    harness = loaded(
+        epoch(9), target_epoch(9), target("m1", 1), target("m2", 0), subscription("m1"),
+        subscription("m2", instance_id="i2"), current("m1", 8, 0), current("m2", -2, 0),
+        current("m1", 9, 1),
+    )  # fmt: skip
+    assert harness.consumer_group().owner(FOO, 0) == "m2"
+
+
 @pytest.mark.parametrize(
     "gone",
     [

@@ -27,8 +27,13 @@ SUBSCRIPTION = encode_subscription(ConsumerProtocolSubscription(topics=["foo"]),
 PROTOCOLS = (("range", SUBSCRIPTION),)
 
 
-def classic_group(harness: ConsumerHarness, *names: str, session_ms: int = 10_000) -> list[str]:
-    """Bring classic members with one partition each into a generation; return their ids."""
+def classic_group(
+    harness: ConsumerHarness, *names: str, session_ms: int = 10_000, same: bool = False
+) -> list[str]:
+    """Bring classic members with one partition each into a generation; return their ids.
+
+    If `same` is set, all of them have the same partition.
+    """
     for name in names:
         harness.join(name, protocols=PROTOCOLS, session_ms=session_ms)
     harness.wait(0)
@@ -37,7 +42,7 @@ def classic_group(harness: ConsumerHarness, *names: str, session_ms: int = 10_00
     assignments = {
         member_id: encode_assignment(
             ConsumerProtocolAssignment(
-                assigned_partitions=[TopicPartition(topic="foo", partitions=[index])]
+                assigned_partitions=[TopicPartition(topic="foo", partitions=[0 if same else index])]
             ),
             1,
         )
@@ -74,6 +79,16 @@ def test_partitions_stay_where_they_were_in_an_upgrade() -> None:
     harness.enter("m1", "foo")
     group = harness.consumer_group()
     assert [group.owner(FOO, index) for index in range(4)] == [first, second, "m1", None]
+
+
+def test_group_in_which_two_members_own_a_partition_is_not_upgraded() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    ids = classic_group(harness, "c1", "c2", same=True)
+    answer = harness.enter("m1", "foo")
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "a partition is assigned to two members" in answer.error_message
+    assert list(harness.group().members) == ids
+    assert harness.heartbeat(ids[0], 1) == ErrorCode.NONE
 
 
 def test_upgrade_with_the_id_of_a_classic_member_bumps_nothing() -> None:
@@ -187,6 +202,29 @@ def test_regex_is_resolved_and_follows_new_topics() -> None:
     assert harness.beat("m1", 2).member_epoch == 3
     harness.beat("m1", -1)
     assert not harness.consumer_group().regexes
+    assert harness.live() == harness.replayed()
+
+
+def test_result_that_is_larger_than_a_batch_is_asked_for_again_after_a_while() -> None:
+    names = {f"t{number:04}{'n' * 230}": 1 for number in range(5_000)}
+    harness = ConsumerHarness(names)
+    harness.beat("m1", 0, subscribed_topic_regex="t.*")
+    group = harness.consumer_group()
+    for _ in range(3):
+        assert group.resolution is not None
+        harness.wait(0)
+        assert (group.resolution, group.regexes, group.epoch) == (None, {}, 1)
+        harness.wait(5_000)
+        harness.beat("m1", 1)
+        assert group.resolution is None
+        harness.wait(5_001)
+        harness.beat("m1", 1)
+    for name in list(names)[10:]:
+        harness.delete_topic(name)
+    harness.wait(10_001)
+    harness.beat("m1", 1)
+    harness.wait(0)
+    assert harness.beat("m1", 1).member_epoch == 2
     assert harness.live() == harness.replayed()
 
 

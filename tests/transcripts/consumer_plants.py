@@ -44,7 +44,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a resolution does not wait for ten seconds after the last one",
             f"{_GROUPS}.regexes:ask_for_resolution",
-            "if latest_ms is not None and now_ms <= latest_ms + MIN_REFRESH_MS:",
+            "if latest_ms and now_ms <= latest_ms + MIN_REFRESH_MS:",
             "if False:",
         ),
         "consumer_groups/second_regex_within_ten_seconds",
@@ -94,7 +94,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "two owners of a partition both own it",
             f"{_GROUPS}.group_state:ConsumerGroupState._occupy",
-            "if other is None or other.epoch <= member.epoch:",
+            "if other is None or other.epoch <= member.epoch or member.epoch < 0:",
             "if other is None:",
         ),
         "consumer_groups/records_of_other_brokers",

@@ -20,6 +20,7 @@ REQUIRED = (
     "Heartbeat REBALANCE_IN_PROGRESS",
     "SyncGroup REBALANCE_IN_PROGRESS",
     "crash_broker",
+    "downgrade",
     "failed append",
     "lost answer",
     "rests as classic",

@@ -19,6 +19,7 @@ from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import RebalanceBegan
 from tests.simulation.checks.violation import Violation, require
 from tests.simulation.consumer_groups.checked import CheckedGroups
 from tests.simulation.consumer_groups.checks import Checks
@@ -216,6 +217,10 @@ class World:
             delay_ms = rng.choice((0, 0, 1, 10)) if self.is_calm else rng.choice((0, 1, 10, 200))
             self.after(delay_ms, self._finish_append, batch.number, self._life, fails)
         harness.appended.clear()
+        for event in harness.events:
+            if isinstance(event.fact, RebalanceBegan) and event.fact.cause == "downgrade":
+                self.coverage["downgrade"] += 1
+        harness.events.clear()
 
     def _deliver(self, process: Process, connection: int, request: Any, message: Any) -> None:
         if process.connection != connection or process.client is None:

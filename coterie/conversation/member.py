@@ -1,6 +1,6 @@
-"""A member of a classic group without input and output: its place in the group, and its requests.
+"""Members of groups without input and output: their place in the group, and their requests.
 
-The clients that are played derive from it. They differ in when a request is sent, in what is
+The clients that are played derive from them. They differ in when a request is sent, in what is
 assigned, and in what an error leads to. A request has the fields that its version
 carries, by the declaration of the message, so it can also be passed on without being encoded.
 """
@@ -29,15 +29,67 @@ from coterie.protocol.wire import ZERO_UUID, Message
 _M = TypeVar("_M", bound=Message)
 
 
-class ClassicMember:
-    """One member.
+class Member:
+    """A member of any group.
 
     Attributes:
         group_id, instance_id: its group, and its instance id or None.
+        rebalance_ms: how long it may take for a rebalance.
+        member_id, generation_id: its place in the group; the generation is the epoch in a consumer
+            group. "" and -1 before it has one.
+    """
+
+    def __init__(self, group_id: str, *, rebalance_ms: int, instance_id: str | None) -> None:
+        """Describe a member that has not joined."""
+        self.group_id = group_id
+        self.instance_id = instance_id
+        self.rebalance_ms = rebalance_ms
+        self.member_id = ""
+        self.generation_id = -1
+
+    def commit_request(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        version: int,
+        topic_ids: Mapping[str, bytes] | None = None,
+    ) -> OffsetCommitRequest:
+        """Return an OffsetCommit.
+
+        Args:
+            offsets: by topic and partition; topics are in the order of their first mention.
+            version: of the request.
+            topic_ids: by name, for the versions that name topics by id.
+        """
+        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for (topic, index), offset in offsets.items():
+            each = OffsetCommitRequestPartition(
+                partition_index=index, committed_offset=offset, committed_metadata=""
+            )
+            topics.setdefault(topic, []).append(each)
+        ids = topic_ids or {}
+        return carried(
+            OffsetCommitRequest,
+            version,
+            group_id=self.group_id,
+            generation_id_or_member_epoch=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic, topic_id=ids.get(topic, ZERO_UUID), partitions=partitions
+                )
+                for topic, partitions in topics.items()
+            ],
+        )
+
+
+class ClassicMember(Member):
+    """A member of a classic group.
+
+    Attributes:
         protocol_type, protocols: "consumer" or another; the names in its JoinGroup, in order of
             preference.
-        session_ms, rebalance_ms: its timeouts.
-        member_id, generation_id: its place in the group; "" and -1 before it has one.
+        session_ms: its session timeout.
         joined: the newest response to its JoinGroup that had no error.
     """
 
@@ -51,15 +103,10 @@ class ClassicMember:
         protocol_type: str = "consumer",
         instance_id: str | None = None,
     ) -> None:
-        """Describe a member that has not joined."""
-        self.group_id = group_id
-        self.instance_id = instance_id
+        super().__init__(group_id, rebalance_ms=rebalance_ms, instance_id=instance_id)
         self.protocol_type = protocol_type
         self.protocols = protocols
         self.session_ms = session_ms
-        self.rebalance_ms = rebalance_ms
-        self.member_id = ""
-        self.generation_id = -1
         self.joined: JoinGroupResponse | None = None
 
     def metadata(self, protocol: str) -> bytes:
@@ -81,7 +128,7 @@ class ClassicMember:
 
     def join_request(self, version: int) -> JoinGroupRequest:
         """Return a JoinGroup, with the member id if there is one."""
-        return _carried(
+        return carried(
             JoinGroupRequest,
             version,
             group_id=self.group_id,
@@ -104,7 +151,7 @@ class ClassicMember:
             version: of the request.
         """
         assert self.joined is not None, "a sync follows a join"
-        return _carried(
+        return carried(
             SyncGroupRequest,
             version,
             group_id=self.group_id,
@@ -121,7 +168,7 @@ class ClassicMember:
 
     def heartbeat_request(self, version: int) -> HeartbeatRequest:
         """Return a Heartbeat."""
-        return _carried(
+        return carried(
             HeartbeatRequest,
             version,
             group_id=self.group_id,
@@ -135,7 +182,7 @@ class ClassicMember:
         member = LeaveGroupRequestMember(
             member_id=self.member_id, group_instance_id=self.instance_id, reason=reason
         )
-        return _carried(
+        return carried(
             LeaveGroupRequest,
             version,
             group_id=self.group_id,
@@ -143,46 +190,11 @@ class ClassicMember:
             members=[member],
         )
 
-    def commit_request(
-        self,
-        offsets: Mapping[TopicPartition, int],
-        version: int,
-        topic_ids: Mapping[str, bytes] | None = None,
-    ) -> OffsetCommitRequest:
-        """Return an OffsetCommit.
-
-        Args:
-            offsets: by topic and partition; topics are in the order of their first mention.
-            version: of the request.
-            topic_ids: by name, for the versions that name topics by id.
-        """
-        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-        for (topic, index), offset in offsets.items():
-            each = OffsetCommitRequestPartition(
-                partition_index=index, committed_offset=offset, committed_metadata=""
-            )
-            topics.setdefault(topic, []).append(each)
-        ids = topic_ids or {}
-        return _carried(
-            OffsetCommitRequest,
-            version,
-            group_id=self.group_id,
-            generation_id_or_member_epoch=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            topics=[
-                OffsetCommitRequestTopic(
-                    name=topic, topic_id=ids.get(topic, ZERO_UUID), partitions=partitions
-                )
-                for topic, partitions in topics.items()
-            ],
-        )
-
 
 _FIELDS: dict[tuple[type[Message], int], frozenset[str]] = {}
 
 
-def _carried(cls: type[_M], version: int, **values: Any) -> _M:
+def carried(cls: type[_M], version: int, **values: Any) -> _M:
     """Return a message with those values that a version carries."""
     names = _FIELDS.get((cls, version))
     if names is None:

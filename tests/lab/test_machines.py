@@ -55,6 +55,27 @@ def test_owner_nodes_prevent_two_readers() -> None:
     assert raised.value.invariant in ("one-reader", "one-owner")
 
 
+def test_consumer_protocol_waits_for_nobody_that_keeps_what_it_has() -> None:
+    """One member's poll takes five minutes while another one joins."""
+    scenario = load_scenario("slow-joiner")
+    eager, modern = run("eager-3", scenario, 1), run("consumer", scenario, 1)
+    assert (modern.metrics["unowned"] or 0) < 30 < (eager.metrics["unowned"] or 0) / 50
+
+
+@pytest.mark.parametrize(("session_ms", "least"), [(10_000, 5), (45_000, 40)])
+def test_death_in_a_consumer_group_costs_the_session(session_ms: int, least: int) -> None:
+    settings = {"session_ms": session_ms}
+    outcome = step("consumer", 3, 6, "crash", settings=settings)
+    assert least <= outcome.causes["undetected"] / 2 <= session_ms / 1_000
+
+
+def test_slow_member_of_a_consumer_group_is_fenced_and_comes_back() -> None:
+    settings = {"rebalance_ms": 20_000}
+    outcome = step("consumer", 3, 6, "slow_poll", settings=settings, s=60)
+    assert outcome.metrics["lost"] == 0
+    assert (outcome.metrics["generations"] or 0) >= 2
+
+
 def test_draft_loses_its_groups_with_the_coordinator() -> None:
     outcome = run("server-2015", load_scenario("coordinator-moves"), 1)
     assert (outcome.metrics["generations"] or 0) > 0

@@ -11,7 +11,7 @@ from coterie.cli.main import main
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import SECOND
 from coterie.lab.machines import MACHINES, WITH_RECORDS, machine_named
-from coterie.lab.machines.classic_host import HostedGroup
+from coterie.lab.machines.coordinator_host import HostedGroup
 from coterie.lab.recorded import recorded_of
 from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import load_scenario

@@ -25,6 +25,23 @@ def test_details_do_not_change_a_run(machine: str) -> None:
     assert digest == Run(machine, scenario, 0, RunOptions()).finish().digest
 
 
+def test_member_of_the_consumer_protocol_gives_up_and_says_so_before_the_other_takes() -> None:
+    lines, _ = traced("consumer", 1, 3)
+    begin = lines.index("event start pod-0001 0")
+    shown = ("pod-", "coordinator raises", "stops", "reads pod-0001.1")
+    assert [line.rsplit(" 6", 1)[0] for line in lines[begin:] if line.startswith(shown)] == [
+        "pod-0001.1 Heartbeat epoch=0 owned=-",
+        "coordinator raises the epoch epoch=3 because=join",
+        "pod-0001.1 Heartbeat answered epoch=3 assigned=-",
+        "pod-0000.1 Heartbeat answered epoch=2 assigned=t-0,t-1",
+        "stops pod-0000.1 t-2",
+        "pod-0000.1 Heartbeat epoch=2 owned=t-0,t-1",
+        "pod-0001.1 Heartbeat answered epoch=3 assigned=t-2",
+        "pod-0001.1 Heartbeat epoch=3 owned=t-2",
+        "reads pod-0001.1 t-2",
+    ]
+
+
 def test_nodes_and_watches_of_the_zookeeper_era() -> None:
     lines, _ = traced("zookeeper", 1, 2)
     ids, owners = "/consumers/group/ids", "/consumers/group/owners/t"

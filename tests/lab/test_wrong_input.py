@@ -26,7 +26,6 @@ def failure(*arguments: str) -> str:
         (("run", "three-and-on"), "did you mean 'three-and-one'?"),
         (("run", "missing.toml"), "can't be read"),
         (("run", "herd", "--machine", "eagr-3"), "did you mean 'eager-3'?"),
-        (("run", "herd", "--machine", "consumer"), "not served yet"),
         (("run", "herd", "--members", "99999"), "members must be between 0 and 3,000"),
         (("run", "herd", "--partitions", "0"), "partitions must be between 1"),
         (("run", "herd", "--set", "poll_gap=3"), "did you mean 'poll_gap_ms'?"),

@@ -11,7 +11,7 @@ from coterie.cli.output import Column, print_json, print_table
 @json_option
 def command(*, as_json: bool) -> None:
     """List scenarios, machines and settings."""
-    from coterie.lab.machines import MACHINES, NOT_SERVED
+    from coterie.lab.machines import MACHINES
     from coterie.lab.parameters import Parameters
     from coterie.lab.scenario import load_scenario, scenario_names
 
@@ -28,7 +28,7 @@ def command(*, as_json: bool) -> None:
     machines = [
         {"machine": name, "era": spec.era, "summary": spec.summary}
         for name, spec in MACHINES.items()
-    ] + [{"machine": name, "era": "", "summary": why} for name, why in NOT_SERVED.items()]
+    ]
     settings = [
         {"setting": name, "default": default}
         for name, default in Parameters._field_defaults.items()

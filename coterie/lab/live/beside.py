@@ -11,6 +11,9 @@ from coterie.lab.summary import quantile
 
 # Settings of a row that describe the participants and not the workload.
 _DESCRIPTIONS = ("client", "software", "broker")
+# The timeouts of a consumer group are those of its broker, which keeps its defaults: a Kafka does
+# not take shorter ones.
+_OF_THE_BROKER = {"consumer": ("session_ms", "heartbeat_ms")}
 # The members of a live run are small programs: they answer at once, and their callbacks are fast.
 _QUICK = {"poll_gap_ms": 5, "callback_ms": 1, "callback_partition_ms": 0, "assign_ms": 2}
 
@@ -46,7 +49,8 @@ def simulated_ranges(
     """
     if machine not in MACHINES:
         return []
-    wanted = {name: value for name, value in settings.items() if name not in _DESCRIPTIONS}
+    left_out = (*_DESCRIPTIONS, *_OF_THE_BROKER.get(machine, ()))
+    wanted = {name: value for name, value in settings.items() if name not in left_out}
     parameters = live_parameters(wanted)
     given = {**_QUICK, **{name: getattr(parameters, name) for name in wanted}}
     plain = scenario._replace(settings={})

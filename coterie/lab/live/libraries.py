@@ -46,8 +46,8 @@ class Library(LiveClient):
                 connection.version_for(ConsumerGroupDescribeRequest)
             except VersionUnsupported:
                 raise WrongInput(
-                    f"The broker at {run.bootstrap} does not serve the protocol of KIP-848 yet:"
-                    " name a Kafka 4 with --bootstrap-server, or choose another --machine."
+                    f"The broker at {run.bootstrap} does not serve the protocol of KIP-848:"
+                    " name one that does with --bootstrap-server, or choose another --machine."
                 ) from None
 
     def command(self, run: LiveRun, member: PodProcess) -> list[str]:

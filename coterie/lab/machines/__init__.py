@@ -8,6 +8,7 @@ from coterie.lab.errors import WrongInput, closest
 from coterie.lab.machine import Machine
 from coterie.lab.machines import classic
 from coterie.lab.machines.connect_worker import ConnectGroup, ConnectOptions
+from coterie.lab.machines.consumer_group import ConsumerProtocolGroup
 from coterie.lab.machines.old_consumer import ZooKeeperGroup
 from coterie.lab.machines.rocketmq import RELEASE_4, RELEASE_5, RocketMqGroup
 from coterie.lab.machines.rocketmq_ordered import OrderedGroup
@@ -21,7 +22,7 @@ class MachineSpec(NamedTuple):
     Attributes:
         era: when it was the usual one.
         summary: what it is, in a line.
-        make: makes it for a run; None if it is not served yet.
+        make: makes it for a run.
         settings: its own defaults of the model.
         cost: how much longer a run takes than that of a classic group, roughly.
     """
@@ -70,6 +71,11 @@ MACHINES: dict[str, MachineSpec] = {
         "classic group, cooperative-sticky: only what moves is given up",
         lambda environment: classic.ClassicGroup(environment, classic.COOPERATIVE_3),
     ),
+    "consumer": MachineSpec(
+        "Kafka 4.0 on, KIP-848",
+        "the coordinator assigns; each member goes to its share by itself, heartbeat by heartbeat",
+        ConsumerProtocolGroup,
+    ),
     "connect-eager": MachineSpec(
         "Kafka Connect 0.9 to 2.2",
         "workers that stop all tasks for each rebalance",
@@ -112,21 +118,16 @@ MACHINES: dict[str, MachineSpec] = {
     ),
 }
 # Those whose group is at the coordinator of Coterie, which writes Kafka's records.
-WITH_RECORDS = tuple(
-    name for name in MACHINES if name.startswith(("eager", "static", "cooperative", "connect"))
-)
-# Machines that cannot run yet, and why.
-NOT_SERVED = {"consumer": "KIP-848: not served yet by the coordinator of Coterie"}
+_HOSTED = ("eager", "static", "cooperative", "consumer", "connect")
+WITH_RECORDS = tuple(name for name in MACHINES if name.startswith(_HOSTED))
 
 
 def machine_named(name: str) -> MachineSpec:
     """Return a machine.
 
     Raises:
-        WrongInput: there is no machine of this name, or it is not served yet.
+        WrongInput: there is no machine of this name.
     """
-    if name in NOT_SERVED:
-        raise WrongInput(f"The machine '{name}' can't run: {NOT_SERVED[name]}.")
     if name not in MACHINES:
         raise WrongInput(
             f"There is no machine '{name}'{closest(name, MACHINES)}."

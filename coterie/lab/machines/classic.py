@@ -1,8 +1,8 @@
 """The classic machines: consumers of several eras, on the coordinator of Coterie."""
 
 from coterie.lab.environment import Environment
-from coterie.lab.machines.classic_host import INITIAL_DELAY_MS, HostedGroup
 from coterie.lab.machines.consumer import COOPERATIVE, Consumer
+from coterie.lab.machines.coordinator_host import INITIAL_DELAY_MS, HostedGroup
 from coterie.lab.machines.group_member import MemberSettings, Versions
 from coterie.lab.pods import Participant, Pod
 from coterie.protocol.messages.journal_records import GenerationCompleted

@@ -12,13 +12,13 @@ from coterie.assignors import TopicPartition
 from coterie.coordinator.groups.classic.group import classic
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
-from coterie.lab.machines.classic_host import RETRIABLE, HostedGroup
 from coterie.lab.machines.connect_assignor import (
     CONNECTOR,
     IncrementalAssignor,
     Unit,
     assign_eager,
 )
+from coterie.lab.machines.coordinator_host import RETRIABLE, HostedGroup
 from coterie.lab.machines.group_member import GroupMember, MemberSettings, Versions
 from coterie.lab.pods import Participant, Pod
 from coterie.protocol.messages import connect_protocol as wire

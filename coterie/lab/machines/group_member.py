@@ -19,7 +19,7 @@ from coterie.assignors import TopicPartition
 from coterie.conversation.member import ClassicMember
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
-from coterie.lab.machines.classic_host import GROUP, RETRIABLE, GroupHost
+from coterie.lab.machines.coordinator_host import GROUP, RETRIABLE, GroupHost
 from coterie.lab.pods import Pod
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupResponse

@@ -4,7 +4,6 @@ from html import escape
 from math import log10
 from typing import Any
 
-from coterie.lab.machines import NOT_SERVED
 from coterie.lab.summary import Cell, spread
 
 Cells = dict[Cell, list[dict[str, Any]]]
@@ -33,10 +32,10 @@ def matrix(cells: Cells, machines: list[str]) -> str:
         columns = "".join(_cell(cells.get(first._replace(machine=name))) for name in machines)
         size = f"{first.members} members, {first.partitions} partitions"
         lines.append(
-            f"<tr><th>{escape(scenario)}<small>{escape(_with(size, first))}</small></th>{columns}"
-            f"{'<td class=none>not served yet</td>' * len(NOT_SERVED)}</tr>"
+            f"<tr><th>{escape(scenario)}<small>{escape(_with(size, first))}</small></th>"
+            f"{columns}</tr>"
         )
-    return intro + _table([*machines, *NOT_SERVED], lines)
+    return intro + _table(machines, lines)
 
 
 def _with(size: str, cell: Cell) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.claims import CLAIMS
 from coterie.lab.errors import WrongInput
-from coterie.lab.machines import MACHINES, NOT_SERVED
+from coterie.lab.machines import MACHINES
 from coterie.lab.report.comparison import comparison
 from coterie.lab.report.curves import curves, duplicates_curves
 from coterie.lab.report.matrix import duplicates_table, matrix
@@ -27,7 +27,6 @@ ASSUMPTIONS = (
     "The queues of ZooKeeper, and the bytes of ZooKeeper and RocketMQ, are estimates.",
     "The data path of a dead broker is not modelled.",
     "A partition counts as read as long as its reader hands records to the application.",
-    *(f"The machine {name}: {why}." for name, why in NOT_SERVED.items()),
 )
 
 

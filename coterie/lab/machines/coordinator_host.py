@@ -5,7 +5,8 @@ from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS, START_MS
 from coterie.coordinator.groups.classic.group import classic
-from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.config import ConsumerGroupConfig, GroupConfig
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.lab.environment import Environment
@@ -14,6 +15,7 @@ from coterie.lab.machine import Machine
 from coterie.lab.machines.timed_coordinator import TimedCoordinator
 from coterie.lab.pods import Pod
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_facts import GroupEpochRaised
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import GenerationCompleted, MemberRemoved
 from coterie.protocol.wire import Message
@@ -22,6 +24,8 @@ GROUP = "group"
 ENDPOINT = "coordinator"
 # The initial delay of KIP-134.
 INITIAL_DELAY_MS = 3_000
+
+_CONSUMER_GROUPS = ConsumerGroupConfig()
 
 Handler = Callable[[Any], None]
 
@@ -34,7 +38,9 @@ class GroupHost(TimedCoordinator):
         on_generation: called with each completed generation.
     """
 
-    def __init__(self, environment: Environment, initial_delay_ms: int) -> None:
+    def __init__(
+        self, environment: Environment, initial_delay_ms: int, consumer: ConsumerGroupConfig
+    ) -> None:
         self.environment = environment
         self.on_generation: Callable[[GenerationCompleted], None] = lambda _: None
         self._waiting: dict[Hashable, tuple[Pod, int, Handler]] = {}
@@ -46,6 +52,7 @@ class GroupHost(TimedCoordinator):
             group_initial_rebalance_delay_ms=initial_delay_ms,
             group_min_session_timeout_ms=1,
             offsets_topic_num_partitions=1,
+            consumer=consumer,
         )
         records = environment.records
         start_ms = START_MS if records is None else records.start_ms
@@ -120,12 +127,25 @@ class GroupHost(TimedCoordinator):
                     "coordinator completes", f"generation={fact.generation_id}"
                 )
                 self.on_generation(fact)
+            elif type(fact) is GroupEpochRaised:
+                self._epoch_raised(fact)
             elif type(fact) is MemberRemoved:
                 ledger.noticed(fact.client_id)
         if self.records is not None:
             self.records.add(self.now_ms, effects.events)
         super().carry_out(effects, to)
         self.events.clear()
+
+    def _epoch_raised(self, fact: GroupEpochRaised) -> None:
+        """Report that a consumer group has other members, or other topics."""
+        group = self.coordinator.group(GROUP)
+        assert isinstance(group, ConsumerGroup), "a group whose epoch rises exists"
+        if group.members:
+            ledger = self.environment.ledger
+            ledger.generation([member.client_id for member in group.members.values()])
+        self.environment.world.detail(
+            "coordinator raises the epoch", f"epoch={fact.epoch}", f"because={fact.cause}"
+        )
 
     # -- moves -------------------------------------------------------------------------------------
 
@@ -161,10 +181,16 @@ class HostedGroup(Machine):
         host: the coordinator.
     """
 
-    def __init__(self, environment: Environment, initial_delay_ms: int = INITIAL_DELAY_MS) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        initial_delay_ms: int = INITIAL_DELAY_MS,
+        consumer: ConsumerGroupConfig = _CONSUMER_GROUPS,
+    ) -> None:
         super().__init__(environment)
         set_ms = environment.parameters.initial_delay_ms
-        self.host = GroupHost(environment, initial_delay_ms if set_ms < 0 else set_ms)
+        delay_ms = initial_delay_ms if set_ms < 0 else set_ms
+        self.host = GroupHost(environment, delay_ms, consumer)
 
     def leader(self) -> str | None:
         """Return the pod of the group's leader."""

@@ -149,7 +149,8 @@ EXPIRED_OFFSET = pa.struct(
     [("topic", pa.string()), ("partition", pa.int32()), ("committed_offset", pa.int64())]
 )
 
-# One row per fact. Columns have the names of the fields in protocol/messages/journal_records.py;
+# One row per fact. Columns have the names of the fields in protocol/messages/journal_records.py and
+# consumer_group_facts.py;
 # a column is null for facts without that field.
 JOURNAL = pa.schema(
     [
@@ -199,6 +200,22 @@ JOURNAL = pa.schema(
         ("offsets_partition", pa.int32()),
         ("leader_epoch", pa.int32()),
         ("group_count", pa.int32()),
+        # Of consumer groups (KIP-848).
+        ("epoch", pa.int32()),
+        ("previous_epoch", pa.int32()),
+        ("assignor", pa.string()),
+        ("changed_members", pa.int32()),
+        ("moved_partitions", pa.int32()),
+        ("added", pa.int32()),
+        ("revoked", pa.int32()),
+        ("state_ms", pa.int64()),
+        ("converged_ms", pa.int64()),
+        ("group_type", pa.string()),
+        ("previous_type", pa.string()),
+        ("regex", pa.string()),
+        ("topic_count", pa.int32()),
+        ("gained", pa.int32()),
+        ("lost", pa.int32()),
     ]
 )
 

@@ -253,10 +253,10 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a pattern fits a part of an id",
-        f"{_LISTING}:list_transactions",
-        "and (pattern is None or pattern.matches(each.transactional_id))",
-        "and (pattern is None or any(pattern.matches(each.transactional_id[first:]) "
-        "for first in range(len(each.transactional_id))))",
+        "coterie.server.handlers.list_transactions:_answer",
+        "if pattern is None or pattern.matches(each.transactional_id)",
+        "if pattern is None or any(pattern.matches(each.transactional_id[first:]) "
+        "for first in range(len(each.transactional_id)))",
         ("transaction_listings/filtered_by_pattern/part",),
     ),
     Plant(

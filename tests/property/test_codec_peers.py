@@ -63,6 +63,8 @@ _WITHOUT_PEER = {
 }
 # Only kio has these; our answers to them were compared with those of Kafka 4.3.1.
 _ONE_PEER = (
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
@@ -143,7 +145,9 @@ def test_all_but_the_newest_versions_have_at_least_two_peers() -> None:
     records = {
         cls.__name__
         for cls in MESSAGES
-        if cls.__module__.endswith(("_group_records", "journal_records", "connect_protocol"))
+        if cls.__module__.endswith(
+            ("_group_records", "_facts", "journal_records", "connect_protocol")
+        )
     }
     others = {name: versions for name, versions in without.items() if name not in records}
     assert others == _WITHOUT_PEER

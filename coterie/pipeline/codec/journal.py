@@ -29,7 +29,9 @@ from coterie.protocol.messages.journal_records import (
 )
 
 _TIMES = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
-_OPTIONAL_DURATIONS = frozenset(("initial_delay_ms", "joined_after_ms", "wait_ms"))
+_OPTIONAL_DURATIONS = frozenset(
+    ("converged_ms", "initial_delay_ms", "joined_after_ms", "state_ms", "wait_ms")
+)
 # Columns that are not fields of the same name.
 _COMPUTED = frozenset(
     (

@@ -47,6 +47,7 @@ _TEXTS = {
     "name": "s",
     "resource_name": "s",
     "topics": "s",
+    "subscribed_topic_names": "s",
     "entity_name": "user",
 }
 # Values that are the same in each element, by the name of their field.

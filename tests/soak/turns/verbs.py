@@ -50,6 +50,8 @@ _EXPECTED: dict[str, ErrorCode] = {
     "Metadata, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "DescribeConfigs, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "DescribeTopicPartitions, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    # All groups but one are classic.
+    "ConsumerGroupDescribe, wide": ErrorCode.GROUP_ID_NOT_FOUND,
     # No group has so many members, and it is not told which of them are unknown.
     "LeaveGroup, wide": ErrorCode.UNKNOWN_MEMBER_ID,
     # The broker has no authorizer and no tokens.
@@ -80,6 +82,9 @@ def _values(session: Session, api: ApiKey) -> dict[str, Any]:
         case ApiKey.JOIN_GROUP:
             # A member of g0 would refuse later commits.
             return {"group_id": "joined"}
+        case ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            # It joins a group, and subscribes to every topic by name.
+            return {"group_id": "modern", "member_id": "m", "topic_partitions": []}
         case ApiKey.ALTER_REPLICA_LOG_DIRS:
             return {"path": str(session.data_dir.absolute())}
         case ApiKey.ALTER_PARTITION_REASSIGNMENTS:

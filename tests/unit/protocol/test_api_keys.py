@@ -49,6 +49,7 @@ def test_messages_without_an_api_are_log_records_or_payloads_of_members() -> Non
     }
     assert modules == {
         "connect_protocol",
+        "consumer_group_facts",
         "consumer_group_records",
         "consumer_protocol",
         "journal_records",

@@ -13,6 +13,9 @@ import pytest
 
 from coterie.coordinator.groups.classic.group_record import restore
 from coterie.coordinator.groups.classic.records import logged_generations
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.records import ConsumerRecords
+from coterie.coordinator.groups.consumer.states import GroupState
 from coterie.coordinator.groups.replay import LoggedState, replay_encoded
 from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.coordinator.kernel.loading import NewestRecords
@@ -40,6 +43,7 @@ class Answer(NamedTuple):
     groups: dict[str, dict[str, Any]]
     skipped: int
     other_groups: dict[str, int]
+    consumer_groups: dict[str, ConsumerGroup]
 
 
 def unpacked(name: str) -> MemoryFileSystem:
@@ -66,6 +70,7 @@ def groups_of(directory: DataDirectory) -> Answer:
     groups: dict[str, dict[str, Any]] = {}
     skipped = 0
     other_groups: dict[str, int] = {}
+    consumer_groups: dict[str, ConsumerGroup] = {}
     for partition in sorted(directory.topics["__consumer_offsets"].partitions):
         state = SERVED_TYPES.logged_state()
 
@@ -80,9 +85,12 @@ def groups_of(directory: DataDirectory) -> Answer:
             pass
         skipped += reading.reader.skipped.total()
         other_groups |= state.other_groups
+        consumer = state.of_types[ConsumerGroup.TYPE]
+        assert isinstance(consumer, ConsumerRecords)
+        consumer_groups |= consumer.groups
         for group_id in sorted(logged_generations(state).keys() | state.offsets.keys()):
             groups[group_id] = _group_facts(group_id, state)
-    return Answer(groups, skipped, other_groups)
+    return Answer(groups, skipped, other_groups, consumer_groups)
 
 
 def _group_facts(group_id: str, state: LoggedState) -> dict[str, Any]:
@@ -124,19 +132,33 @@ def expected_of(name: str) -> dict[str, Any]:
 
 def check_groups(name: str, found: Answer) -> None:
     reported = expected_of(name)
-    # Groups of the new protocol (KIP-848) stay in the log. Only their offsets are loaded.
+    # Groups of the new protocol (KIP-848) have their members by record, not by generation.
     new_style = reported.get("consumer_groups", [])
     assert found.groups.keys() == reported["groups"].keys()
     for group_id, expected in reported["groups"].items():
         ours = found.groups[group_id]
         if group_id in new_style:
             assert ours["offsets"] == expected["offsets"]
+            check_consumer_group(found.consumer_groups[group_id], expected)
             continue
         if expected["generation"] is None:
             ours = ours | {"generation": None}
         assert ours == expected, group_id
     assert found.skipped == 0
-    assert sorted(found.other_groups) == sorted(new_style)
+    assert sorted(found.consumer_groups) == sorted(new_style)
+    assert not found.other_groups
+
+
+def check_consumer_group(group: ConsumerGroup, expected: dict[str, Any]) -> None:
+    """Check the members and how many partitions each has; their topics are known by id alone."""
+    assert group.derived_state() is GroupState.STABLE
+    found = {member.member_id: member for member in group.members.values()}
+    assert found.keys() == {each["member_id"] for each in expected["members"]}
+    for each in expected["members"]:
+        ours = found[each["member_id"]]
+        assert (ours.client_id, ours.client_host) == (each["client_id"], each["host"])
+        indexes = sorted(index for owned in ours.assigned.values() for index in owned)
+        assert indexes == sorted(index for _, index in each["assignment"])
 
 
 def test_the_directories_are_there() -> None:

@@ -79,6 +79,7 @@ VERSIONS: Mapping[ApiKey, tuple[int, ...]] = {
     ApiKey.OFFSET_COMMIT: (8, 7),
     ApiKey.OFFSET_FETCH: (7, 6, 5),
     ApiKey.DELETE_GROUPS: (2, 1),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (1, 0),
 }
 # The APIs whose versions are reported with the figures.
 MEASURED = (
@@ -89,6 +90,7 @@ MEASURED = (
     ApiKey.LEAVE_GROUP,
     ApiKey.OFFSET_COMMIT,
     ApiKey.OFFSET_FETCH,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
 )
 
 Assignments = list[SyncGroupRequestAssignment]

@@ -36,6 +36,9 @@ MAX_ERROR_SHARE = 0.01
 # Sends one request, checks the response, and returns the ring of the member's connection.
 Prepare = Callable[[Session, Conversation, Membership], Awaitable[Ring]]
 
+# Forms a group of one member.
+Form = Callable[[Session, Conversation, str], Awaitable[Membership]]
+
 
 def rows(closed_cpu_us: float, pipelined_cpu_us: float) -> tuple[Row, Row]:
     """Return both rows of a steady scenario with their goals in µs of server CPU per request."""
@@ -52,6 +55,7 @@ async def measure(
     *,
     shape: Shape | None = None,
     numbers: Sequence[int] | None = None,
+    form: Form | None = None,
 ) -> Outcome:
     """Form one group for each connection, load the broker in the row's shape, and clean up.
 
@@ -61,6 +65,7 @@ async def measure(
         prepare: prepares the requests of a member.
         shape: another shape than the row's.
         numbers: of the groups, if not 0, 1, 2 and so on.
+        form: forms a group of one member, if not as a classic group.
 
     Raises:
         NotServed, Refused, ConnectionError: why the row cannot be measured.
@@ -70,7 +75,7 @@ async def measure(
 
     async def ring_for(number: int, conversation: Conversation) -> Ring:
         group = session.group_name(number if numbers is None else numbers[number])
-        member = await session.form_group(conversation, group)
+        member = await (form or Session.form_group)(session, conversation, group)
         members.append((member.group, member.member_id))
         return await prepare(session, conversation, member)
 

@@ -6,6 +6,7 @@ from benchmarks.scenarios import (
     background,
     churn,
     compaction,
+    consumer_heartbeat,
     data_plane,
     durable,
     group_creation,
@@ -29,6 +30,7 @@ SCENARIOS: dict[str, Scenario] = {
     for scenario in (
         startup.SCENARIO,
         heartbeat.SCENARIO,
+        consumer_heartbeat.SCENARIO,
         offset_commit.SCENARIO,
         offset_fetch.SCENARIO,
         group_creation.SCENARIO,

@@ -38,7 +38,7 @@ from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.coordinator.groups.shard import GroupShard
 from coterie.coordinator.groups.transactional_offsets import commit_transactional
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.coordinator.kernel.response_parts import MultiGroupResponse, ResponsePart
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState, availability_error
 from coterie.coordinator.topic_image import TopicChange, TopicImage, TopicsImage
@@ -160,7 +160,7 @@ class GroupCoordinator(GroupPartitions):
         """Handle a ConsumerGroupHeartbeat [consumer-groups/order-of-checks]."""
         shard = self._shard(request.group_id)
         if shard.state is ACTIVE:
-            effects = unchanged(shard, now_ms, request, context)
+            effects = unchanged(shard, now_ms, request, context.client)
             if effects is not None:
                 if not shard.unacknowledged:
                     return effects
@@ -171,6 +171,23 @@ class GroupCoordinator(GroupPartitions):
         except Refusal as refusal:
             return Effects(heartbeat_error(refusal.error, refusal.text))
         return self.run(consumer_heartbeat, _NONE, now_ms, request, context)
+
+    def unchanged_heartbeat(
+        self, now_ms: int, request: ConsumerGroupHeartbeatRequest, client: ClientContext
+    ) -> ConsumerGroupHeartbeatResponse | None:
+        """Answer a heartbeat that changes nothing, if that may be done at once.
+
+        It does what `consumer_group_heartbeat` does, without the parts for what may be delayed.
+
+        Returns:
+            The answer; None if `consumer_group_heartbeat` has to handle the request.
+        """
+        # As in `_shard`, without the call.
+        shard = self._shard_of.get(request.group_id)
+        if shard is None or shard.state is not ACTIVE or shard.unacknowledged:
+            return None
+        effects = unchanged(shard, now_ms, request, client)
+        return None if effects is None else effects.response
 
     def begin_rebalance(self, group_id: str, reason: str, now_ms: int) -> Effects[Any]:
         """Begin a rebalance that no member has caused; no effects if the group cannot."""

@@ -67,9 +67,16 @@ def heartbeat(
 def consumer_group_heartbeat(
     broker: Services, request: ConsumerGroupHeartbeatRequest, connection: Exchange
 ) -> ConsumerGroupHeartbeatResponse | None:
-    """Join a consumer group, keep in it, reconcile, or leave it."""
+    """Join a consumer group, keep in it, reconcile, or leave it.
+
+    Most heartbeats change nothing, and skip `submit`.
+    """
     if not _serves_consumer_groups(broker):
         return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
+    now_ms, client = connection.now_ms, connection.client
+    response = broker.coordinator.unchanged_heartbeat(now_ms, request, client)
+    if response is not None:
+        return response
     return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
 
 

@@ -37,7 +37,7 @@ from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, 
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.messages.consumer_group_heartbeat import (
@@ -58,7 +58,7 @@ def unchanged(
     partition: PartitionState,
     now_ms: int,
     request: ConsumerGroupHeartbeatRequest,
-    context: RequestContext,
+    client: ClientContext,
 ) -> Beat | None:
     """Start a session anew and return the answer; None if the heartbeat may change something.
 
@@ -77,7 +77,7 @@ def unchanged(
         or request.topic_partitions is not None
         or request.subscribed_topic_names is not None
         or request.rebalance_timeout_ms != -1
-        or member.client is not context.client
+        or member.client is not client
         or group.checked_version != group.topics.version
         or request.subscribed_topic_regex is not None
         or request.server_assignor is not None

@@ -1,6 +1,6 @@
-"""The search for planted bugs: run storm after storm until an invariant is violated."""
+"""The search for planted bugs: run after run until an invariant is violated."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tests.planting import Plant, planted
@@ -16,8 +16,8 @@ class Detection(NamedTuple):
     """How a planted bug was found.
 
     Attributes:
-        seed: of the storm that found it.
-        runs: how many storms it took.
+        seed: of the run that found it.
+        runs: how many runs it took.
         invariant: the violated invariant, or the type of another exception.
     """
 
@@ -32,12 +32,19 @@ def search_order(limit: int) -> list[int]:
     return [*FIRST_SEEDS, *others][:limit]
 
 
-def search(plant: Plant, seeds: Iterable[int]) -> Detection | None:
-    """Run storms with a planted bug until one finds it; return None if none does."""
+def run_storm(seed: int) -> None:
+    """Run the storm of a seed."""
+    World(storm_of(seed, DURATION_MS)).run()
+
+
+def search(
+    plant: Plant, seeds: Iterable[int], run: Callable[[int], None] = run_storm
+) -> Detection | None:
+    """Run seeds with a planted bug until one finds it; return None if none does."""
     with planted(plant):
         for count, seed in enumerate(seeds, 1):
             try:
-                World(storm_of(seed, DURATION_MS)).run()
+                run(seed)
             except Exception as error:
                 invariant = getattr(error, "invariant", type(error).__name__)
                 return Detection(seed, count, invariant)

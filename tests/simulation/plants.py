@@ -255,8 +255,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the timer of an extended session is not armed again",
-        "coterie.coordinator.groups.classic.heartbeat:expire_session",
-        "step.arm(TimerKind.SESSION, member.member_id, member.deadline_ms)",
+        "coterie.coordinator.groups.sessions:has_session_left",
+        "step.arm(kind, member.member_id, member.deadline_ms)",
         "pass",
     ),
     Plant(

@@ -9,7 +9,7 @@ may remain.
 
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappush
 from random import Random
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from tests.simulation.checks.violation import Violation, require
 from tests.simulation.consumer import COOPERATIVE, EAGER, Consumer
 from tests.simulation.other_clients import Admin, Committer, OtherClient, Rogue
 from tests.simulation.profile import Profile
+from tests.simulation.virtual_time import Events, run_until
 
 # More events than this in one millisecond are an endless loop.
 MAX_EVENTS_AT_ONCE = 5_000
@@ -72,7 +73,7 @@ class World:
         self.group_ids = [f"g{number}" for number in range(profile.groups)]
         self.life = 0
         self.pending_ids: deque[tuple[Consumer, str]] = deque(maxlen=6)
-        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: Events = []
         self._serial = 0
         self._offset = 0
         self._senders: dict[int, tuple[Client, int]] = {}
@@ -183,30 +184,11 @@ class World:
         )
 
     def _until(self, end_ms: int) -> None:
-        harness = self.harness
-        heap = self._heap
-        before_ms = at_once = 0
-        while True:
-            deadline_ms = harness.coordinator.next_deadline_ms()
-            if deadline_ms is not None and (not heap or deadline_ms <= heap[0][0]):
-                if deadline_ms > end_ms:
-                    break
-                harness.now_ms = max(harness.now_ms, deadline_ms)
-                harness.advance()
-            else:
-                if not heap or heap[0][0] > end_ms:
-                    break
-                at_ms, _, function, arguments = heappop(heap)
-                harness.now_ms = max(harness.now_ms, at_ms)
-                function(*arguments)
-            self._events += 1
-            self._pump()
-            at_once = at_once + 1 if harness.now_ms == before_ms else 0
-            before_ms = harness.now_ms
-            require(
-                at_once < MAX_EVENTS_AT_ONCE, "endless-loop", f"events at {before_ms} do not end"
-            )
-        harness.now_ms = max(harness.now_ms, end_ms)
+        run_until(self.harness, self._heap, end_ms, self._after_event, MAX_EVENTS_AT_ONCE)
+
+    def _after_event(self) -> None:
+        self._events += 1
+        self._pump()
 
     def _pump(self) -> None:
         """Schedule the delivery of responses and the outcome of new appends."""

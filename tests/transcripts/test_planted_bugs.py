@@ -18,7 +18,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a session lasts half of its timeout",
-            "coterie.coordinator.groups.classic.members:start_session",
+            "coterie.coordinator.groups.sessions:extend_session",
             "deadline_ms = step.now_ms + timeout_ms",
             "deadline_ms = step.now_ms + timeout_ms // 2",
         ),

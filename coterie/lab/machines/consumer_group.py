@@ -246,11 +246,11 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
         ledger.rejoining(self.pod.identity, True)
         self._is_changing = True
         # Callbacks are called inside poll.
-        self.pod.after(self.environment.poll_wait_us(self.pod), self._change, self.generation_id)
+        self.pod.after(self.environment.poll_wait_us(self.pod), self._change)
 
-    def _change(self, epoch: int) -> None:
+    def _change(self) -> None:
         revoked = self._owned - self._wanted
-        if not revoked or not self._is_member(epoch):
+        if not revoked or self.phase != "member":
             self._changed()
             return
         callback_us = self.environment.callback_us(len(revoked))
@@ -270,9 +270,6 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
             self._take(self._wanted - self._owned)
         self._send_beat()
         self._go_on()
-
-    def _is_member(self, epoch: int) -> bool:
-        return self.phase == "member" and self.generation_id >= epoch
 
     def _detail(self, *words: object) -> None:
         self.environment.world.detail(self.pod.identity, *words)

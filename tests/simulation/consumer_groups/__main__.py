@@ -18,8 +18,8 @@ from typing import NamedTuple
 import click
 
 from tests.simulation.consumer_groups.plants import PLANTS
-from tests.simulation.consumer_groups.search import search
-from tests.simulation.consumer_groups.world import World
+from tests.simulation.consumer_groups.world import World, run_world
+from tests.simulation.planted import search
 
 # Runs that a planted bug may take; the test suite has fewer, see test_consumer_groups.py.
 _SEARCHED = range(1, 100)
@@ -54,7 +54,7 @@ def _found(number: int) -> str:
     # A fault is a function, which cannot be sent to another process.
     plant = PLANTS[number]
     began = time.monotonic()
-    found = search(plant, _SEARCHED)
+    found = search(plant, _SEARCHED, run_world)
     what = "NOT FOUND" if found is None else f"{found.invariant:<12}{found.runs:>4} runs"
     return f"{plant.name:<72}{what}{time.monotonic() - began:>7.1f} s"
 

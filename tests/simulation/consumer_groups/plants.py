@@ -86,7 +86,7 @@ PLANTS = (
     ),
     Plant(
         "a session that went on is forgotten when its timer fires",
-        f"{_GROUPS}group_type:_is_over",
+        "coterie.coordinator.groups.sessions:has_session_left",
         "step.arm(kind, member.member_id, member.deadline_ms)",
         "pass",
     ),
@@ -141,7 +141,8 @@ PLANTS = (
     Plant(
         "a resolved regular expression raises no epoch",
         f"{_GROUPS}regexes:resolve_some",
-        "if changed or hashed != group.metadata_hash:",
+        "if changed or metadata_hash(group.subscribed_topics(), group.topics)"
+        " != group.metadata_hash:",
         "if False:",
     ),
     Plant(

@@ -6,8 +6,8 @@ import pytest
 
 from tests.planting import Plant
 from tests.simulation.consumer_groups.plants import PLANTS
-from tests.simulation.consumer_groups.search import search
-from tests.simulation.consumer_groups.world import World
+from tests.simulation.consumer_groups.world import World, run_world
+from tests.simulation.planted import search
 
 # A run takes about a second. Together these have everything that is required.
 SEEDS = (2, 11, 20)
@@ -39,4 +39,4 @@ def test_everything_holds_and_occurs() -> None:
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_planted_bug_is_found(plant: Plant) -> None:
-    assert search(plant, SEARCHED) is not None
+    assert search(plant, SEARCHED, run_world) is not None

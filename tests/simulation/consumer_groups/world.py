@@ -8,7 +8,7 @@ must be at rest: every process is a member, and every partition has an owner.
 
 from collections import Counter
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappush
 from random import Random
 from typing import Any
 
@@ -26,6 +26,7 @@ from tests.simulation.consumer_groups.checks import Checks
 from tests.simulation.consumer_groups.classic import ClassicClient
 from tests.simulation.consumer_groups.consumers import ConsumerClient
 from tests.simulation.consumer_groups.processes import Client, Process
+from tests.simulation.virtual_time import Events, run_until
 
 GROUPS = ("g0", "g1")
 TOPICS = ("t0", "t1", "t2", "t3")
@@ -66,7 +67,7 @@ class World:
         self._classic_share = rng.choice((0.0, 0.3, 0.6))
         self._faults = rng.choice((0.0, 0.02, 0.06))
         self._checks = Checks(self.harness)
-        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: Events = []
         self._serial = 0
         self._life = 0
         self._senders: dict[int, tuple[Process, int]] = {}
@@ -182,27 +183,11 @@ class World:
             process.stop(1_000)
 
     def _until(self, end_ms: int) -> None:
-        harness, heap = self.harness, self._heap
-        before_ms = at_once = 0
-        while True:
-            deadline_ms = harness.coordinator.next_deadline_ms()
-            if deadline_ms is not None and (not heap or deadline_ms <= heap[0][0]):
-                if deadline_ms > end_ms:
-                    break
-                harness.now_ms = max(harness.now_ms, deadline_ms)
-                harness.advance()
-            else:
-                if not heap or heap[0][0] > end_ms:
-                    break
-                at_ms, _, action, arguments = heappop(heap)
-                harness.now_ms = max(harness.now_ms, at_ms)
-                action(*arguments)
-            self._pump()
-            self._checks.run(self.processes)
-            at_once = at_once + 1 if harness.now_ms == before_ms else 0
-            before_ms = harness.now_ms
-            require(at_once < MAX_EVENTS_AT_ONCE, "endless-loop", f"events at {before_ms}")
-        harness.now_ms = max(harness.now_ms, end_ms)
+        run_until(self.harness, self._heap, end_ms, self._after_event, MAX_EVENTS_AT_ONCE)
+
+    def _after_event(self) -> None:
+        self._pump()
+        self._checks.run(self.processes)
 
     def _pump(self) -> None:
         """Schedule the delivery of responses, and the fate of appends."""
@@ -426,3 +411,8 @@ class World:
     def virtual_s(self) -> float:
         """How long the run has lasted."""
         return (self.harness.now_ms - START_MS) / 1000
+
+
+def run_world(seed: int) -> None:
+    """Run the world of a seed."""
+    World(seed).run()

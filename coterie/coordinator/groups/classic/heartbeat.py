@@ -22,6 +22,7 @@ from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.sessions import has_session_left
 from coterie.coordinator.groups.step import NO_REQUEST
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode
@@ -91,11 +92,7 @@ def expire_session(step: Step, member: Member) -> None:
     [sessions/session-timeout]
     """
     assert step.group.members.get(member.member_id) is member, "only a member has a session"
-    assert member.armed_ms <= step.now_ms, f"the timer of {member.member_id} fired early"
-    member.armed_ms = 0
-    if member.deadline_ms > step.now_ms:
-        member.armed_ms = member.deadline_ms
-        step.arm(TimerKind.SESSION, member.member_id, member.deadline_ms)
+    if has_session_left(step, member, TimerKind.SESSION):
         return
     if not member.is_new and (member.delayed_join is not None or member.delayed_sync is not None):
         return

@@ -7,6 +7,7 @@ from coterie.coordinator.groups.classic.responses import join_error, sync_error
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
@@ -74,18 +75,8 @@ def note_fenced(step: Step, member_id: str, group_instance_id: str | None, reque
 
 
 def start_session(step: Step, member: Member, timeout_ms: int) -> None:
-    """Let a member's session end `timeout_ms` from now.
-
-    The timing wheel is not touched if it has an entry that fires before then: the entry is armed
-    again when it fires [sessions/lazy-session-timers].
-    """
-    assert step.group.members.get(member.member_id) is member, "only a member has a session"
-    deadline_ms = step.now_ms + timeout_ms
-    member.deadline_ms = deadline_ms
-    if not member.armed_ms or deadline_ms < member.armed_ms:
-        member.armed_ms = deadline_ms
-        step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
-    assert member.armed_ms <= deadline_ms, "a timer fires before the session ends, or with it"
+    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
+    extend_session(step, member, TimerKind.SESSION, timeout_ms)
 
 
 def remove_member(

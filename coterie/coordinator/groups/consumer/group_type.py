@@ -31,6 +31,7 @@ from coterie.coordinator.groups.group_type import GroupType
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.replay import GroupRecords
 from coterie.coordinator.groups.responses import ErrorResponse
+from coterie.coordinator.groups.sessions import has_session_left
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -145,12 +146,7 @@ class ConsumerType(GroupType):
 def _is_over(step: Step, member: ConsumerMember, kind: TimerKind) -> bool:
     """Return whether the time of a member is over; otherwise its timer may be armed again."""
     if kind is TimerKind.SESSION:
-        member.armed_ms = 0
-        if member.deadline_ms > step.now_ms:
-            member.armed_ms = member.deadline_ms
-            step.arm(kind, member.member_id, member.deadline_ms)
-            return False
-        return True
+        return not has_session_left(step, member, kind)
     if kind is TimerKind.REVOCATION:
         expected = member.revocation is not None and member.revocation is member.current
         member.revocation = None

@@ -23,6 +23,7 @@ from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_facts import GroupConverged, MemberReconciled
@@ -117,19 +118,9 @@ def time_revocation(step: Step, member: ConsumerMember) -> None:
 
 
 def start_session(step: Step, member: ConsumerMember, timeout_ms: int) -> None:
-    """Let a member's session end `timeout_ms` from now.
-
-    The timing wheel is not touched if it has an entry that fires before then: the entry is armed
-    again when it fires [sessions/lazy-session-timers].
-    """
-    assert step.group.members.get(member.member_id) is member, "only a member has a session"
-    deadline_ms = step.now_ms + timeout_ms
+    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
     member.session_ms = timeout_ms
-    member.deadline_ms = deadline_ms
-    if not member.armed_ms or deadline_ms < member.armed_ms:
-        member.armed_ms = deadline_ms
-        step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
-    assert member.armed_ms <= deadline_ms, "a timer fires before the session ends, or with it"
+    extend_session(step, member, TimerKind.SESSION, timeout_ms)
 
 
 class Removed(NamedTuple):

@@ -135,8 +135,7 @@ def resolve_some(step: Step) -> None:
                 topics=names, version=resolution.version, timestamp=now_ms
             ),
         )
-    hashed = metadata_hash(group.subscribed_topics(), group.topics)
-    if changed or hashed != group.metadata_hash:
+    if changed or metadata_hash(group.subscribed_topics(), group.topics) != group.metadata_hash:
         bump_epoch(step, Bump.REGEX_RESOLVED)
     if step.fits():
         group.resolved_version = resolution.version

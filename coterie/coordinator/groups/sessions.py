@@ -1,0 +1,54 @@
+"""The sessions of members, the same for classic and consumer groups [sessions/lazy-session-timers].
+
+A member has at most one entry in the timing wheel for its session. Heartbeats only store a later
+deadline; the entry is armed again when it fires.
+"""
+
+from typing import Any, Protocol
+
+from coterie.coordinator.groups.step import GroupStep
+
+
+class SessionMember(Protocol):
+    """A member with a session.
+
+    Attributes:
+        member_id: its id.
+        deadline_ms: when its session ends.
+        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
+    """
+
+    member_id: str
+    deadline_ms: int
+    armed_ms: int
+
+
+def extend_session(step: GroupStep[Any], member: SessionMember, kind: str, timeout_ms: int) -> None:
+    """Let a member's session end `timeout_ms` from now.
+
+    The timing wheel is not touched if it has an entry that fires before then.
+
+    Args:
+        step: a step of the group.
+        member: a member of the group.
+        kind: of the timer.
+        timeout_ms: the time.
+    """
+    assert step.group.members.get(member.member_id) is member, "only a member has a session"
+    deadline_ms = step.now_ms + timeout_ms
+    member.deadline_ms = deadline_ms
+    if not member.armed_ms or deadline_ms < member.armed_ms:
+        member.armed_ms = deadline_ms
+        step.arm(kind, member.member_id, deadline_ms)
+    assert member.armed_ms <= deadline_ms, "a timer fires before the session ends, or with it"
+
+
+def has_session_left(step: GroupStep[Any], member: SessionMember, kind: str) -> bool:
+    """Handle that the entry of a session has fired; return whether it was armed again."""
+    assert member.armed_ms <= step.now_ms, f"the timer of {member.member_id} fired early"
+    member.armed_ms = 0
+    if member.deadline_ms <= step.now_ms:
+        return False
+    member.armed_ms = member.deadline_ms
+    step.arm(kind, member.member_id, member.deadline_ms)
+    return True

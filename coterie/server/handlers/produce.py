@@ -48,7 +48,7 @@ def handle(
         if topic is not None and topic.unopened and _must_wait(broker, request, connection):
             return None
     is_large, check = False, None
-    if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) > 1:
+    if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
         _drop_repeated(request)
         refused = refused_transaction(request)
         if refused is not None:
@@ -231,7 +231,10 @@ class _DurableResponse:
 
 
 def _drop_repeated(request: ProduceRequest) -> None:
-    """Drop all but the last entry of each partition [data-plane/repeated-partitions]."""
+    """Drop all but the last entry of each partition, and topics without one.
+
+    [data-plane/repeated-partitions]
+    """
     topics: dict[tuple[str, bytes], ProduceRequestTopic] = {}
     for asked in request.topic_data:
         first = topics.setdefault((asked.name, asked.topic_id), asked)
@@ -239,7 +242,7 @@ def _drop_repeated(request: ProduceRequest) -> None:
         if first is not asked:
             entries.update((each.index, each) for each in asked.partition_data)
         first.partition_data = list(entries.values())
-    request.topic_data = list(topics.values())
+    request.topic_data = [each for each in topics.values() if each.partition_data]
 
 
 def _must_wait(broker: Services, request: ProduceRequest, connection: Exchange) -> bool:

@@ -240,10 +240,3 @@ def test_last_entry_of_a_partition_counts(client: Client) -> None:
     ] == [("u", 0, 0, 0), ("u", 1, 87, -1), ("t", 0, 0, 0)]
     assert values_of(open_log(client.broker, "u", 0).read(0, 1 << 20)) == [b"c"]
     assert open_log(client.broker, "u", 1).log_end_offset == 0
-
-
-def test_request_without_partitions(client: Client) -> None:
-    for topics in ([], [ProduceRequestTopic(name="t", partition_data=[])]):
-        request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics)
-        answer = client.call(request, 9)
-        assert [each.partition_responses for each in answer.responses] == [[] for _ in topics]

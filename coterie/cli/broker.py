@@ -1,6 +1,6 @@
-"""The options --bootstrap-server and --timeout, and the cluster they name.
+"""The options --bootstrap-server, --command-config and --timeout, and the cluster they name.
 
-Both options are accepted before and after the name of a subcommand; the later one counts. An error
+The options are accepted before and after the name of a subcommand; the later one counts. An error
 between the command and the broker ends the command with its cause and a remedy on standard error
 and with exit code 1.
 """
@@ -8,6 +8,7 @@ and with exit code 1.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -16,10 +17,13 @@ from coterie.cli.errors import CommandFailed
 from coterie.cli.values import Number
 from coterie.client.cluster import DEFAULT_PORT, DEFAULT_TIMEOUT_S, Cluster
 from coterie.client.errors import ClientError
+from coterie.client.security import PLAINTEXT, Security
+from coterie.storage.properties import PropertiesError, read_properties
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 BOOTSTRAP_VARIABLE = "COTERIE_BOOTSTRAP"
+SECURITY_VARIABLE = "COTERIE_COMMAND_CONFIG"
 DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
 # Kafka's tools take milliseconds. A number of more than an hour is most likely meant as such, so
@@ -28,10 +32,11 @@ _MAX_TIMEOUT_S = 3600.0
 
 _BOOTSTRAP_KEY = "coterie.bootstrap_server"
 _TIMEOUT_KEY = "coterie.timeout"
+_SECURITY_KEY = "coterie.security"
 
 
 def broker_options(function: F) -> F:
-    """Add --bootstrap-server and --timeout to a command or group; `connected` reads them."""
+    """Add the options of a connection to a command or group; `connected` reads them."""
     timeout = click.option(
         "--timeout",
         metavar="SECONDS",
@@ -48,7 +53,37 @@ def broker_options(function: F) -> F:
         help="Broker to connect to first; separate several with commas.  "
         f"[env: {BOOTSTRAP_VARIABLE}; default: {DEFAULT_BOOTSTRAP}]",
     )
-    return bootstrap(timeout(function))
+    return bootstrap(command_config(timeout(function)))
+
+
+def command_config(function: F) -> F:
+    """Add --command-config to a command or group; `security_of_command` reads it."""
+    return click.option(
+        "--command-config",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        expose_value=False,
+        callback=_store(_SECURITY_KEY),
+        help="Client properties with TLS and SASL settings, as for Kafka's own tools."
+        f"  [env: {SECURITY_VARIABLE}]",
+    )(function)
+
+
+def security_of_command(context: click.Context) -> Security:
+    """Return how the connections of a command are secured.
+
+    Raises:
+        click.UsageError: the properties are wrong.
+    """
+    path = context.meta.get(_SECURITY_KEY) or os.environ.get(SECURITY_VARIABLE)
+    if not path:
+        return PLAINTEXT
+    from coterie.client.client_properties import security_of
+
+    try:
+        return security_of(read_properties(Path(path).read_text()))
+    except (OSError, UnicodeDecodeError, PropertiesError, ClientError) as error:
+        raise click.UsageError(f"{path}: {error}") from error
 
 
 def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -76,6 +111,7 @@ def cluster_of(context: click.Context, timeout_s: float | None = None) -> Cluste
         return Cluster(
             bootstrap or DEFAULT_BOOTSTRAP,
             timeout_s or context.meta.get(_TIMEOUT_KEY, DEFAULT_TIMEOUT_S),
+            security_of_command(context),
         )
     except ValueError as error:
         source = "--bootstrap-server" if _BOOTSTRAP_KEY in context.meta else BOOTSTRAP_VARIABLE

@@ -14,6 +14,7 @@ from coterie.address import Address
 from coterie.client.connection import Connection, Deadline
 from coterie.client.errors import BrokerUnreachable, ClientError, Refused
 from coterie.client.nodes import Node, Responsible, coordinator_of, leader_of, nodes_of
+from coterie.client.security import PLAINTEXT, Security
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -69,12 +70,19 @@ class Cluster:
     Args:
         bootstrap: HOST:PORT, or several with commas; the first broker that responds is used.
         timeout_s: the time limit of one operation, including connecting and retries.
+        security: how its connections are secured.
 
     Raises:
         ValueError: an address is invalid, or there is none.
     """
 
-    def __init__(self, bootstrap: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        security: Security = PLAINTEXT,
+    ) -> None:
+        self._security = security
         self.addresses = Address.parse_list(bootstrap, DEFAULT_PORT)
         self.timeout_s = timeout_s
         self._connections: dict[Address, Connection] = {}
@@ -336,7 +344,9 @@ class Cluster:
     def _connection(self, address: Address, deadline: Deadline) -> Connection:
         connection = self._connections.get(address)
         if connection is None or connection.broken:
-            connection = self._connections[address] = Connection.open(address, deadline)
+            connection = self._connections[address] = Connection.open(
+                address, deadline, self._security
+            )
         return connection
 
 

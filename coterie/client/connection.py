@@ -17,9 +17,11 @@ from coterie.client.errors import (
     BrokerTimedOut,
     BrokerUnreachable,
     ConnectionLost,
+    LoginFailed,
     VersionUnsupported,
     error_name,
 )
+from coterie.client.security import PLAINTEXT, Security
 from coterie.protocol.api_keys import OLDEST_VERSIONS, SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.frames import MAX_FRAME_BYTES, decode_response, encode_request
@@ -51,22 +53,24 @@ class Deadline:
 
 
 class Connection:
-    """A connection whose versions are negotiated; made by `open`."""
+    """A connection that has logged in and knows the broker's versions; made by `open`."""
 
-    def __init__(self, address: Address, stream: socket.socket) -> None:
+    def __init__(self, address: Address, stream: socket.socket, *, is_secured: bool) -> None:
         self.address = address
+        self._hint = "" if is_secured else _NOT_SECURED
         self.broken = False
         self._socket = stream
         self._correlation_id = 0
         self._ranges: dict[int, tuple[int, int]] = {}
 
     @classmethod
-    def open(cls, address: Address, deadline: Deadline) -> Self:
-        """Connect to a broker and ask for the versions it supports.
+    def open(cls, address: Address, deadline: Deadline, security: Security = PLAINTEXT) -> Self:
+        """Connect to a broker, ask for the versions it supports, and log in.
 
         Raises:
             BrokerUnreachable: the connection is refused, or the host name does not resolve.
             BrokerTimedOut, ConnectionLost: there is no valid response to ApiVersions.
+            LoginFailed: TLS or the login fails.
         """
         try:
             stream = socket.create_connection(
@@ -79,8 +83,15 @@ class Connection:
         except OSError as error:
             raise BrokerUnreachable(f"No broker reached at {address}: {_reason(error)}.") from error
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = cls(address, stream)
+        if security.context is not None:
+            from coterie.client.tls import encrypted
+
+            timeout_s = max(deadline.left_s(), _MIN_TIMEOUT_S)
+            stream = encrypted(stream, address, timeout_s, security.context)
+        connection = cls(address, stream, is_secured=security is not PLAINTEXT)
         connection._negotiate(deadline)
+        if security.mechanism:
+            connection._log_in(security, deadline)
         return connection
 
     def close(self) -> None:
@@ -159,6 +170,27 @@ class Connection:
             api.api_key: (api.min_version, api.max_version) for api in response.api_keys
         }
 
+    def _log_in(self, security: Security, deadline: Deadline) -> None:
+        """Log in [client/login].
+
+        Raises:
+            LoginFailed: the broker refuses the login.
+        """
+        from coterie.client.client_properties import credentials_of
+        from coterie.client.login import requests
+
+        login = requests(credentials_of(security), f"The broker at {self.address}")
+        try:
+            step = next(login)
+            while True:
+                frame = self._exchange(step.message, step.version, deadline)
+                step = login.send(self._decode(step.response, step.version, frame))
+        except StopIteration:
+            return
+        except LoginFailed:
+            self.close()
+            raise
+
     def _exchange(self, request: Message, version: int, deadline: Deadline) -> bytes:
         """Send a request and return the frame of the response, without its length."""
         self._correlation_id += 1
@@ -183,11 +215,11 @@ class Connection:
             self.close()
             raise ConnectionLost(
                 f"The broker at {self.address} closed the connection at {name}: {_reason(error)}.",
-                "" if self._ranges else _NOT_PLAINTEXT,
+                self._hint,
             ) from error
         self.close()
         raise ConnectionLost(
-            f"The server at {self.address} does not speak the Kafka protocol.", _NOT_PLAINTEXT
+            f"The server at {self.address} does not speak the Kafka protocol.", self._hint
         )
 
     def _receive(self, count: int, deadline: Deadline) -> bytes:
@@ -218,7 +250,10 @@ class Connection:
         return response
 
 
-_NOT_PLAINTEXT = "This client needs a Kafka listener without TLS and SASL. Check the port."
+_NOT_SECURED = (
+    "Check the port. A listener with TLS or SASL needs --command-config FILE, with the properties"
+    " that Kafka's own tools take."
+)
 
 
 def _reason(error: OSError) -> str:

@@ -55,6 +55,10 @@ class ConnectionLost(ClientError):  # noqa: N818
     """The broker closed the connection, or its response is malformed."""
 
 
+class LoginFailed(ClientError):  # noqa: N818
+    """The broker refuses a login, or has not proved who it is."""
+
+
 class VersionUnsupported(ClientError):  # noqa: N818
     """Broker and client have no common version of an API."""
 

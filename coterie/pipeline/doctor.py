@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import import_module, metadata
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from coterie.pipeline.session import JavaMissing, find_java
@@ -26,11 +25,6 @@ MIN_MEMORY_BYTES = 2 << 30
 # The size to which Spark's temporary files grow for a log of a few gigabytes. A full disk would
 # stop a run in the middle.
 MIN_SCRATCH_BYTES = 2 << 30
-
-# Spark's own Kafka connector, which pip does not install.
-CONNECTOR_JAR = "spark-sql-kafka-0-10"
-# Every Spark 4 is built with this version of Scala, which is part of the names of its artifacts.
-_SCALA = "2.13"
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)")
@@ -118,7 +112,6 @@ def checks(environment: Mapping[str, str] = os.environ) -> list[Check]:
         java_check(environment),
         memory_check(),
         scratch_check(environment),
-        connector_check(environment),
     ]
 
 
@@ -191,39 +184,6 @@ def scratch_check(environment: Mapping[str, str] = os.environ) -> Check:
     found = f"{_gib(free)} free in {directory}"
     remedy = "" if free >= MIN_SCRATCH_BYTES else "set TMPDIR to a directory with more room"
     return Check("temporary files", found, is_good=not remedy, remedy=remedy, is_needed=False)
-
-
-def connector_coordinates(spark_version: str) -> str:
-    """Return the Maven coordinates of Spark's Kafka connector for a version of Spark."""
-    return f"org.apache.spark:{CONNECTOR_JAR}_{_SCALA}:{spark_version}"
-
-
-def connector_check(environment: Mapping[str, str] = os.environ) -> Check:
-    """Check whether Spark has its Kafka connector, which only `run --connector spark` needs.
-
-    Jars that a --conf would add are not considered.
-    """
-    what = "Kafka connector"
-    try:
-        spec = find_spec("pyspark")
-    except ImportError:
-        spec = None
-    if spec is None:
-        return Check(what, "unknown without pyspark", is_good=True, is_needed=False)
-    homes = [environment.get("SPARK_HOME", ""), *(spec.submodule_search_locations or ())]
-    jars = [os.path.join(home, "jars") for home in homes if home]
-    names = [name for path in jars if os.path.isdir(path) for name in os.listdir(path)]
-    for name in names:
-        if name.startswith(CONNECTOR_JAR):
-            return Check(what, name, is_good=True, is_needed=False)
-    wanted = connector_coordinates(metadata.version("pyspark"))
-    return Check(
-        what,
-        "not in Spark's jars; only needed for --connector spark",
-        is_good=True,
-        remedy=f"--conf spark.jars.packages={wanted}",
-        is_needed=False,
-    )
 
 
 def _gib(size: int) -> str:

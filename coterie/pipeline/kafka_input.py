@@ -2,7 +2,7 @@
 
 Our own wire client fetches whole record batches of `__consumer_offsets` and `coterie.journal` from
 their leaders, and the codec of the segment files decodes them [pipeline/wire-input]. This needs no
-connector and no Java, and works with every broker since Kafka 0.11.
+Java, and works with every broker since Kafka 0.11.
 
 Invariants: at most one response (`RESPONSE_BYTES`) is in memory at a time. Positions are log
 offsets, so a copy continues where the last one ended, even after a compaction. An input is
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError, Refused
 from coterie.client.offsets import EARLIEST, LATEST, partition_offsets
+from coterie.client.security import PLAINTEXT, Security
 from coterie.pipeline.codec.decoder import SegmentDecoder
 from coterie.pipeline.codec.piece import Source
 from coterie.pipeline.codec.views import quarantined
@@ -122,13 +123,21 @@ class KafkaLog:
         partitions: the partition numbers of each topic that exists.
     """
 
-    def __init__(self, source: str, timeout_s: float = 30.0, *, crc: bool = True) -> None:
+    def __init__(
+        self,
+        source: str,
+        timeout_s: float = 30.0,
+        *,
+        crc: bool = True,
+        security: Security = PLAINTEXT,
+    ) -> None:
         """Connect and read the metadata.
 
         Args:
             source: kafka://HOST:PORT, or several addresses with commas.
             timeout_s: the limit for one request with its retries.
             crc: whether to check checksums. Without the check, damage may become rows.
+            security: how connections to the cluster are secured.
 
         Raises:
             NoGroupLog: the cluster has no group log yet.
@@ -138,7 +147,7 @@ class KafkaLog:
         self.source = source
         self.address = address_of(source)
         self._crc = crc
-        self.cluster = Cluster(self.address, timeout_s)
+        self.cluster = Cluster(self.address, timeout_s, security)
         # The partition that is first in the next request; see `_rotated`.
         self._first = 0
         try:

@@ -8,33 +8,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from coterie.address import Address
+from coterie.cli.broker import command_config, security_of_command
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.pipeline.progress import step_progress
 from coterie.cli.pipeline.session import (
-    LOCAL,
     SPARK,
     EngineOptions,
     engine_options,
-    key_values,
     pipeline_errors,
     started_engine,
 )
 from coterie.cli.values import COUNT, PAUSE_S
-from coterie.client.cluster import DEFAULT_PORT
 from coterie.client.errors import ClientError
+from coterie.client.security import Security
 
 if TYPE_CHECKING:
-    from coterie.pipeline.jobs.connector import Connector
     from coterie.pipeline.jobs.follow import Built
     from coterie.pipeline.jobs.job import RunReport
 
 _DEFAULT_BUILD_EVERY_S = 30.0
 _MINUTE_MS = 60_000
-# The values of --connector.
-_OWN, _SPARK = "own", "spark"
 
 
 def _count_text(value: Any) -> str:
@@ -99,34 +94,12 @@ _COLUMNS = [
     help="With --follow: how often the silver and gold tables are brought up to date.",
 )
 @click.option(
-    "--connector",
-    type=click.Choice([_OWN, _SPARK]),
-    default=_OWN,
-    show_default=True,
-    help="Client that reads clusters: own (plaintext only), or Spark's Kafka connector (TLS and"
-    " SASL), whose jars --conf spark.jars.packages or spark.jars names.",
-)
-@click.option(
-    "--connector-option",
-    "connector_options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=key_values,
-    help="Option of Spark's connector, such as kafka.security.protocol=SASL_SSL; repeatable.",
-)
-@click.option(
-    "--connector-config",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Properties file of a Kafka client, as Kafka's tools take it. Keep passwords there, not on"
-    " the command line.",
-)
-@click.option(
     "--rebuild", is_flag=True, help="Make all silver and gold tables anew from the bronze tables."
 )
 @click.option(
     "--no-crc", is_flag=True, help="Skip the checksums; damaged batches may then become rows."
 )
+@command_config
 @json_option
 @engine_options
 def command(
@@ -137,9 +110,6 @@ def command(
     retention_minutes: int | None,
     follow: bool,
     build_every: float,
-    connector: str,
-    connector_options: dict[str, str],
-    connector_config: str | None,
     rebuild: bool,
     no_crc: bool,
     as_json: bool,
@@ -156,18 +126,9 @@ def command(
     if follow and rebuild:
         raise click.UsageError("--rebuild can't be used with --follow. Run it first by itself.")
     with pipeline_errors(), _client_errors():
-        spark_connector = _connector(
-            inputs,
-            connector,
-            connector_options,
-            connector_config,
-            engine=options.engine,
-            follow=follow,
-        )
-        given = _Options(
-            inputs, output, log_ends, not no_crc, spark_connector, as_json, options, began_s
-        )
-        _check_inputs(inputs, connect=spark_connector is None, waits=follow)
+        security = security_of_command(click.get_current_context())
+        given = _Options(inputs, output, log_ends, not no_crc, security, as_json, options, began_s)
+        _check_inputs(inputs, security, waits=follow)
         if follow:
             result = _follow(given, build_every, retention_minutes)
         else:
@@ -185,74 +146,30 @@ class _Options(NamedTuple):
     output: str
     log_ends: str | None
     crc: bool
-    connector: "Connector | None"
+    security: Security
     as_json: bool
     engine: EngineOptions
     began_s: float
 
 
-def _connector(
-    inputs: Iterable[str],
-    name: str,
-    options: dict[str, str],
-    config_file: str | None,
-    *,
-    engine: str,
-    follow: bool,
-) -> "Connector | None":
-    """Return Spark's Kafka connector if it is to read the clusters, or None.
-
-    Raises:
-        click.UsageError: the options contradict each other.
-    """
-    if name == _OWN:
-        if options or config_file:
-            raise click.UsageError(
-                "--connector-option and --connector-config need --connector spark. The own client"
-                " reads plaintext listeners only and has no options."
-            )
-        return None
-    from coterie.pipeline.jobs.connector import Connector
-    from coterie.pipeline.kafka_input import SCHEME, is_kafka
-
-    if not any(is_kafka(each) for each in inputs):
-        raise click.UsageError(f"--connector spark needs an --input {SCHEME}HOST:PORT.")
-    if follow:
-        raise click.UsageError(
-            "--follow reads clusters with the own client only. Without --follow, run --connector"
-            " spark as often as you want; each run continues where the last one ended."
-        )
-    if engine == LOCAL:
-        raise click.UsageError("--connector spark can't be used with --engine local.")
-    connector = Connector(options, config_file)
-    refused = connector.refused()
-    if refused:
-        raise click.UsageError(
-            f"{', '.join(refused)} can't be set with --connector-option: every run sets it itself."
-        )
-    return connector
-
-
-def _check_inputs(inputs: Iterable[str], *, connect: bool, waits: bool) -> None:
+def _check_inputs(inputs: Iterable[str], security: Security, *, waits: bool) -> None:
     """Check the inputs before Spark is started, which takes seconds.
 
     Args:
         inputs: the values of --input.
-        connect: whether to connect to the clusters, as the own client will.
+        security: how connections to clusters are secured.
         waits: whether to wait for the first group of a cluster [pipeline/follow-waits].
 
     Raises:
         CommandFailed: an input is neither a directory nor a cluster.
         ClientError: a cluster does not answer, or has no groups.
     """
-    from coterie.pipeline.kafka_input import SCHEME, KafkaLog, NoGroupLog, address_of, is_kafka
+    from coterie.pipeline.kafka_input import SCHEME, KafkaLog, NoGroupLog, is_kafka
 
     for each in inputs:
         if is_kafka(each):
             try:
-                if connect:
-                    KafkaLog(each).cluster.close()
-                Address.parse_list(address_of(each), DEFAULT_PORT)
+                KafkaLog(each, security=security).cluster.close()
             except NoGroupLog as error:
                 if not waits:
                     raise
@@ -292,23 +209,24 @@ def _run_once(options: _Options, retention_minutes: int | None, *, rebuild: bool
         imported_s = time.monotonic()
         copied = []
         sources = [each for each in inputs if is_kafka(each)]
-        if sources and options.connector is None:
+        if sources:
             # The size of a cluster's log is known when it has been copied.
-            copied = copy_clusters(sources, options.output, progress.show_copying, crc=options.crc)
+            copied = copy_clusters(
+                sources,
+                options.output,
+                progress.show_copying,
+                crc=options.crc,
+                security=options.security,
+            )
             inputs = [each for each in inputs if each not in sources]
         copied_s = time.monotonic()
         little = is_little(options.output, inputs)
-        if little and options.connector is None and options.engine.engine == SPARK:
+        if little and options.engine.engine == SPARK:
             note(
                 "Starting Spark takes longer than the work on so little data;"
                 " --engine local does it in this process."
             )
-        with started_engine(
-            "coterie pipeline run",
-            options.engine,
-            little=little,
-            needs_spark=options.connector is not None,
-        ) as engine:
+        with started_engine("coterie pipeline run", options.engine, little=little) as engine:
             started_s = time.monotonic() - copied_s + imported_s - options.began_s
             progress.watch(engine)
             report = run(
@@ -319,7 +237,7 @@ def _run_once(options: _Options, retention_minutes: int | None, *, rebuild: bool
                 retention_ms=_retention_ms(retention_minutes),
                 rebuild=rebuild,
                 crc=options.crc,
-                connector=options.connector,
+                security=options.security,
                 copied=copied,
                 progress=progress.show_step,
                 copying=progress.show_copying,
@@ -351,6 +269,7 @@ def _follow(options: _Options, build_every: float, retention_minutes: int | None
             crc=options.crc,
             log_ends=options.log_ends,
             retention_ms=_retention_ms(retention_minutes),
+            security=options.security,
         )
         report = follow(
             engine,
@@ -421,11 +340,10 @@ def _print(result: Row) -> None:
         known_s = sum(table["seconds"] or 0.0 for table in [start, *result["tables"]])
         # Planning, the commit, and the end of Spark.
         rest = {"stage": "rest", "table": "", "seconds": result["seconds"] - known_s}
-        # The size is not known if only Spark's connector has read.
         size_bytes = result["input_bytes"]
         total = {
             "stage": "all",
-            "table": f"of {size_bytes / 1e6:,.1f} MB of log" if size_bytes else "",
+            "table": f"of {size_bytes / 1e6:,.1f} MB of log",
             "rows": rows,
             "bytes": sum(table["bytes"] or 0 for table in result["tables"]),
             "seconds": result["seconds"],

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow.parquet as pq
 
+from coterie.client.security import PLAINTEXT, Security
 from coterie.pipeline.jobs.follow_wire import about_cluster, known_positions
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, CopyProgress, KafkaLog, spool
@@ -52,6 +53,7 @@ def copy_clusters(
     progress: CopyProgress | None = None,
     *,
     crc: bool = True,
+    security: Security = PLAINTEXT,
 ) -> list[Copied]:
     """Append what is new in clusters to the bronze tables.
 
@@ -60,6 +62,7 @@ def copy_clusters(
         output: the directory of the tables.
         progress: is called with the progress.
         crc: whether to check checksums.
+        security: how connections to the clusters are secured.
 
     Returns:
         The results for the clusters with anything new.
@@ -76,17 +79,25 @@ def copy_clusters(
             if name.startswith(_SPOOL):
                 # A killed run left it.
                 shutil.rmtree(os.path.join(output, name), ignore_errors=True)
-        every = [_copy(source, store, progress, crc=crc) for source in dict.fromkeys(sources)]
+        every = [
+            _copy(source, store, progress, crc=crc, security=security)
+            for source in dict.fromkeys(sources)
+        ]
     return [each for each in every if each is not None]
 
 
 def _copy(
-    source: str, store: LiveStore, progress: CopyProgress | None, *, crc: bool
+    source: str,
+    store: LiveStore,
+    progress: CopyProgress | None,
+    *,
+    crc: bool,
+    security: Security,
 ) -> Copied | None:
     began_s = time.monotonic()
     scratch = tempfile.mkdtemp(prefix=_SPOOL, dir=store.path)
     try:
-        with KafkaLog(source, crc=crc) as log:
+        with KafkaLog(source, crc=crc, security=security) as log:
             about = about_cluster(store, log.identity, log.partitions, source)
             spooled = spool(log, known_positions(store, log), scratch, progress)
             files = store.files("log_records") + parquet_files(spooled.directories)

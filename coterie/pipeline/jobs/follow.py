@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
+from coterie.client.security import PLAINTEXT, Security
 from coterie.pipeline.engine import Cancelled, Engine
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs.follow_tail import Tail
@@ -103,7 +104,7 @@ class FollowOptions(NamedTuple):
             arrive.
         last_build_s: how long building may take after `stop` is set.
         crc: whether to check checksums.
-        log_ends, retention_ms: as for `run`.
+        log_ends, retention_ms, security: as for `run`.
     """
 
     trigger_ms: int = TRIGGER_MS
@@ -112,6 +113,7 @@ class FollowOptions(NamedTuple):
     crc: bool = True
     log_ends: str | None = None
     retention_ms: int = OFFSETS_RETENTION_MS
+    security: Security = PLAINTEXT
 
 
 class FollowEvents(NamedTuple):
@@ -181,6 +183,7 @@ def follow(
             log_ends=options.log_ends,
             retention_ms=options.retention_ms,
             crc=options.crc,
+            security=options.security,
             progress=events.progress,
         )
 
@@ -250,6 +253,7 @@ class _Following:
     def start(self, directories: list[str], sources: list[str]) -> None:
         """Start a thread for each topic of a directory, and for each cluster."""
         crc, trigger_ms = self.options.crc, self.options.trigger_ms
+        security = self.options.security
         locks: dict[tuple[str, str], threading.Lock] = {}
         for path in dict.fromkeys(os.path.realpath(each) for each in directories):
             for topic in TABLE_OF:
@@ -259,7 +263,8 @@ class _Following:
                 tail = Tail(self.store, self.append, place, lock, trigger_ms, crc=crc)
                 self._threads.append(tail)
         for address in sources:
-            self._threads.append(Wire(address, self.store, self.append, trigger_ms, crc=crc))
+            wire = Wire(address, self.store, self.append, trigger_ms, crc=crc, security=security)
+            self._threads.append(wire)
         for thread in self._threads:
             thread.start()
 

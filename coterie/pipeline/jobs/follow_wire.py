@@ -19,6 +19,7 @@ from coterie.client.errors import (
     ConnectionLost,
     Refused,
 )
+from coterie.client.security import PLAINTEXT, Security
 from coterie.pipeline.jobs.inputs import new_label
 from coterie.pipeline.jobs.live_store import Append, LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, FetchedRows, KafkaLog, NoGroupLog
@@ -44,6 +45,7 @@ class Wire(threading.Thread):
         trigger_ms: int,
         *,
         crc: bool = True,
+        security: Security = PLAINTEXT,
     ) -> None:
         """Follow a cluster.
 
@@ -53,6 +55,7 @@ class Wire(threading.Thread):
             append: commits written parts, see `_Following.append` in `follow.py`.
             trigger_ms: the shortest time between two appends.
             crc: whether to check checksums.
+            security: how connections to the cluster are secured.
         """
         super().__init__(name=f"follow {source}", daemon=True)
         self._source = source
@@ -60,6 +63,7 @@ class Wire(threading.Thread):
         self._append = append
         self._trigger_ms = trigger_ms
         self._crc = crc
+        self._security = security
         self._stopping = threading.Event()
         self._error: Exception | None = None
         # The keys of all commits so far. Their partitions are those whose ends are requested.
@@ -81,7 +85,7 @@ class Wire(threading.Thread):
         is_done = False
         while not is_done:
             try:
-                with KafkaLog(self._source, crc=self._crc) as log:
+                with KafkaLog(self._source, crc=self._crc, security=self._security) as log:
                     self._follow(log)
                 is_done = True
             except Exception as error:  # noqa: BLE001 - raised again by `check`, in the main thread

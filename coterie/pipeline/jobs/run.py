@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from coterie.client.security import PLAINTEXT, Security
 from coterie.pipeline.engine import Engine
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs import log_ends as ends_of
@@ -24,7 +25,6 @@ from coterie.pipeline.store import Store
 
 if TYPE_CHECKING:
     from coterie.pipeline.jobs.clusters import Copied
-    from coterie.pipeline.jobs.connector import Connector
     from coterie.pipeline.kafka_input import CopyProgress
 
 
@@ -37,7 +37,7 @@ def run(
     retention_ms: int = OFFSETS_RETENTION_MS,
     rebuild: bool = False,
     crc: bool = True,
-    connector: "Connector | None" = None,
+    security: Security = PLAINTEXT,
     copied: "Iterable[Copied]" = (),
     progress: Progress | None = None,
     copying: "CopyProgress | None" = None,
@@ -54,7 +54,7 @@ def run(
         retention_ms: how long the brokers keep the offsets of a group without members.
         rebuild: decode everything again that was ever read.
         crc: whether to check checksums.
-        connector: read clusters with Spark's Kafka connector; None for our own client.
+        security: how connections to clusters are secured.
         copied: the results of copies that the caller has made before.
         progress: is called when a step begins and when it ends.
         copying: is called with the progress of copying clusters.
@@ -69,15 +69,11 @@ def run(
     inputs = list(inputs)
     sources = [each for each in inputs if is_kafka(each)]
     copied = list(copied)
-    # Imported here, because only clusters need these modules.
-    if sources and connector is not None:
-        from coterie.pipeline.jobs.connector import copy_by_connector
-
-        copied += copy_by_connector(engine, sources, output, connector, copying)
-    elif sources:
+    if sources:
+        # Imported here, because only clusters need it.
         from coterie.pipeline.jobs.clusters import copy_clusters
 
-        copied += copy_clusters(sources, output, copying, crc=crc)
+        copied += copy_clusters(sources, output, copying, crc=crc, security=security)
     with Store.open(output) as store, store.scratch() as scratch:
         planned = plan(store, [each for each in inputs if not is_kafka(each)])
         job = Job(engine, store, scratch, progress, planned.about)

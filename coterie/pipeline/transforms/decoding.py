@@ -148,7 +148,7 @@ def _piece(rows: pa.RecordBatch) -> Piece:
     value_data, value_start, value_size = _spans(rows.column("value"))
     value_start = value_start + len(key_data)
     none = np.zeros(count, np.int64)
-    # Rows that came through Spark's connector have neither attributes nor batches.
+    # Rows that an earlier version read through Spark's connector have no attributes or batches.
     attributes = rows.column("attributes").fill_null(0).to_numpy().astype(np.int64)
     times = rows.column("record_ts").cast(pa.int64())
     timestamp_ms = times.fill_null(-1000).to_numpy(zero_copy_only=False) // 1000

@@ -113,7 +113,7 @@ def _by_key(rows: pa.RecordBatch, segment: Int64s, of_segment: list[pa.Array]) -
 def _by_batch(
     rows: pa.RecordBatch, segment: Int64s, of_segment: list[pa.Array]
 ) -> Iterator[pa.Table]:
-    # The batches of rows from a connector are unknown.
+    # The batches of rows that an earlier version read through a connector are unknown.
     known = rows.column("batch_base_offset").is_valid().to_numpy(zero_copy_only=False)
     base = rows.column("batch_base_offset").fill_null(0).to_numpy()[known]
     attributes = rows.column("attributes").fill_null(0).to_numpy().astype(np.int64)[known]

@@ -39,7 +39,7 @@ MARKER_COLUMNS = pa.schema(
 
 def has_attribute(rows: pa.RecordBatch | pa.Table, attribute: int) -> pa.Array:
     """Return which records are in batches with an attribute bit."""
-    # Rows of the connector have no attributes, and only committed ones are returned by it.
+    # Rows that an earlier version read through a connector have no attributes; they are committed.
     attributes = rows.column("attributes").fill_null(0)
     return pc.not_equal(pc.bit_wise_and(attributes, pa.scalar(attribute, pa.int16())), 0)
 

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
+from coterie.client.security import Security
 from coterie.client.topics import create_topic
 from coterie.pipeline.jobs import clusters
 from coterie.pipeline.jobs.clusters import copy_clusters
@@ -77,21 +78,22 @@ def test_log_ends_of_a_stopped_group_are_still_requested(
     assert Store.reading(output).rows("log_ends") == 2 * 6
 
 
-def test_option_crc_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
+    secured = Security(mechanism="PLAIN")
 
     class OpenedError(Exception):
         pass
 
-    def opened(source: str, *, crc: bool) -> None:
-        seen.append((source, crc))
+    def opened(source: str, *, crc: bool, security: Security) -> None:
+        seen.append((source, crc, security))
         raise OpenedError
 
     monkeypatch.setattr(clusters, "KafkaLog", opened)
     for crc in (True, False):
         with pytest.raises(OpenedError):
-            copy_clusters(["kafka://x:1"], str(tmp_path / "out"), crc=crc)
-    assert seen == [("kafka://x:1", True), ("kafka://x:1", False)]
+            copy_clusters(["kafka://x:1"], str(tmp_path / "out"), crc=crc, security=secured)
+    assert seen == [("kafka://x:1", True, secured), ("kafka://x:1", False, secured)]
 
 
 def test_progress_is_reported_in_offsets(server: BrokerProcess, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import BrokerUnreachable, ClientError, Refused
+from coterie.client.security import Security
 from coterie.client.topics import create_topic
 from coterie.pipeline.jobs import follow_wire, live_store
 from coterie.pipeline.jobs.clusters import copy_clusters
@@ -281,7 +282,7 @@ def test_only_an_unavailable_cluster_is_waited_for(
 ) -> None:
     calls = []
 
-    def refuse(source: str, *, crc: bool) -> None:
+    def refuse(source: str, *, crc: bool, security: Security) -> None:
         calls.append(source)
         raise error
 

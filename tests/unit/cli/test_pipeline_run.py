@@ -11,11 +11,11 @@ pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.pipeline import run as run_command_module
 from coterie.cli.pipeline.session import EngineOptions
+from coterie.client.security import PLAINTEXT, Security
 from coterie.pipeline import extent
 from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs import follow, run
-from coterie.pipeline.jobs.connector import Connector
 from coterie.pipeline.jobs.follow import FollowOptions, FollowReport
 from coterie.pipeline.jobs.job import RunReport
 from tests.unit.cli.command import run as run_command
@@ -45,7 +45,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
 
     @contextmanager
     def no_engine(
-        _: str, options: EngineOptions, *, little: bool, needs_spark: bool
+        _: str, options: EngineOptions, *, little: bool, needs_spark: bool = False
     ) -> Iterator[LocalEngine]:
         jobs.needs_spark = options.needs_spark(little=little, needs_spark=needs_spark)
         yield LocalEngine()
@@ -66,7 +66,7 @@ def ran(tmp_path: Path, *arguments: str, source: str | None = None) -> None:
 def test_defaults_are_those_of_the_jobs(jobs: Jobs, tmp_path: Path) -> None:
     ran(tmp_path)
     assert jobs.run["retention_ms"] == OFFSETS_RETENTION_MS
-    assert jobs.run["connector"] is None
+    assert jobs.run["security"] is PLAINTEXT
     assert jobs.run["crc"]
     ran(tmp_path, "--follow")
     assert jobs.follow == FollowOptions()
@@ -84,20 +84,17 @@ def test_retention_and_checksums_are_passed_to_both_jobs(jobs: Jobs, tmp_path: P
     assert jobs.follow.build_every_s == 5
 
 
-def test_connector_has_its_options(jobs: Jobs, tmp_path: Path) -> None:
-    settings = tmp_path / "client.properties"
-    settings.touch()
-    # There is no broker at this address; the own client must not try to connect.
-    ran(
-        tmp_path,
-        *("--connector", "spark", "--connector-config", str(settings)),
-        *("--connector-option", "kafka.security.protocol=SASL_SSL"),
-        *("--connector-option", "kafka.sasl.jaas.config=x=y;"),
-        source="kafka://127.0.0.1:1",
+def test_properties_of_the_client_are_passed_to_both_jobs(jobs: Jobs, tmp_path: Path) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        'sasl.jaas.config=x.PlainLoginModule required username="u" password="p";\n'
     )
-    options = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.jaas.config": "x=y;"}
-    assert jobs.run["connector"] == Connector(options, str(settings))
-    assert jobs.needs_spark
+    ran(tmp_path, "--command-config", str(properties))
+    expected = Security(mechanism="PLAIN", jaas={"username": "u", "password": "p"})
+    assert jobs.run["security"] == expected
+    ran(tmp_path, "--command-config", str(properties), "--follow")
+    assert jobs.follow.security == expected
 
 
 @pytest.mark.parametrize(

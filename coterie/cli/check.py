@@ -18,9 +18,11 @@ from rich.console import Console
 from rich.live import Live
 
 from coterie.address import Address
+from coterie.cli.broker import command_config, security_of_command
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
 from coterie.cli.values import AT_ONCE, OutputFile
+from coterie.client.errors import ClientError
 from coterie.conformance.checks.registry import all_checks, selected
 from coterie.conformance.checks.runner import PARALLEL, PREFIX, CheckOutcome, Options, Run
 from coterie.conformance.checks.text import Board, alike, print_alike, print_stop, skips_by_reason
@@ -80,7 +82,7 @@ class _CannotCheckError(click.ClickException):
     metavar="A.json B.json",
     help="Show two results of --json side by side; with --html as a page.",
 )
-@click.option("--command-config", metavar="FILE", help="For TLS and SASL, which are not supported.")
+@command_config
 @json_option
 def command(address: str | None, *, as_json: bool, **options: Any) -> None:
     """Check a broker against Kafka's behaviour.
@@ -92,11 +94,6 @@ def command(address: str | None, *, as_json: bool, **options: Any) -> None:
         first, second = options["compare"]
         _compare(first, second, options["html"])
         return
-    if options["command_config"]:
-        raise click.UsageError(
-            "--command-config: `coterie check` has no TLS and no SASL yet. Name a PLAINTEXT"
-            " listener of the broker."
-        )
     without = selected(all_checks(), options["without"]) if options["without"] else ()
     checks = tuple(each for each in selected(all_checks(), options["only"]) if each not in without)
     if not checks:
@@ -112,7 +109,8 @@ def command(address: str | None, *, as_json: bool, **options: Any) -> None:
     except ValueError as error:
         raise click.UsageError(f"Invalid value for 'HOST:PORT': {error}.") from error
     try:
-        code = asyncio.run(_check(where, checks, release, options, as_json=as_json))
+        target = Target(where, security_of_command(click.get_current_context()))
+        code = asyncio.run(_check(target, checks, release, options, as_json=as_json))
     except asyncio.CancelledError:
         code = _TERMINATED
     sys.exit(code)
@@ -139,7 +137,7 @@ def _row(check: "Check") -> Row:
 
 
 async def _check(
-    where: Address,
+    target: Target,
     checks: tuple["Check", ...],
     release: Release | None,
     options: dict[str, Any],
@@ -151,10 +149,10 @@ async def _check(
     assert running is not None
     # A run that is ended early removes what it has created, too.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-    obstacle = await find_obstacle(where)
+    where = target.address
+    obstacle = await find_obstacle(where, target.security.context)
     if obstacle:
         raise _CannotCheckError(obstacle)
-    target = Target(where)
     try:
         await target.open()
         expected = release or resembled_release(target.versions)
@@ -166,7 +164,7 @@ async def _check(
         began_s = time.monotonic()
         outcomes = await _run(run, checks, quiet=as_json)
         seconds = time.monotonic() - began_s
-    except (OSError, TimeoutError, ValueError, RefusedError) as error:
+    except (OSError, TimeoutError, ValueError, RefusedError, ClientError) as error:
         text = str(error) or "it does not answer"
         raise _CannotCheckError(f"The broker at {where} cannot be checked: {text}.") from error
     finally:

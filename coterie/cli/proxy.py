@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.address import Address
+from coterie.cli.broker import command_config, security_of_command
 from coterie.cli.errors import CommandFailed
 from coterie.cli.recording_options import RecordingArguments, recording_options
+from coterie.client.security import Security
 
 if TYPE_CHECKING:
     from coterie.recording.files import RecordingOptions
@@ -44,6 +46,7 @@ def _address(_: click.Context, option: click.Parameter, text: str | None) -> Add
     callback=_address,
     help="A broker of the cluster to record.",
 )
+@command_config
 @recording_options
 @click.option("--allow-remote", is_flag=True, help="Allow connections from other machines.")
 def command(
@@ -56,17 +59,24 @@ def command(
     """Pass requests of clients on to a broker and its responses back, and record both.
 
     Clients connect to --listen instead of the broker. Addresses of brokers in responses are
-    replaced, so that clients stay on the proxy. It runs until Ctrl-C or SIGTERM.
+    replaced, so that clients stay on the proxy. With --command-config the proxy logs in for its
+    clients, which speak plain text. It runs until Ctrl-C or SIGTERM.
     """
     if listen.host not in _LOOPBACK and not allow_remote:
         raise click.UsageError(
             f"--listen {listen} lets other machines connect to {upstream} with what this machine"
             " may do. Add --allow-remote if that is intended."
         )
-    sys.exit(asyncio.run(_run(listen, upstream, recording.options())))
+    security = security_of_command(click.get_current_context())
+    sys.exit(asyncio.run(_run(listen, upstream, recording.options(), security)))
 
 
-async def _run(listen: Address, upstream: Address, options: "RecordingOptions | None") -> int:
+async def _run(
+    listen: Address,
+    upstream: Address,
+    options: "RecordingOptions | None",
+    security: Security,
+) -> int:
     from coterie.recording.format import NotARecording
     from coterie.recording.proxy import Proxy
     from coterie.recording.serving import begin_recording
@@ -90,7 +100,7 @@ async def _run(listen: Address, upstream: Address, options: "RecordingOptions | 
     except (OSError, NotARecording) as error:
         reason = describe_error(error) if isinstance(error, OSError) else str(error)
         raise CommandFailed(f"--record: {reason}.", "Choose another file.") from error
-    proxy = Proxy(upstream, recorder, log)
+    proxy = Proxy(upstream, recorder, log, security)
     try:
         address = await proxy.start(listen)
     except OSError as error:

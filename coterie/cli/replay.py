@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.address import Address
+from coterie.cli.broker import command_config, security_of_command
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, printable
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the requests about groups as a transcript instead of replaying them; - prints it.",
 )
+@command_config
 @json_option
 def command(
     *,
@@ -191,7 +193,12 @@ def _replay_against(
         raise click.UsageError(f"Invalid value for --against: {error}.") from error
     try:
         return replay_against(
-            recording, conversation, address, speed=speed, creates_topics=creates_topics
+            recording,
+            conversation,
+            address,
+            speed=speed,
+            creates_topics=creates_topics,
+            security=security_of_command(click.get_current_context()),
         )
     except ClientError as error:
         raise CommandFailed(error.cause) from error

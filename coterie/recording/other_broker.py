@@ -7,6 +7,8 @@ from coterie.address import Address
 from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
 from coterie.client.errors import VersionUnsupported
+from coterie.client.event_loop import open_streams
+from coterie.client.security import PLAINTEXT, Security
 from coterie.client.topics import create_topic
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import request_class
@@ -30,14 +32,18 @@ class OtherBroker:
 
     listener: Listener
 
-    def __init__(self, address: Address, served: set[tuple[int, int]], pace: "Pace") -> None:
+    def __init__(
+        self, address: Address, served: set[tuple[int, int]], pace: "Pace", security: Security
+    ) -> None:
         """Replay to an address.
 
         Args:
             address: of the broker.
             served: the APIs and versions that it serves.
             pace: how fast.
+            security: how connections to it are secured.
         """
+        self._security = security
         self._address = address
         self._served = served
         self._pace = pace
@@ -48,9 +54,9 @@ class OtherBroker:
         """Connect; see `Target`.
 
         Raises:
-            OSError: the broker cannot be reached.
+            OSError, ClientError: the broker cannot be reached, or refuses a login.
         """
-        reader, writer = await asyncio.open_connection(*self._address)
+        reader, writer = await open_streams(self._address, self._security)
         self._writers[connection] = writer
         self._readers[connection] = asyncio.create_task(self._read(connection, reader))
 
@@ -109,6 +115,7 @@ def replay_against(
     *,
     speed: float,
     creates_topics: bool,
+    security: Security = PLAINTEXT,
 ) -> list[ReplayOutcome]:
     """Replay a recording to a running broker; return what became of each request.
 
@@ -117,18 +124,19 @@ def replay_against(
         address: of the broker.
         speed: 1 for the recorded pauses, 2 for half of them.
         creates_topics: whether topics that the recorded broker had before are created first.
+        security: how connections to the broker are secured.
 
     Raises:
         ClientError, OSError: the broker cannot be reached.
     """
-    with Cluster(str(address)) as cluster:
+    with Cluster(str(address), security=security) as cluster:
         if creates_topics:
             for name, partitions in topics_before(conversation).items():
                 create_topic(cluster, name, partitions)
         served = _served(cluster, conversation)
 
     async def run() -> list[ReplayOutcome]:
-        target = OtherBroker(address, served, Pace(began(conversation), speed))
+        target = OtherBroker(address, served, Pace(began(conversation), speed), security)
         replay = Replay(conversation, target, with_payloads=recording.header.with_payloads)
         return await replay.run()
 

@@ -10,6 +10,9 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from coterie.address import Address
+from coterie.client.errors import ClientError
+from coterie.client.event_loop import open_streams
+from coterie.client.security import PLAINTEXT, Security
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.frames import MAX_FRAME_BYTES
 from coterie.recording.addresses import (
@@ -35,7 +38,11 @@ class Proxy:
     """A proxy for all brokers of one cluster."""
 
     def __init__(
-        self, upstream: Address, recorder: Recorder | None, log: "FilteringBoundLogger"
+        self,
+        upstream: Address,
+        recorder: Recorder | None,
+        log: "FilteringBoundLogger",
+        security: Security = PLAINTEXT,
     ) -> None:
         """Prepare.
 
@@ -43,8 +50,10 @@ class Proxy:
             upstream: the broker that clients of the first port reach.
             recorder: what records; None to record nothing.
             log: the logger.
+            security: how connections to brokers are secured; the proxy logs in for its clients.
         """
         self._upstream = upstream
+        self._security = security
         self._recorder = recorder
         self._log = log
         self._listen = Address("", 0)
@@ -110,10 +119,10 @@ class Proxy:
     async def _connect(self, reader: StreamReader, writer: StreamWriter, broker: Address) -> None:
         try:
             async with asyncio.timeout(_CONNECT_LIMIT_S):
-                upstream_reader, upstream_writer = await asyncio.open_connection(*broker)
-        except OSError as error:
+                upstream_reader, upstream_writer = await open_streams(broker, self._security)
+        except (OSError, ClientError) as error:
             # A timeout is an OSError, too.
-            reason = error.strerror or str(error) or "it does not answer"
+            reason = getattr(error, "strerror", None) or str(error) or "it does not answer"
             self._log.error("broker not reached", broker=str(broker), reason=reason)
             return
         link = _Link(self, self._recorder, writer, upstream_writer)

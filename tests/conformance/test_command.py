@@ -199,7 +199,7 @@ def test_list_needs_no_broker() -> None:
         (["no-port"], "'no-port' is not HOST:PORT"),
         (["127.0.0.1:1", "--only", "nothing-like-this"], "no check fits"),
         (["127.0.0.1:1", "--kafka-version", "new"], "is not a release of Kafka"),
-        (["127.0.0.1:1", "--command-config", "f"], "no TLS and no SASL yet"),
+        (["127.0.0.1:1", "--command-config", "no-file"], "'no-file' does not exist"),
     ],
 )
 def test_wrong_use_ends_with_2(arguments: list[str], text: str) -> None:

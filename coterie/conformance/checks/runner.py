@@ -194,7 +194,9 @@ class Run:
         async def run(check: Check) -> None:
             async with gate:
                 outcome = await self.one(check)
-                if _is_silent(outcome) and (what := await stopped(self.target.address)):
+                if _is_silent(outcome) and (
+                    what := await stopped(self.target.address, self.target.security.context)
+                ):
                     raise BrokerStoppedError(what)
                 done(outcome)
 

@@ -10,6 +10,8 @@ import time
 from typing import NamedTuple
 
 from coterie.address import Address
+from coterie.client.event_loop import connect
+from coterie.client.security import Security
 from coterie.conversation.syntax import TranscriptError
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.frames import FrameBuffer, encode_request_header
@@ -63,11 +65,11 @@ class CheckConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     @classmethod
-    async def open(cls, name: str, address: Address, inbox: Inbox) -> "CheckConnection":
-        """Connect to a broker."""
-        loop = asyncio.get_running_loop()
-        _, made = await loop.create_connection(lambda: cls(name, inbox), address.host, address.port)
-        return made
+    async def open(
+        cls, name: str, address: Address, inbox: Inbox, security: Security
+    ) -> "CheckConnection":
+        """Connect to a broker, and log in."""
+        return await connect(lambda: cls(name, inbox), address, security)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""

@@ -24,10 +24,10 @@ _OTHERS = {
 }
 
 
-async def find_obstacle(address: Address) -> str:
+async def find_obstacle(address: Address, context: ssl.SSLContext | None = None) -> str:
     """Return why the address cannot be checked, in one sentence; empty if a broker answers."""
     try:
-        answer = await _answer(address, _API_VERSIONS, ANSWER_LIMIT_S)
+        answer = await _answer(address, _API_VERSIONS, ANSWER_LIMIT_S, context)
     except TimeoutError:
         return await _silent(address)
     except OSError as error:
@@ -38,7 +38,7 @@ async def find_obstacle(address: Address) -> str:
     return await _stranger(address, answer)
 
 
-async def stopped(address: Address) -> str:
+async def stopped(address: Address, context: ssl.SSLContext | None = None) -> str:
     """Return what a broker that was checked has stopped doing, listening or answering; or nothing.
 
     A broker that ends closes its connections and its listener within the same instant, in any
@@ -48,7 +48,7 @@ async def stopped(address: Address) -> str:
     for pause_s in (0.0, _SECOND_CHANCE_S):
         await asyncio.sleep(pause_s)
         try:
-            if await _answer(address, _API_VERSIONS, ANSWER_LIMIT_S):
+            if await _answer(address, _API_VERSIONS, ANSWER_LIMIT_S, context):
                 return ""
             what = "listening"
         except ConnectionError:
@@ -90,7 +90,7 @@ async def _stranger(address: Address, answer: bytes) -> str:
             pass
         return (
             f"What listens at {address} closes the connection at ApiVersions:"
-            " it is not a Kafka broker, or it expects SASL or TLS."
+            " it is not a Kafka broker, or it expects SASL or TLS (--command-config)."
         )
     return f"What listens at {address} does not speak the Kafka protocol: it sent {answer[:16]!r}."
 
@@ -101,15 +101,17 @@ def _http(address: Address) -> str:
 
 def _tls(address: Address) -> str:
     return (
-        f"A server that expects TLS listens at {address}; `coterie check` has plain text only:"
-        " name a PLAINTEXT listener."
+        f"A server that expects TLS listens at {address}; name the properties of a client"
+        " with --command-config, or a PLAINTEXT listener."
     )
 
 
-async def _answer(address: Address, data: bytes, limit_s: float) -> bytes:
+async def _answer(
+    address: Address, data: bytes, limit_s: float, context: ssl.SSLContext | None = None
+) -> bytes:
     """Return the first bytes that come after some were sent; empty if the connection is closed."""
     async with asyncio.timeout(limit_s):
-        reader, writer = await asyncio.open_connection(address.host, address.port)
+        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
         try:
             writer.write(data)
             return await reader.read(64)

@@ -273,7 +273,9 @@ class TcpDriver:
     async def _client(self, name: str) -> CheckConnection:
         client = self._clients.get(name)
         if client is None or not client.is_open:
-            client = await CheckConnection.open(name, self.target.address, self._inbox)
+            client = await CheckConnection.open(
+                name, self.target.address, self._inbox, self.target.security
+            )
             self._clients[name] = client
             self._pending[client] = {}
         return client

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from coterie.address import Address
+from coterie.client.security import PLAINTEXT, Security
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox
 from coterie.conformance.transcript import ResponseError
 from coterie.protocol.api_keys import ApiKey
@@ -121,6 +122,7 @@ class Target:
 
     Attributes:
         address: where it listens.
+        security: how connections to it are secured.
         node_id: its number in the cluster; -1 if the cluster's list does not have the address.
         versions: the first and the last version of each API that it announces.
         settings: its settings by name; empty if it does not report them. The levels of the features
@@ -129,9 +131,10 @@ class Target:
         cluster: its brokers, by node id.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, security: Security = PLAINTEXT) -> None:
         """Describe a broker; `open` connects."""
         self.address = address
+        self.security = security
         self.node_id = -1
         self.versions: dict[int, tuple[int, int]] = {}
         self.settings: dict[str, str] = {}
@@ -156,7 +159,9 @@ class Target:
             OSError, TimeoutError, ValueError: nothing like a Kafka broker answers.
         """
         async with asyncio.timeout(ANSWER_LIMIT_S):
-            self._connection = await CheckConnection.open(CLIENT_ID, self.address, self._inbox)
+            self._connection = await CheckConnection.open(
+                CLIENT_ID, self.address, self._inbox, self.security
+            )
         self._reader = asyncio.create_task(self._read())
         served = await self.call(ApiVersionsRequest(), ApiVersionsResponse, 0)
         self.versions = {
@@ -213,7 +218,9 @@ class Target:
         if self._reader is not None:
             self._reader.cancel()
         self._inbox = asyncio.Queue()
-        self._connection = await CheckConnection.open(CLIENT_ID, self.address, self._inbox)
+        self._connection = await CheckConnection.open(
+            CLIENT_ID, self.address, self._inbox, self.security
+        )
         self._reader = asyncio.create_task(self._read())
 
     def _version(self, request: Message, highest: int) -> int:

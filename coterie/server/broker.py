@@ -12,6 +12,7 @@ from typing import Any
 
 from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from coterie.security.credentials import Credentials
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
 from coterie.server.controller import Controller
@@ -43,6 +44,7 @@ from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
+from coterie.server.security.security_log import SecurityLog
 from coterie.server.slices import Slices
 from coterie.server.telemetry import Telemetry
 from coterie.server.transactions.making import make_transaction_runtime
@@ -144,6 +146,11 @@ class Broker(ConnectionServices):
         self.controller = Controller(config, environment, self.settings, self.logs, self.changes)
         self.controller.take(self._data)
         # What follows from the settings.
+        self.credentials = Credentials()
+        self.security_log = SecurityLog(
+            self._data.security_log, environment, disk, self.flusher.mode
+        )
+        self._load_security()
         self.features = Features(self.settings, config)
         self.quotas, self.telemetry = ClientQuotas(self.settings, config), Telemetry(config)
         # The coordinators: their topics are created here, and their partitions are loaded later.
@@ -158,6 +165,11 @@ class Broker(ConnectionServices):
         # What works in the background, and what is notified of changes of the parts above.
         self.maintenance = Maintenance(self, self._data, watches_directory=not place.is_private)
         self._notice_changes()
+
+    def _load_security(self) -> None:
+        """Read all credentials, rules and tokens [security/log-damage]."""
+        self.security_log.add_store(self.credentials)
+        self.security_log.load(self._data.read_security_log())
 
     def _make_fetch_sessions(self) -> FetchSessionCache:
         slots = self.config.get_int("max.incremental.fetch.session.cache.slots")
@@ -387,7 +399,9 @@ class Broker(ConnectionServices):
         for runtime in self.runtimes:
             runtime.write()
         self.flusher.begin()
-        works = self.flusher, self.disk, self.changes, self.slices, self.turns
+        works = (
+            self.flusher, self.disk, self.changes, self.slices, self.turns, self.security_log,
+        )  # fmt: skip
         if not await self._wait_for(lambda: all(each.idle for each in works), DRAIN_TIMEOUT_S):
             self.log.error("stopping before the disk has confirmed all writes")
 

@@ -18,7 +18,7 @@ from coterie.client.mechanisms import MECHANISMS, Credentials, unsecured_token
 from coterie.client.security import OAUTHBEARER, PLAINTEXT, Security
 from coterie.client.tls import client_context
 from coterie.near_names import did_you_mean
-from coterie.security.jaas import JaasEntry, JaasError, parse_jaas
+from coterie.security.jaas import JaasError, LoginModule, parse_jaas
 
 PROTOCOL = "security.protocol"
 MECHANISM = "sasl.mechanism"
@@ -88,7 +88,7 @@ def _check_name(name: str) -> None:
     )
 
 
-def _jaas_of(properties: Mapping[str, str], mechanism: str) -> JaasEntry:
+def _jaas_of(properties: Mapping[str, str], mechanism: str) -> LoginModule:
     try:
         entry = parse_jaas(properties.get(JAAS, ""))
     except JaasError as error:

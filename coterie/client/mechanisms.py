@@ -8,7 +8,6 @@ Invariants: a broker that does not know the password is not believed, because SC
 sides. A broker cannot make the client compute for long: the number of iterations is limited.
 """
 
-import hashlib
 import hmac
 import json
 import secrets
@@ -16,11 +15,12 @@ from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
+from coterie.security.mechanisms import Mechanism
+from coterie.security.scram import HASHES, MIN_ITERATIONS, NUMBERS, keys_of, salted_password
+
 Tokens = Generator[bytes, bytes, None]
 
-# Kafka refuses fewer. 65,536 of them take some 50 ms; a broker that asks for more keeps the client
-# busy (CVE-2026-10143).
-_FEWEST_ITERATIONS = 4_096
+# They take some 50 ms; a broker that asks for more keeps the client busy (CVE-2026-10143).
 _MOST_ITERATIONS = 65_536
 # As many random bytes as Kafka's client has letters.
 _NONCE_BYTES = 24
@@ -66,19 +66,17 @@ def oauthbearer(credentials: Credentials) -> Tokens:
         raise MechanismFailed(f"it refused the OAuth token: {refusal.decode(errors='replace')}")
 
 
-def _scram(hash_name: str) -> Callable[[Credentials], Tokens]:
-    def tokens(credentials: Credentials) -> Tokens:
-        return scram(credentials, hash_name, secrets.token_urlsafe(_NONCE_BYTES))
-
-    return tokens
+def _scram(credentials: Credentials) -> Tokens:
+    mechanism = NUMBERS[Mechanism(credentials.mechanism)]
+    return scram(credentials, mechanism, secrets.token_urlsafe(_NONCE_BYTES))
 
 
-def scram(credentials: Credentials, hash_name: str, nonce: str) -> Tokens:
+def scram(credentials: Credentials, mechanism: int, nonce: str) -> Tokens:
     """Yield the tokens of SCRAM (RFC 5802) and check what the broker proves.
 
     Args:
         credentials: of the user or the delegation token.
-        hash_name: sha256 or sha512.
+        mechanism: Kafka's number of it.
         nonce: printable characters that no login had before.
     """
     name = credentials.user.replace("=", "=3D").replace(",", "=2C")
@@ -95,20 +93,21 @@ def scram(credentials: Credentials, hash_name: str, nonce: str) -> Tokens:
         raise MechanismFailed(f"its SCRAM message is malformed: {challenge[:200]!r}") from None
     if not both.startswith(nonce) or both == nonce:
         raise MechanismFailed("its SCRAM nonce does not continue that of the client")
-    if not _FEWEST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
+    if not MIN_ITERATIONS <= iterations <= _MOST_ITERATIONS:
         raise MechanismFailed(
             f"it asks for {iterations} iterations of SCRAM;"
-            f" {_FEWEST_ITERATIONS} to {_MOST_ITERATIONS} are accepted"
+            f" {MIN_ITERATIONS} to {_MOST_ITERATIONS} are accepted"
         )
-    salted = hashlib.pbkdf2_hmac(hash_name, credentials.secret.encode(), salt, iterations)
-    client_key = hmac.digest(salted, b"Client Key", hash_name)
-    stored_key = hashlib.new(hash_name, client_key).digest()
+    hash_name = HASHES[mechanism]
+    salted = salted_password(mechanism, credentials.secret, salt, iterations)
+    keys = keys_of(mechanism, salted, salt, iterations)
     last = f"c={b64encode(_NO_BINDING.encode()).decode()},r={both}"
     signed = f"{first},{challenge},{last}".encode()
-    signature = hmac.digest(stored_key, signed, hash_name)
+    signature = hmac.digest(keys.stored_key, signed, hash_name)
+    client_key = hmac.digest(salted, b"Client Key", hash_name)
     proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
     verdict = _fields((yield f"{last},p={b64encode(proof).decode()}".encode()).decode())
-    expected = hmac.digest(hmac.digest(salted, b"Server Key", hash_name), signed, hash_name)
+    expected = hmac.digest(keys.server_key, signed, hash_name)
     if not hmac.compare_digest(verdict.get("v", ""), b64encode(expected).decode()):
         raise MechanismFailed("it has not proved that it knows the password")
 
@@ -131,8 +130,8 @@ def unsecured_token(subject: str, claims: dict[str, object], now_s: float) -> st
 
 
 MECHANISMS: dict[str, Callable[[Credentials], Tokens]] = {
-    "PLAIN": plain,
-    "SCRAM-SHA-256": _scram("sha256"),
-    "SCRAM-SHA-512": _scram("sha512"),
-    "OAUTHBEARER": oauthbearer,
+    Mechanism.PLAIN: plain,
+    Mechanism.SCRAM_SHA_256: _scram,
+    Mechanism.SCRAM_SHA_512: _scram,
+    Mechanism.OAUTHBEARER: oauthbearer,
 }

@@ -18,6 +18,7 @@ from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs import follow, run
 from coterie.pipeline.jobs.follow import FollowOptions, FollowReport
 from coterie.pipeline.jobs.job import RunReport
+from coterie.security.jaas import PLAIN_MODULE
 from tests.unit.cli.command import run as run_command
 
 REPORT = RunReport(None, [], [], 0.0)
@@ -88,7 +89,7 @@ def test_properties_of_the_client_are_passed_to_both_jobs(jobs: Jobs, tmp_path: 
     properties = tmp_path / "client.properties"
     properties.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        'sasl.jaas.config=x.PlainLoginModule required username="u" password="p";\n'
+        f'sasl.jaas.config={PLAIN_MODULE} required username="u" password="p";\n'
     )
     ran(tmp_path, "--command-config", str(properties))
     expected = Security(mechanism="PLAIN", jaas={"username": "u", "password": "p"})

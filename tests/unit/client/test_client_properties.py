@@ -10,6 +10,7 @@ import pytest
 from coterie.client.client_properties import credentials_of, security_of
 from coterie.client.errors import ClientError, LoginFailed
 from coterie.client.security import PLAINTEXT
+from coterie.security.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE
 
 JAAS = "sasl.jaas.config"
 SASL = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN"}
@@ -21,7 +22,7 @@ def test_no_properties_mean_plain_text() -> None:
 
 
 def test_user_and_password_of_the_login_module() -> None:
-    jaas = 'c.PlainLoginModule required username="a\\"b" password=plain;'
+    jaas = PLAIN_MODULE + ' required username="a\\"b" password=plain;'
     found = credentials_of(security_of({**SASL, JAAS: jaas}))
     assert (found.mechanism, found.user, found.secret) == ("PLAIN", 'a"b', "plain")
 
@@ -32,10 +33,13 @@ def test_user_and_password_of_the_login_module() -> None:
         ({"security.protocol": "TLS"}, "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ({"ssl.truststore.locaton": "x"}, "did you mean ssl.truststore.location"),
         ({"security.protocol": "SASL_SSL"}, "does not have the SASL mechanism GSSAPI"),
-        (SASL, "does not begin with a class and a flag"),
-        ({**SASL, JAAS: "c.M required;"}, "names no user"),
-        ({**SASL, JAAS: 'c.M required username="u"'}, "does not end with a semicolon"),
-        ({**SASL, JAAS: 'c.M required username="u;'}, "cannot be read from character 22 on"),
+        (SASL, "the class of a login module is missing"),
+        ({**SASL, JAAS: f"{PLAIN_MODULE} required;"}, "names no user"),
+        ({**SASL, JAAS: f'{PLAIN_MODULE} required username="u"'}, "does not end with ;"),
+        (
+            {**SASL, JAAS: f'{PLAIN_MODULE} required username="u;'},
+            "no word, quoted text, = or ; follows",
+        ),
         (
             {"security.protocol": "SSL", "ssl.truststore.location": "/no/such"},
             "/no/such cannot be read",
@@ -84,7 +88,7 @@ def oauth(endpoint: str, secret: str) -> dict[str, str]:
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.token.endpoint.url": endpoint,
-        JAAS: f'c.OAuthBearerLoginModule required clientId="id" clientSecret="{secret}" scope=s;',
+        JAAS: f'{OAUTHBEARER_MODULE} required clientId="id" clientSecret="{secret}" scope=s;',
     }
 
 

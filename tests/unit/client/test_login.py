@@ -16,13 +16,14 @@ from coterie.protocol.messages.sasl_authenticate import (
     SaslAuthenticateResponse,
 )
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from coterie.security.jaas import PLAIN_MODULE
 from tests.unit.client.fake_broker import FakeBroker
 from tests.unit.server.running import PATIENCE_S
 
 PROPERTIES = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "PLAIN",
-    "sasl.jaas.config": 'x.PlainLoginModule required username="alice" password="secret";',
+    "sasl.jaas.config": f'{PLAIN_MODULE} required username="alice" password="secret";',
 }
 ACCEPTED = SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
 

@@ -19,6 +19,7 @@ class ControlArguments(NamedTuple):
     control_port: int | None
     token: str | None
     file: str | None
+    control_host: str
 
     def run(self, options: "Options") -> int:
         """Run a broker, with a control port if that is wanted; return the exit code.
@@ -43,16 +44,18 @@ class ControlArguments(NamedTuple):
         from coterie.control.run import ControlOptions, run_controlled
 
         try:
-            control = ControlOptions.of(self.control_port, self.token, self.file)
+            control = ControlOptions.of(
+                self.control_port, self.token, self.file, self.control_host, options.http.certificate
+            )
         except ValueError as error:
-            raise click.UsageError(f"--control-token: {error}") from None
+            raise click.UsageError(str(error)) from None
         return run_controlled(options, control)
 
 
 def control_options(function: F) -> F:
     """Add the options to a command, as the argument `control`."""
 
-    return gather(function, "control", ControlArguments, (_port, _token, _file))
+    return gather(function, "control", ControlArguments, (_port, _token, _file, _host))
 
 
 _port = click.option(
@@ -70,6 +73,13 @@ _token = click.option(
     envvar="COTERIE_CONTROL_TOKEN",
     show_envvar=True,
     help="Token that clients of --control must send; by default a random one is printed.",
+)
+_host = click.option(
+    "--control-host",
+    "control_host",
+    default="127.0.0.1",
+    metavar="ADDRESS",
+    help="Address of --control; another one than that of this machine needs --http-certificate.",
 )
 _file = click.option(
     "--control-file",

@@ -87,6 +87,18 @@ if TYPE_CHECKING:
     metavar="PORT",
     help="Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; 0 chooses a free port.",
 )
+@click.option(
+    "--metrics-token",
+    metavar="TOKEN",
+    envvar="COTERIE_METRICS_TOKEN",
+    show_envvar=True,
+    help="Token that scrapers of --metrics-port must send (Authorization: Bearer TOKEN).",
+)
+@click.option(
+    "--http-certificate",
+    metavar="FILE",
+    help="PEM file with a key and its certificates, for TLS of --metrics-port and --control.",
+)
 @recording_options
 @control_options
 @click.option(
@@ -127,6 +139,8 @@ def command(
     features: tuple[str, ...],
     flush: str,
     metrics_port: int | None,
+    metrics_token: str | None,
+    http_certificate: str | None,
     recording: RecordingArguments,
     control: ControlArguments,
     stop_with_input: bool,
@@ -151,6 +165,7 @@ def command(
     from coterie.server.data_place import IN_MEMORY
     from coterie.server.features import parse_levels, supported_features
     from coterie.server.logs.flusher import parse_flush_mode
+    from coterie.server.network.http_access import HttpAccess
     from coterie.server.run import Options
 
     text = None
@@ -164,6 +179,9 @@ def command(
         if strict:
             refuse_without_effect(config)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
+        http = HttpAccess(http_certificate, metrics_token)
+        if metrics_port is not None:
+            http.check(place.host, "--metrics-port", "--metrics-token")
         release = _release(kafka_version)
         options = Options(
             place=place,
@@ -174,6 +192,7 @@ def command(
             log_format=log_format,
             started=started,
             metrics_port=metrics_port,
+            http=http,
             recording=recording.options(),
             stops_with_input=stop_with_input,
             release=release,

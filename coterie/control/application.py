@@ -6,7 +6,6 @@ of its own (DNS rebinding); a body has at most `BODY_BYTES`; when a client goes 
 """
 
 import asyncio
-import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,6 +25,7 @@ from coterie.control.operations import (
 from coterie.control.page import Page, page
 from coterie.control.shapes import BadValue, decode_fields
 from coterie.control.special_shapes import new_shapes
+from coterie.server.network.http_access import has_token
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -71,6 +71,7 @@ class ControlApplication:
         control: Control,
         token: str,
         *,
+        is_local: bool = True,
         when_closed: Callable[[], None] = lambda: None,
         report_failure: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
@@ -79,11 +80,13 @@ class ControlApplication:
         Args:
             control: the broker.
             token: what clients send to be served.
+            is_local: whether the port is that of the loopback, so that the Host header is checked.
             when_closed: called after the answer to the request that closed the broker.
             report_failure: called with errors that are bugs of ours.
         """
         self._control = control
         self._token = token.encode()
+        self._is_local = is_local
         self._when_closed = when_closed
         self._report_failure = report_failure
         shapes = new_shapes()
@@ -127,7 +130,8 @@ class ControlApplication:
 
     async def _permitted(self, scope: Scope, receive: Receive) -> Answer:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        _check_host(headers.get(b"host", b"").decode("latin-1"))
+        if self._is_local:
+            _check_host(headers.get(b"host", b"").decode("latin-1"))
         found = self._pages.get(scope["path"])
         if found is not None and scope["method"] == "GET":
             return found
@@ -143,9 +147,7 @@ class ControlApplication:
         return await self._perform(operation, arguments, receive)
 
     def _check_token(self, given: bytes) -> None:
-        kind, _, token = given.partition(b" ")
-        # Compared in constant time, so that the time of the answer says nothing of the token.
-        if not hmac.compare_digest(token.strip(), self._token) or kind.lower() != b"bearer":
+        if not has_token(given, self._token):
             text = "the token is missing" if not given else "the token is wrong"
             raise Refused("Unauthorized", text, (b"www-authenticate", b"Bearer"))
 

@@ -18,6 +18,7 @@ from coterie.control.control import Control
 from coterie.control.operations import MAX_WAIT_S
 from coterie.control.served import ServedBroker
 from coterie.server.file_handles import FileHandles
+from coterie.server.network.http_access import LOOPBACK, HttpAccess
 from coterie.server.network.http_server import Bounds, HttpServer
 from coterie.server.network.listening import CannotListen
 from coterie.server.run import (
@@ -39,8 +40,6 @@ from coterie.testing.errors import BrokerLeak, BrokerNotStarted
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-# Nothing but this machine reaches the port, whatever the broker listens on.
-LOOPBACK = "127.0.0.1"
 # Tests run some at a time, each with a wait or two. A wait may take its time.
 BOUNDS = Bounds(connections=64, request_s=10.0, answer_s=MAX_WAIT_S + 30)
 
@@ -52,29 +51,49 @@ class ControlOptions(NamedTuple):
     """The options of the control port.
 
     Attributes:
-        port: its port; 0 for a free one.
+        host, port: its address; port 0 for a free one.
         token: what clients send.
         is_random: whether the token was made here, and is printed for that reason.
         file: where to write how to reach it; None for nowhere.
+        certificate: a PEM file for TLS; None for plain HTTP.
     """
 
+    host: str
     port: int
     token: str
     is_random: bool
     file: str | None
+    certificate: str | None
 
     @classmethod
-    def of(cls, port: int, token: str | None, file: str | None) -> Self:
+    def of(
+        cls,
+        port: int,
+        token: str | None,
+        file: str | None,
+        host: str = LOOPBACK[0],
+        certificate: str | None = None,
+    ) -> Self:
         """Return them from what was given.
 
         Raises:
-            ValueError: the token cannot be sent in a header.
+            ValueError: the token cannot be sent in a header, or other machines could use the port.
         """
+        is_random = token is None
         if token is None:
-            return cls(port, secrets.token_urlsafe(_TOKEN_BYTES), is_random=True, file=file)
-        if not token or not token.isascii() or not token.isprintable() or " " in token:
-            raise ValueError("a token is of printable ASCII characters without spaces")
-        return cls(port, token, is_random=False, file=file)
+            token = secrets.token_urlsafe(_TOKEN_BYTES)
+        elif not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise ValueError(
+                "--control-token: a token is of printable ASCII characters without spaces"
+            )
+        access = HttpAccess(certificate, token)
+        access.check(host, "--control", "--control-token")
+        return cls(host, port, token, is_random, file, certificate)
+
+    @property
+    def address(self) -> Address:
+        """Where the port is to listen."""
+        return Address(self.host, self.port)
 
 
 def run_controlled(options: Options, control: ControlOptions) -> int:
@@ -86,7 +105,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     stopping = signalled(with_input=options.stops_with_input)
     loop = asyncio.get_running_loop()
     await try_listeners(options.place)
-    await try_port(Address(LOOPBACK, asked.port), "--control")
+    await try_port(asked.address, "--control")
     log = prepared_log(options)
     fatal: list[str] = []
 
@@ -99,16 +118,16 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     application = ControlApplication(
         Control(kafka),
         asked.token,
+        is_local=asked.host in LOOPBACK,
         when_closed=stopping.set,
         report_failure=lambda error: log.error("control request failed", exc_info=error),
     )
-    server = HttpServer(application, loop, BOUNDS)
+    server = HttpServer(application, loop, BOUNDS, asked.certificate)
     try:
-        await server.start(LOOPBACK, asked.port)
+        await server.start(*asked.address)
     except OSError as error:
         await asyncio.to_thread(kafka.close)
-        failed_address = Address(LOOPBACK, asked.port)
-        raise CannotStart(listening_failed(failed_address, "--control", error)) from error
+        raise CannotStart(listening_failed(asked.address, "--control", error)) from error
     try:
         _announce(options, asked, kafka, server.address)
         await stopping.wait()
@@ -153,12 +172,13 @@ def _announce(options: Options, asked: ControlOptions, kafka: ServedBroker, at: 
     print_ready(options, kafka.addresses)
     # A token that was given is known where it is needed, and does not belong into logs.
     token = f", token {asked.token}" if asked.is_random else ""
-    print(f"control on http://{at}{token}", flush=True)
+    url = f"{HttpAccess(asked.certificate).scheme}://{at}"
+    print(f"control on {url}{token}", flush=True)
     if asked.file is None:
         return
     found = {
         "bootstrap_servers": kafka.bootstrap_servers,
-        "control_url": f"http://{at}",
+        "control_url": url,
         "token": asked.token,
         "pid": os.getpid(),
         "version": __version__,

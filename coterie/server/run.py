@@ -32,6 +32,7 @@ from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.network.http_access import OPEN, HttpAccess
 from coterie.server.network.listening import CannotListen
 from coterie.server.releases import Release
 from coterie.server.watchdog import HeldLoop, Watchdog
@@ -79,6 +80,7 @@ class Options(NamedTuple):
         log_level, log_format: see `make_logger`.
         started: when the command began, by the monotonic clock.
         metrics_port: the port of GET /metrics; None to serve no metrics.
+        http: how the ports of metrics and of the control are secured.
         recording: what to record, and where; None to record nothing.
         stops_with_input: whether the end of standard input stops the broker.
         release: the release of Kafka to pretend to be; None to be itself.
@@ -92,6 +94,7 @@ class Options(NamedTuple):
     log_format: str
     started: float
     metrics_port: int | None = None
+    http: HttpAccess = OPEN
     recording: "RecordingOptions | None" = None
     stops_with_input: bool = False
     release: Release | None = None
@@ -133,7 +136,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             # Imported here, because most brokers serve no metrics and start faster without.
             from coterie.server.metrics.serving import serve_metrics
 
-            metrics = await serve_metrics(broker, place.host, options.metrics_port)
+            metrics = await serve_metrics(broker, place.host, options.metrics_port, options.http)
         addresses = await broker.start(place.listeners)
     except CannotListen as error:
         await _stop(broker, metrics, recorder)
@@ -148,7 +151,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         raise CannotStart(str(error)) from error
     print_ready(options, addresses)
     if metrics is not None:
-        print(f"metrics on http://{metrics.address}/metrics", flush=True)
+        print(f"metrics on {options.http.scheme}://{metrics.address}/metrics", flush=True)
     # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()

@@ -13,6 +13,8 @@ from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from coterie.server.network.http_access import has_token
+
 Collect = Callable[[], Awaitable[list[Metric]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 RunBlocking = Callable[[Callable[[], bytes]], Awaitable[bytes]]
@@ -41,6 +43,7 @@ class MetricsEndpoint:
         collect: Collect,
         report_failure: Callable[[Exception], None],
         run_blocking: RunBlocking,
+        token: str | None = None,
     ) -> None:
         """Serve what `collect` returns.
 
@@ -48,7 +51,9 @@ class MetricsEndpoint:
             collect: collects all metrics.
             report_failure: called if that fails; the scraper receives a 500.
             run_blocking: renders them, without holding the event loop.
+            token: what scrapers send; None for nothing.
         """
+        self._token = None if token is None else token.encode()
         self._collect = collect
         self._report_failure = report_failure
         self._run_blocking = run_blocking
@@ -63,6 +68,12 @@ class MetricsEndpoint:
             return
         if scope["path"] != _PATH:
             await _respond(send, 404, f"only {_PATH} is served\n".encode())
+            return
+        if self._token is not None and not has_token(
+            dict(scope["headers"]).get(b"authorization", b""), self._token
+        ):
+            header = (b"www-authenticate", b"Bearer")
+            await _respond(send, 401, b"the token is missing or wrong\n", header)
             return
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
         try:

@@ -73,8 +73,16 @@ class HttpServer:
         application: Any,
         loop: asyncio.AbstractEventLoop,
         bounds: Bounds = METRICS_BOUNDS,
+        certificate: str | None = None,
     ) -> None:
-        """Prepare to serve `application` (ASGI 3) on a loop; nothing listens yet."""
+        """Prepare to serve `application` (ASGI 3) on a loop; nothing listens yet.
+
+        Args:
+            application: the application.
+            loop: where it runs.
+            bounds: what peers can take.
+            certificate: a PEM file with a key and its certificates, for TLS.
+        """
         self._loop = loop
         self.address = Address("", 0)
         config = uvicorn.Config(
@@ -90,6 +98,8 @@ class HttpServer:
             server_header=False,
             h11_max_incomplete_event_size=HEADER_BYTES,
             timeout_graceful_shutdown=_STOP_S,
+            ssl_certfile=certificate,
+            ssl_keyfile=certificate,
         )
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None

@@ -45,7 +45,11 @@ class ControlArguments(NamedTuple):
 
         try:
             control = ControlOptions.of(
-                self.control_port, self.token, self.file, self.control_host, options.http.certificate
+                self.control_port,
+                self.token,
+                self.file,
+                self.control_host,
+                options.http.certificate,
             )
         except ValueError as error:
             raise click.UsageError(str(error)) from None

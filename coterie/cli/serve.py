@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.cli.control_options import ControlArguments, control_options
+from coterie.cli.http_options import HttpArguments, http_options
 from coterie.cli.recording_options import RecordingArguments, recording_options
 from coterie.cli.values import WholeNumber
 
@@ -81,24 +82,7 @@ if TYPE_CHECKING:
     help="When data is synced to disk: commit (before it is acknowledged), interval:MS, or never"
     " (the operating system decides, as with Kafka).",
 )
-@click.option(
-    "--metrics-port",
-    type=WholeNumber(0, 65535),
-    metavar="PORT",
-    help="Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; 0 chooses a free port.",
-)
-@click.option(
-    "--metrics-token",
-    metavar="TOKEN",
-    envvar="COTERIE_METRICS_TOKEN",
-    show_envvar=True,
-    help="Token that scrapers of --metrics-port must send (Authorization: Bearer TOKEN).",
-)
-@click.option(
-    "--http-certificate",
-    metavar="FILE",
-    help="PEM file with a key and its certificates, for TLS of --metrics-port and --control.",
-)
+@http_options
 @recording_options
 @control_options
 @click.option(
@@ -138,9 +122,7 @@ def command(
     kafka_version: str | None,
     features: tuple[str, ...],
     flush: str,
-    metrics_port: int | None,
-    metrics_token: str | None,
-    http_certificate: str | None,
+    http: HttpArguments,
     recording: RecordingArguments,
     control: ControlArguments,
     stop_with_input: bool,
@@ -165,23 +147,15 @@ def command(
     from coterie.server.data_place import IN_MEMORY
     from coterie.server.features import parse_levels, supported_features
     from coterie.server.logs.flusher import parse_flush_mode
-    from coterie.server.network.http_access import HttpAccess
     from coterie.server.run import Options
 
-    text = None
     try:
         parse_flush_mode(flush)
-        if properties is not None:
-            # Kafka reads properties as ISO 8859-1, in which every byte is valid.
-            with open(properties, encoding="latin-1", newline="") as file:
-                text = file.read()
+        text = _text_of(properties)
         config = Config.load(settings, os.environ, text, properties or "")
         if strict:
             refuse_without_effect(config)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
-        http = HttpAccess(http_certificate, metrics_token)
-        if metrics_port is not None:
-            http.check(place.host, "--metrics-port", "--metrics-token")
         release = _release(kafka_version)
         options = Options(
             place=place,
@@ -191,8 +165,8 @@ def command(
             log_level=log_level,
             log_format=log_format,
             started=started,
-            metrics_port=metrics_port,
-            http=http,
+            metrics_port=http.metrics_port,
+            http=http.checked_access(place.host),
             recording=recording.options(),
             stops_with_input=stop_with_input,
             release=release,
@@ -203,6 +177,14 @@ def command(
     except OSError as error:
         raise click.UsageError(f"--properties {properties}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _text_of(properties: str | None) -> str | None:
+    if properties is None:
+        return None
+    # Kafka reads properties as ISO 8859-1, in which every byte is valid.
+    with open(properties, encoding="latin-1", newline="") as file:
+        return file.read()
 
 
 def _release(name: str | None) -> "Release | None":

@@ -160,7 +160,9 @@ class ConsumerGroupState(GroupLike):
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return the topics of a member; a regular expression that is not resolved has none."""
         resolved = self.regexes.get(member.regex) if member.regex else None
-        return member.names if resolved is None else member.names | resolved.topics
+        if resolved is None:
+            return member.names
+        return member.names | resolved.topics if member.names else resolved.topics
 
     def resolved_ms(self) -> int | None:
         """Return when its regular expressions were last resolved; None if none is."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from coterie.coordinator.groups.batch_size import fits_batch
+from coterie.coordinator.groups.consumer.computation import TargetComputation
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
@@ -31,11 +32,13 @@ class Step(GroupStep[ConsumerGroup]):
         left: the members that the group had before it became another one.
         facts: what has happened, until it is known that the records fit.
         took_over: the member that has the place of a static member since this step.
+        computation: the computation of a large target that follows this step.
+        needs_too_much: whether it needs a target whose records are known not to fit one batch.
     """
 
     __slots__ = (
         "_before", "_bumped_ms", "_checked_version", "_members", "_most_members", "becomes",
-        "creates", "facts", "left", "replaces", "took_over",
+        "computation", "creates", "facts", "left", "needs_too_much", "replaces", "took_over",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +54,8 @@ class Step(GroupStep[ConsumerGroup]):
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
+        self.computation: TargetComputation | None = None
+        self.needs_too_much = False
         self.facts: list[Fact] = []
         self._checked_version = group.checked_version
         # The values that the records have replaced.
@@ -98,6 +103,8 @@ class Step(GroupStep[ConsumerGroup]):
         Few records may be too large, too: a subscription has as many names as its member sends.
         """
         operation = self.effects.operation
+        if self.needs_too_much:
+            return False
         return operation is None or fits_batch(operation.records)
 
     def fits(self) -> bool:
@@ -105,12 +112,12 @@ class Step(GroupStep[ConsumerGroup]):
 
         If they do, the group takes its place in the partition with the operation.
         """
-        operation = self.effects.operation
-        if operation is None:
-            return True
         if not self.has_small_records():
             self.undo()
             return False
+        operation = self.effects.operation
+        if operation is None:
+            return True
         for fact in self.facts:
             self.note(fact)
         group, replaces = self.group, self.replaces

@@ -56,6 +56,7 @@ class ConsumerType(GroupType):
     name = CONSUMER
     states: tuple[str, ...] = tuple(state.value for state in GroupState)
     timers: frozenset[str] = frozenset(TimerKind)
+    long_timers: frozenset[str] = frozenset({TimerKind.REGEX, TimerKind.TARGET})
     error_responses: Mapping[type, ErrorResponse] = {
         ConsumerGroupHeartbeatRequest: heartbeat_error_response,
         DescribedConsumerGroup: describe_error_part,

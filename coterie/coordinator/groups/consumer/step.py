@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from coterie.coordinator.groups.batch_size import fits_batch
+from coterie.coordinator.groups.batch_size import encoded_batch
 from coterie.coordinator.groups.consumer.computation import TargetComputation
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
@@ -37,8 +37,9 @@ class Step(GroupStep[ConsumerGroup]):
     """
 
     __slots__ = (
-        "_before", "_bumped_ms", "_checked_version", "_members", "_most_members", "becomes",
-        "computation", "creates", "facts", "left", "needs_too_much", "replaces", "took_over",
+        "_before", "_bumped_ms", "_checked_version", "_encoded", "_members", "_most_members",
+        "becomes", "computation", "creates", "facts", "left", "needs_too_much", "replaces",
+        "took_over",
     )  # fmt: skip
 
     def __init__(
@@ -60,16 +61,26 @@ class Step(GroupStep[ConsumerGroup]):
         self._checked_version = group.checked_version
         # The values that the records have replaced.
         self._before: list[Record] = []
+        # Values that are encoded already, by their places among the records.
+        self._encoded: dict[int, bytes] = {}
         # The members before the first of them was removed: they have sessions, which are not
         # logged.
         self._members: dict[str, ConsumerMember] | None = None
         self._most_members, self._bumped_ms = group.most_members, group.bumped_ms
 
-    def set(self, key: Message, value: Message | None) -> None:
-        """Write a record and apply it; null removes what the group has under the key."""
+    def set(self, key: Message, value: Message | None, encoded: bytes | None = None) -> None:
+        """Write a record and apply it; null removes what the group has under the key.
+
+        Args:
+            key: its key.
+            value: its value.
+            encoded: the value as bytes, if it is encoded already.
+        """
         self._before.append((key, self.group.apply(key, value)))
         self.group.unlogged += 1
-        self.write((key, value))
+        operation = self.write((key, value))
+        if encoded is not None:
+            self._encoded[len(operation.records) - 1] = encoded
 
     def remove(self, keys: Iterable[Message]) -> None:
         """Write tombstones and apply them."""
@@ -91,6 +102,7 @@ class Step(GroupStep[ConsumerGroup]):
         group.unlogged -= len(self._before)
         assert group.unlogged == 0, f"{group} has records of another step"
         self._before.clear()
+        self._encoded.clear()
         self.facts.clear()
         self.effects.operation, self.becomes, self.left = None, None, ()
         group.most_members, group.bumped_ms = self._most_members, self._bumped_ms
@@ -105,7 +117,9 @@ class Step(GroupStep[ConsumerGroup]):
         operation = self.effects.operation
         if self.needs_too_much:
             return False
-        return operation is None or fits_batch(operation.records)
+        if operation is not None:
+            operation.pairs = encoded_batch(operation.records, self._encoded)
+        return operation is None or operation.pairs is not None
 
     def fits(self) -> bool:
         """Return whether the records fit one batch; otherwise they are taken back.

@@ -9,9 +9,7 @@ within the assignment interval [consumer-groups/large-target].
 """
 
 from coterie.coordinator.groups.consumer.computation import TargetComputation
-from coterie.coordinator.groups.consumer.group_state import Partitions
 from coterie.coordinator.groups.consumer.member import ConsumerMember
-from coterie.coordinator.groups.consumer.records import target_value
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.protocol.messages.consumer_group_facts import TargetComputed
@@ -54,7 +52,9 @@ def update_target(step: Step, member: ConsumerMember) -> None:
     computation.finish()
     _write(step, computation)
     assert group.target_epoch == group.epoch, f"the target of {group} is of another epoch"
-    assert group.targets.keys() >= group.members.keys(), f"each member of {group} has a target"
+    assert group.target_values.keys() >= group.members.keys(), (
+        f"each member of {group} has a target"
+    )
 
 
 def begin_computation(step: Step) -> None:
@@ -89,22 +89,21 @@ def compute_some(step: Step) -> None:
 def _write(step: Step, computation: TargetComputation) -> None:
     """Write the target of each member whose target changes, in the order in which they joined."""
     group = step.group
+    group_id = group.group_id
     changed = moved = 0
     for member_id, member in group.members.items():
-        target = computation.target(member)
-        if target is None:
-            continue
-        before = group.targets.get(member_id)
-        # As in Kafka, an id that has taken the place of another one has had no target.
-        if before != target or member_id == step.took_over:
-            key = ConsumerGroupTargetAssignmentMemberKey(
-                group_id=group.group_id, member_id=member_id
-            )
+        change = computation.change(member)
+        key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+        if change is not None:
             changed += 1
-            moved += _lost(before or {}, target)
-            step.set(key, target_value(target))
+            moved += change.moved
+            step.set(key, change.value, change.encoded)
+        elif member_id == step.took_over:
+            # As in Kafka, an id that has taken the place of another one has had no target.
+            changed += 1
+            step.set(key, group.target_values[member_id])
     step.set(
-        ConsumerGroupTargetAssignmentMetadataKey(group_id=group.group_id),
+        ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         ConsumerGroupTargetAssignmentMetadataValue(
             assignment_epoch=computation.epoch, assignment_timestamp=step.now_ms
         ),
@@ -118,13 +117,4 @@ def _write(step: Step, computation: TargetComputation) -> None:
             changed_members=changed,
             moved_partitions=moved,
         )
-    )
-
-
-def _lost(before: Partitions, now: Partitions) -> int:
-    """Return how many partitions a target has lost."""
-    return sum(
-        len(indexes) - len(frozenset(indexes).intersection(now.get(topic_id, ())))
-        for topic_id, indexes in before.items()
-        if indexes is not now.get(topic_id)
     )

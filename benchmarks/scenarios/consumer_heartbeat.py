@@ -6,30 +6,13 @@ and at which epoch, as those of clients do while nothing changes, and their answ
 
 from __future__ import annotations
 
-import asyncio
-
 from benchmarks import stable_members
+from benchmarks.consumer_member import ConsumerMember
 from benchmarks.measures import CPU_US, Outcome, Row, Scenario
-from benchmarks.requests import REBALANCE_TIMEOUT_MS, Refused
-from benchmarks.session import (
-    NOT_READY,
-    PATIENCE_S,
-    RETRY_AFTER_S,
-    TOPIC,
-    Conversation,
-    Job,
-    Membership,
-    Session,
-)
+from benchmarks.session import TOPIC, Conversation, Job, Membership, Session
 from benchmarks.steady import Ring
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
-
-# As long as an id that a client makes: a UUID in the letters of base64.
-_MEMBER_ID = "bench-0000000000000000"
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
 async def run(job: Job, row: Row) -> Outcome:
@@ -39,49 +22,20 @@ async def run(job: Job, row: Row) -> Outcome:
 
 async def _form(session: Session, conversation: Conversation, group: str) -> Membership:
     """Let a member join, and send heartbeats until nothing is new."""
-    agreed = session.requests.agreed(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE_S
-    frame = agreed.frame(
-        ConsumerGroupHeartbeatRequest(
-            group_id=group,
-            member_id=_MEMBER_ID,
-            member_epoch=0,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
-            subscribed_topic_names=[TOPIC],
-            topic_partitions=[],
-        )
-    )
-    has_partitions = False
-    while True:
-        response: ConsumerGroupHeartbeatResponse = agreed.response(
-            await conversation.exchange(frame)
-        )
-        code = response.error_code
-        if code:
-            if code not in NOT_READY or loop.time() > deadline:
-                raise Refused(ApiKey.CONSUMER_GROUP_HEARTBEAT, code)
-            await asyncio.sleep(RETRY_AFTER_S)
-            continue
-        assert response.member_id is not None, "an accepted heartbeat is answered with the id"
-        if has_partitions and response.assignment is None:
-            return Membership(group, response.member_epoch, response.member_id)
-        has_partitions = has_partitions or bool(
-            response.assignment and response.assignment.topic_partitions
-        )
-        if loop.time() > deadline:
-            raise ConnectionError(f"the member of {group!r} was not given the partition")
-        frame = agreed.frame(_heartbeat(group, response.member_id, response.member_epoch))
+    member = ConsumerMember(session, conversation, group)
+    await member.join(TOPIC)
+    await member.settle()
+    return Membership(group, member.epoch, member.member_id)
 
 
 async def _prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
     agreed = session.requests.agreed(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-    frame = agreed.frame(_heartbeat(member.group, member.member_id, member.generation))
+    frame = agreed.frame(
+        ConsumerGroupHeartbeatRequest(
+            group_id=member.group, member_id=member.member_id, member_epoch=member.generation
+        )
+    )
     return Ring(agreed, [frame], await conversation.exchange(frame))
-
-
-def _heartbeat(group: str, member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
-    return ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch)
 
 
 SCENARIO = Scenario(

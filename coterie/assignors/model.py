@@ -6,7 +6,7 @@ part of a subscription [assignors/no-racks].
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 
 class TopicPartition(NamedTuple):
@@ -46,7 +46,22 @@ PartitionCounts = Mapping[str, int]
 Assignor = Callable[[PartitionCounts, Sequence[MemberSubscription]], Assignment]
 
 
-def in_member_order(members: Iterable[MemberSubscription]) -> list[MemberSubscription]:
+class Identified(Protocol):
+    """A member with its ids."""
+
+    @property
+    def member_id(self) -> str:
+        """Its id."""
+
+    @property
+    def group_instance_id(self) -> str | None:
+        """The instance id of a static member."""
+
+
+M = TypeVar("M", bound=Identified)
+
+
+def in_member_order(members: Iterable[M]) -> list[M]:
     """Return static members by instance id, then others by member id [assignors/member-order]."""
     return sorted(
         members,

@@ -5,35 +5,33 @@ many partitions for each subscriber come first. A pass over the topics may unbal
 there are several passes, until one changes nothing.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic
 
-from coterie.assignors.model import (
-    Assignment,
-    MemberSubscription,
-    PartitionCounts,
-    TopicPartition,
-    utf16,
-)
+from coterie.assignors.shares import Shares, Subscriber, T, Work
 
 # Kafka's limit: a pass about halves the imbalance, and few groups need more than two.
 _MAX_PASSES = 16
 _NO_OWNER = -1
+# How many partitions of one topic are looked at in one step.
+_AT_ONCE = 2_000
 
 
-def assign_mixed(
-    counts: PartitionCounts,
-    members: Sequence[MemberSubscription],
-    topic_order: Callable[[str], Any] = utf16,
-) -> Assignment:
-    """Assign as Kafka's UniformHeterogeneousAssignmentBuilder does.
+def share_mixed(
+    counts: Mapping[T, int],
+    members: Sequence[Subscriber[T]],
+    shares: Shares[T],
+    topic_order: Callable[[T], Any],
+) -> Work:
+    """Fill shares as Kafka's UniformHeterogeneousAssignmentBuilder does.
 
     Args:
         counts: the partitions of each topic that exists and has a subscriber.
         members: the members, in the order that breaks ties.
+        shares: of each member.
         topic_order: the key by which equal topics are sorted.
     """
-    return _Mixed(counts, members, topic_order).result()
+    return _Mixed(counts, members, topic_order).share(shares)
 
 
 class _Levels:
@@ -46,8 +44,8 @@ class _Levels:
 
     def __init__(self, subscribers: list[int], sizes: list[int]) -> None:
         self._sizes = sizes
-        self._members = sorted(subscribers, key=lambda member: (sizes[member], member))
-        self.spread = sizes[self._members[-1]] - sizes[self._members[0]]
+        # They are in their order, which is that of equals.
+        self._members = sorted(subscribers, key=sizes.__getitem__)
         self._low_end = 0
         self._low = sizes[self._members[0]] - 1
         self._next_low = 0
@@ -94,68 +92,99 @@ class _Levels:
         return self._sizes[self._members[place]]
 
 
-class _Mixed:
+class _Mixed(Generic[T]):
     def __init__(
         self,
-        counts: PartitionCounts,
-        members: Sequence[MemberSubscription],
-        topic_order: Callable[[str], Any],
+        counts: Mapping[T, int],
+        members: Sequence[Subscriber[T]],
+        topic_order: Callable[[T], Any],
     ) -> None:
-        self.members = members
-        self.subscribers: dict[str, list[int]] = {topic: [] for topic in counts}
-        self.owners = {topic: [_NO_OWNER] * count for topic, count in counts.items()}
-        self.sizes = [0] * len(members)
-        for index, member in enumerate(members):
-            for topic in dict.fromkeys(member.topics):
-                if topic in counts:
-                    self.subscribers[topic].append(index)
-            for topic, partition in member.owned:
-                if topic in counts and topic in member.topics:
-                    self.sizes[index] += 1
-                    self.owners[topic][partition] = index
-        self.topics = sorted(
-            counts,
-            key=lambda topic: (
-                -counts[topic] / len(self.subscribers[topic]),
-                len(self.subscribers[topic]),
-                topic_order(topic),
-            ),
-        )
+        self._counts = counts
+        self._members = members
+        self._topic_order = topic_order
+        self._subscribers: dict[T, list[int]] = {topic: [] for topic in counts}
+        self._owners = {topic: [_NO_OWNER] * count for topic, count in counts.items()}
+        self._sizes = [0] * len(members)
+        # How many partitions were moved from one member to another.
+        self._moves = 0
 
-    def result(self) -> Assignment:
-        for topic in self.topics:
-            left = [at for at, owner in enumerate(self.owners[topic]) if owner == _NO_OWNER]
-            if left:
-                levels = _Levels(self.subscribers[topic], self.sizes)
-                for partition in left:
-                    self._give(topic, partition, levels.fewest())
-        self._balance([topic for topic in self.topics if len(self.subscribers[topic]) > 1])
-        assignment: Assignment = {member.member_id: [] for member in self.members}
-        for topic, owners in self.owners.items():
+    def share(self, shares: Shares[T]) -> Work:
+        """Fill the shares of the members."""
+        yield from self._look()
+        topics = sorted(self._counts, key=self._place)
+        yield len(topics)
+        for topic in topics:
+            yield from self._give_free(topic)
+        yield from self._balance([each for each in topics if len(self._subscribers[each]) > 1])
+        for topic, owners in self._owners.items():
+            given: dict[int, list[int]] = {}
             for partition, owner in enumerate(owners):
-                given = assignment[self.members[owner].member_id]
-                given.append(TopicPartition(topic, partition))
-        return assignment
+                given.setdefault(owner, []).append(partition)
+            for owner, indexes in given.items():
+                shares[self._members[owner].member_id].append((topic, indexes))
+            yield len(owners)
 
-    def _balance(self, topics: list[str]) -> None:
+    def _look(self) -> Work:
+        """Look at what the members subscribe to and own."""
+        counts, subscribers = self._counts, self._subscribers
+        for at, member in enumerate(self._members):
+            for topic in member.topics:
+                if topic in counts:
+                    subscribers[topic].append(at)
+            size = 0
+            for topic, indexes in member.owned.items():
+                if topic in counts and topic in member.topics:
+                    size += len(indexes)
+                    owners = self._owners[topic]
+                    for index in indexes:
+                        owners[index] = at
+            self._sizes[at] = size
+            yield size + len(member.topics)
+
+    def _place(self, topic: T) -> tuple[float, int, Any]:
+        """Return the key of a topic in the order in which topics are shared."""
+        count = len(self._subscribers[topic])
+        return -self._counts[topic] / count, count, self._topic_order(topic)
+
+    def _give_free(self, topic: T) -> Work:
+        """Give the partitions of a topic that nobody owns."""
+        owners, sizes = self._owners[topic], self._sizes
+        left = [at for at, owner in enumerate(owners) if owner == _NO_OWNER]
+        yield len(owners)
+        if not left:
+            return
+        levels = _Levels(self._subscribers[topic], sizes)
+        yield len(self._subscribers[topic])
+        for done, partition in enumerate(left, 1):
+            member = levels.fewest()
+            owners[partition] = member
+            sizes[member] += 1
+            if not done % _AT_ONCE:
+                yield _AT_ONCE
+
+    def _balance(self, topics: list[T]) -> Work:
         last = None
         for _ in range(_MAX_PASSES):
             for topic in topics:
                 if topic == last:
                     # A whole pass since the last change.
                     return
-                if self._balance_topic(topic) or last is None:
+                moves = self._moves
+                yield from self._balance_topic(topic)
+                if self._moves != moves or last is None:
                     last = topic
 
-    def _balance_topic(self, topic: str) -> int:
-        """Move partitions of one topic; return how many."""
-        levels = _Levels(self.subscribers[topic], self.sizes)
-        if levels.spread <= 1:
-            return 0
+    def _balance_topic(self, topic: T) -> Work:
+        """Move partitions of one topic."""
+        subscribers, owners, sizes = self._subscribers[topic], self._owners[topic], self._sizes
+        yield len(subscribers)
+        if not _is_unbalanced(subscribers, sizes):
+            return
+        levels = _Levels(subscribers, sizes)
         owned: dict[int, list[int]] = {}
-        for partition, owner in enumerate(self.owners[topic]):
+        for partition, owner in enumerate(owners):
             owned.setdefault(owner, []).append(partition)
-        moved = 0
+        yield len(owners)
         while not levels.balanced:
             source = levels.most()
             while source != _NO_OWNER and not owned.get(source):
@@ -167,13 +196,15 @@ class _Mixed:
             target = levels.fewest()
             if levels.balanced:
                 break
-            self._give(topic, partition, target)
-            moved += 1
-        return moved
+            sizes[source] -= 1
+            owners[partition] = target
+            sizes[target] += 1
+            self._moves += 1
+            if not self._moves % _AT_ONCE:
+                yield _AT_ONCE
 
-    def _give(self, topic: str, partition: int, member: int) -> None:
-        before = self.owners[topic][partition]
-        if before != _NO_OWNER:
-            self.sizes[before] -= 1
-        self.owners[topic][partition] = member
-        self.sizes[member] += 1
+
+def _is_unbalanced(subscribers: list[int], sizes: list[int]) -> bool:
+    """Return whether a subscriber has at least two partitions more than another one."""
+    having = [sizes[member] for member in subscribers]
+    return max(having) - min(having) > 1

@@ -251,6 +251,7 @@ class CoordinatorHarness:
             (encode_key(key), None if value is None else encode_value(value))
             for key, value in append.records
         ]
+        assert append.pairs in (None, pairs), f"{append} is encoded as something else"
         if append.marker is not None:
             pairs.append(append.marker)
         if append.form is not None:

@@ -5,12 +5,13 @@ depend on it [coordinator/operation-size]. Sweeps need not be atomic and are spl
 [coordinator/sweep-size].
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from coterie.coordinator.kernel.append import (
     BATCH_OVERHEAD_BYTES,
     MAX_BATCH_BYTES,
     RECORD_OVERHEAD_BYTES,
+    Pair,
     Record,
 )
 from coterie.coordinator.kernel.operation import Operation
@@ -47,12 +48,30 @@ def always_fitting_offsets(offset_metadata_max_size: int) -> int:
 
 def fits_batch(records: Sequence[Record]) -> bool:
     """Return whether the records of one operation fit into one batch."""
+    return encoded_batch(records) is not None
+
+
+def encoded_batch(
+    records: Sequence[Record], encoded: Mapping[int, bytes] | None = None
+) -> list[Pair] | None:
+    """Return the records of one operation as bytes; None if they do not fit into one batch.
+
+    Args:
+        records: the records.
+        encoded: values that are encoded already, by their places among the records.
+    """
     left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
-    for record in records:
-        left_bytes -= max_record_bytes(record)
+    pairs: list[Pair] = []
+    for place, (key, value) in enumerate(records):
+        known = None if encoded is None else encoded.get(place)
+        if known is None and value is not None:
+            known = encode_value(value)
+        pair = encode_key(key), known
+        left_bytes -= len(pair[0]) + len(known or b"") + RECORD_OVERHEAD_BYTES
         if left_bytes < 0:
-            return False
-    return True
+            return None
+        pairs.append(pair)
+    return pairs
 
 
 def generation_fits_batch(record: Record) -> bool:

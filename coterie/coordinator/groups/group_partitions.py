@@ -26,7 +26,8 @@ E = TypeVar("E", bound=Effects[Any])
 
 # Of how many group ids the partition is kept, which takes longer to compute than to look up.
 _REMEMBERED_SHARDS = 16_384
-# How many timers are handled in one call: a few milliseconds. A sweep is as much as all of them.
+# How many timers are handled in one call: a few milliseconds. A sweep is as much as all of them,
+# and so is a part of long work.
 _TIMERS_TOGETHER = 100
 
 
@@ -155,7 +156,7 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
         """
         effects: Effects[Any] = Effects()
         applied = 0
-        left = _TIMERS_TOGETHER
+        left, long_timers = _TIMERS_TOGETHER, self.types.long_timers
         for key in self.purgatory.due(now_ms):
             kind, group_id, _ = key
             if kind == SWEEP_TIMER:
@@ -163,6 +164,8 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
                 left = 0
             else:
                 effects.absorb(self._shard(group_id).timer_fired(key, now_ms))
+                if kind in long_timers:
+                    left = 0
             # At once, so that a timer that this one cancelled or moved does not fire.
             for timer in effects.timers[applied:]:
                 self.purgatory.apply(timer)

@@ -29,6 +29,7 @@ class GroupType:
         name: Kafka's name of it, in lower case; that of its groups, `GroupLike.group_type`.
         states: the names of the states of its groups.
         timers: the kinds of its timers; no two types have one in common.
+        long_timers: those that do some milliseconds of work when they fire.
         error_responses: by the type of a request, or of the part of one about one group: makes the
             response that carries nothing but an error, where `refusal` does not make it.
     """
@@ -36,6 +37,7 @@ class GroupType:
     name: str
     states: tuple[str, ...] = ()
     timers: frozenset[str] = frozenset()
+    long_timers: frozenset[str] = frozenset()
     error_responses: Mapping[type, ErrorResponse] = {}
 
     # -- the log -----------------------------------------------------------------------------------
@@ -120,6 +122,7 @@ class GroupTypes:
         of_commits: the type of a group that comes into being by a commit of offsets.
         states: the names of the states that groups may have.
         by_timer: each by the kinds of its timers.
+        long_timers: the kinds of timers that do some milliseconds of work.
     """
 
     def __init__(self, types: Sequence[GroupType]) -> None:
@@ -130,6 +133,7 @@ class GroupTypes:
         assert len(self._by_name) == len(types), "each type has a name of its own"
         self.states = list(dict.fromkeys(name for each in types for name in each.states))
         self.by_timer = {kind: each for each in types for kind in each.timers}
+        self.long_timers = frozenset(kind for each in types for kind in each.long_timers)
         self._error_responses = dict(ERROR_RESPONSES)
         for each in types:
             self._error_responses.update(each.error_responses)

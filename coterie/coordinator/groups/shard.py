@@ -16,7 +16,7 @@ from typing import Any
 
 from coterie.coordinator.groups.batch_size import (
     always_fitting_offsets,
-    fits_batch,
+    encoded_batch,
     split_into_batches,
 )
 from coterie.coordinator.groups.config import GroupConfig
@@ -87,8 +87,10 @@ class GroupShard(PartitionState):
         Most operations are commits of few offsets, which fit whatever they contain. A verb that
         logs a generation has checked its size.
         """
-        records = operation.records
-        return len(records) <= self._always_fitting_offsets or fits_batch(records)
+        if operation.pairs is None and len(operation.records) > self._always_fitting_offsets:
+            operation.pairs = encoded_batch(operation.records)
+            return operation.pairs is not None
+        return True
 
     def apply(
         self,

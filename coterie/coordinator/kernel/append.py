@@ -46,9 +46,10 @@ class Append:
         form: the header of a batch of their own; None to share a plain batch with the operations
             before and after.
         marker: key and value of the marker of a transaction, with the form of its control batch.
+        pairs: the records as bytes, if they are encoded already.
     """
 
-    __slots__ = ("form", "marker", "partition", "records")
+    __slots__ = ("form", "marker", "pairs", "partition", "records")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Append:
         records: Sequence[Record],
         form: BatchForm | None = None,
         marker: Pair | None = None,
+        pairs: list[Pair] | None = None,
     ) -> None:
         assert records or marker is not None, "an append has records or a marker"
         assert marker is None or form is not None, "a marker has the header of a control batch"
@@ -63,6 +65,7 @@ class Append:
         self.records = records
         self.form = form
         self.marker = marker
+        self.pairs = pairs
 
     def __repr__(self) -> str:
         return f"Append({self.partition}, {self.records!r}, {self.form!r})"

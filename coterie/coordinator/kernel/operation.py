@@ -24,6 +24,7 @@ class Operation:
     Attributes:
         key: the group or transactional id that it changes, or `NO_GROUP`; None if it only reads.
         records: its records, until they are in an append.
+        pairs: the records as bytes, if they were encoded to know their size.
         form: the header of their batch, if they belong to a producer.
         marker: key and value of the marker of a transaction, instead of records.
         creates: the group that exists from now on; None for one that exists.
@@ -36,14 +37,15 @@ class Operation:
     """
 
     __slots__ = (
-        "completion", "creates", "durable_events", "form", "key", "marker", "records", "removes",
-        "request", "response", "to", "version",
+        "completion", "creates", "durable_events", "form", "key", "marker", "pairs", "records",
+        "removes", "request", "response", "to", "version",
     )  # fmt: skip
 
     def __init__(self, key: str | None, records: list[Record] | None = None) -> None:
         """Start without anything but the records."""
         self.key = key
         self.records = _NO_RECORDS if records is None else records
+        self.pairs: list[Pair] | None = None
         self.form: BatchForm | None = None
         self.marker: Pair | None = None
         self.creates: Any = None
@@ -55,10 +57,12 @@ class Operation:
         self.to: Hashable = None
         self.version = 0
 
-    def take_records(self) -> list[Record]:
-        """Return the records, and forget them: the log has them then."""
+    def take_records(self) -> tuple[list[Record], list[Pair] | None]:
+        """Return records and pairs, and forget them: the log has them then."""
         records, self.records = self.records, _NO_RECORDS
-        return records
+        pairs, self.pairs = self.pairs, None
+        assert pairs is None or len(pairs) == len(records), "each record is encoded"
+        return records, pairs
 
     def note(self, fact: Fact) -> None:
         """Add an event for when the records are durable [journal/durable-facts]."""

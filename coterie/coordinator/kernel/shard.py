@@ -151,8 +151,8 @@ class Shard(Generic[EffectsT]):
                 return effects
             # The verb is one of this shard's, so its effects are.
             self.apply(operation, now_ms, effects)  # type: ignore[arg-type]
-            records = operation.take_records()
-            effects.append(Append(self.partition, records, operation.form, operation.marker))
+            records, pairs = operation.take_records()
+            effects.append(Append(self.partition, records, operation.form, operation.marker, pairs))
         elif effects.response is None or not self.unacknowledged:
             return effects
         else:

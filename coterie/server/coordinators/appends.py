@@ -258,7 +258,7 @@ class Appends:
 
 def _only_batch(operation: Append, encode: Callable[[Record], Pair]) -> _Batch:
     """Return the batch of an operation that no other one is written with."""
-    pairs = [encode(record) for record in operation.records]
+    pairs = _encoded(operation, encode)
     size = BATCH_OVERHEAD_BYTES
     for key, value in pairs:
         size += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
@@ -277,8 +277,7 @@ def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iter
         form = operation.form
         # Where this operation begins: it moves to the next batch if this one gets too large.
         first, size_before = len(pairs), size
-        for record in operation.records:
-            pair = encode(record)
+        for pair in _encoded(operation, encode):
             pairs.append(pair)
             size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
         if form is not None and operation.marker is not None:
@@ -296,3 +295,9 @@ def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iter
             size, count = BATCH_OVERHEAD_BYTES, 0
     if pairs:
         yield _Batch(pairs, count, None)
+
+
+def _encoded(operation: Append, encode: Callable[[Record], Pair]) -> list[Pair]:
+    """Return the records of an operation as bytes, in a list that may be added to."""
+    pairs, operation.pairs = operation.pairs, None
+    return [encode(record) for record in operation.records] if pairs is None else pairs

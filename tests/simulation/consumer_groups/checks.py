@@ -142,7 +142,7 @@ class Checks:
             received = [at for each in member.assigned.values() for at in each.values()]
             require(max(received, default=0) <= epoch, "epochs", f"{member}: {member.assigned}")
         if state is not _UNREVOKED and epoch == group.target_epoch:
-            target = group.targets.get(member.member_id, {})
+            target = group.target(member.member_id)
             for topic_id, partitions in member.assigned.items():
                 within = partitions.keys() <= set(target.get(topic_id, ()))
                 require(within, "states", f"{member} has {partitions} beside its target {target}")

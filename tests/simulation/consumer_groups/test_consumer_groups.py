@@ -4,6 +4,9 @@ from collections import Counter
 
 import pytest
 
+from coterie.coordinator.groups.consumer import target
+from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.consumer.timers import TimerKind
 from tests.planting import Plant
 from tests.simulation.consumer_groups.plants import PLANTS
 from tests.simulation.consumer_groups.world import World, run_world
@@ -13,6 +16,8 @@ from tests.simulation.planted import search
 SEEDS = (2, 11, 20)
 # The runs that a planted bug may take. The first find most of them.
 SEARCHED = (1, 8, 10, 20, 2, 3, 4, 5, 6, 7, 9, *range(11, 20), *range(21, 31))
+# The time between two parts of a target. A target has some ten parts.
+PART_MS = 100
 REQUIRED = (
     "ConsumerGroupHeartbeat GROUP_ID_NOT_FOUND",
     "ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID",
@@ -35,6 +40,23 @@ def test_everything_holds_and_occurs() -> None:
         world.run()
         coverage += world.coverage
     assert [name for name in REQUIRED if not coverage[name]] == []
+
+
+def test_everything_holds_if_each_target_is_computed_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """[consumer-groups/large-target]: every group is large, and the event loop is busy."""
+
+    def arm_late(step: Step, kind: str, member_id: str, deadline_ms: int) -> None:
+        late_ms = PART_MS if kind == TimerKind.TARGET else 0
+        arm(step, kind, member_id, deadline_ms + late_ms)
+
+    arm = Step.arm
+    monkeypatch.setattr(Step, "arm", arm_late)
+    monkeypatch.setattr(target, "_COMPUTED_AT_ONCE", 0)
+    monkeypatch.setattr(target, "_COMPUTED_TOGETHER", 3)
+    for seed in SEEDS:
+        World(seed).run()
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)

@@ -30,7 +30,7 @@ from coterie.coordinator.groups.consumer.subscription import (
     bump_for,
     update_subscription,
 )
-from coterie.coordinator.groups.consumer.target import update_target
+from coterie.coordinator.groups.consumer.target import begin_computation, update_target
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.consumer.upgrade import partitions_by_id
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
@@ -113,6 +113,7 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     if downgrades:
         begin_classic(step, rebalances=not is_current)
     else:
+        begin_computation(step)
         ask_for_resolution(step, resolved_before, is_new=False)
         _joined(step, member, request)
         if is_new:

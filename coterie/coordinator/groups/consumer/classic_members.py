@@ -101,7 +101,7 @@ def _has_to_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     member_id = member.member_id
     return all(
         group.owner(topic_id, index) in (None, member_id)
-        for topic_id, indexes in group.targets.get(member_id, {}).items()
+        for topic_id, indexes in group.target(member_id).items()
         for index in indexes
     )
 

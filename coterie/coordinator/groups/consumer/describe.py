@@ -80,7 +80,7 @@ def _described(group: ConsumerGroup, member: ConsumerMember) -> ConsumerGroupDes
         subscribed_topic_names=[] if subscription is None else subscription.subscribed_topic_names,
         subscribed_topic_regex=member.regex,
         assignment=_assignment(owned, group.topics),
-        target_assignment=_assignment(group.targets.get(member.member_id, {}), group.topics),
+        target_assignment=_assignment(group.target(member.member_id), group.topics),
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )
 

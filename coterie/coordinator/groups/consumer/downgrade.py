@@ -12,6 +12,7 @@ from coterie.coordinator.groups.classic.members import start_session
 from coterie.coordinator.groups.classic.rebalance import Cause, prepare_rebalance
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.step import Step as ClassicStep
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import Partitions
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
@@ -67,7 +68,7 @@ def downgrade(step: Step, leaving: Collection[str], generation: int | None = Non
     left = [each for each in group.ordered_members() if each.member_id not in leaving]
     after = Group(group.group_id, step.now_ms)
     for member in left:
-        after.add(_classic_member(member, group.targets, group.topics), CONSUMER_PROTOCOL_TYPE)
+        after.add(_classic_member(member, group), CONSUMER_PROTOCOL_TYPE)
     after.protocol_name = name = after.select_protocol()
     after.generation_id = group.epoch if generation is None else generation
     after.assigned_generation = after.generation_id
@@ -121,9 +122,7 @@ def cancel_timers(step: Step, member: ConsumerMember) -> None:
         step.cancel(TimerKind.RESYNC, member_id)
 
 
-def _classic_member(
-    member: ConsumerMember, targets: dict[str, Partitions], topics: TopicsImage
-) -> Member:
+def _classic_member(member: ConsumerMember, group: ConsumerGroup) -> Member:
     classic = member.classic
     assert classic is not None, f"{member} does not use the classic protocol"
     protocols = tuple((each.name, each.metadata) for each in classic.supported_protocols)
@@ -136,8 +135,8 @@ def _classic_member(
         classic.session_timeout_ms,
         protocols,
     )
-    target = targets.get(member.member_id, {})
-    converted.assignment = assignment_bytes(target, protocols[0][1], topics)
+    target = group.target(member.member_id)
+    converted.assignment = assignment_bytes(target, protocols[0][1], group.topics)
     return converted
 
 

@@ -39,6 +39,8 @@ class ConsumerGroup(ConsumerGroupState):
         checked_version: the version of the topics for which the metadata hash was compared; None
             after creation and after a load.
         resolution: the matching of regular expressions that is under way; None if there is none.
+        computation: the computation of a large target that is under way; None if there is none.
+        too_large_epoch: the epoch whose target was larger than a batch; -1 if none was.
         resolved_version: the version of the topics at the latest resolution; None after a load.
         too_large_ms: when the result of a resolution was larger than a batch; 0 if that never was.
         bumped_ms: when the epoch rose last, for people.
@@ -48,8 +50,8 @@ class ConsumerGroup(ConsumerGroupState):
     TYPE: ClassVar[str] = CONSUMER
 
     __slots__ = (
-        "bumped_ms", "checked_version", "is_gone", "resolution", "resolved_version", "too_large_ms",
-        "topics",
+        "bumped_ms", "checked_version", "computation", "is_gone", "resolution", "resolved_version",
+        "too_large_epoch", "too_large_ms", "topics",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -58,6 +60,8 @@ class ConsumerGroup(ConsumerGroupState):
         self.topics = _NO_TOPICS
         self.checked_version: int | None = None
         self.resolution: Any = None
+        self.computation: Any = None
+        self.too_large_epoch = -1
         self.resolved_version: int | None = None
         self.too_large_ms = 0
         self.bumped_ms = 0
@@ -166,6 +170,8 @@ class ConsumerGroup(ConsumerGroupState):
     def waits_for(self, now_ms: int) -> str | None:
         """See `GroupLike`."""
         state = self.derived_state()
+        if self.computation is not None:
+            return "the computation of the assignment"
         if state is GroupState.ASSIGNING:
             return "the next heartbeat of a member, which computes the assignment"
         if state is not GroupState.RECONCILING:

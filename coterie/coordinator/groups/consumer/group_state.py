@@ -62,8 +62,7 @@ class ConsumerGroupState(GroupLike):
         most_members: the most members that it has had.
         static_members: instance id to member id.
         settled: the number of members that have reached the target.
-        targets: by member id, the partitions that it shall have.
-        target_values: as `targets`, as they are logged.
+        target_values: by member id, the partitions that it shall have, as they are logged.
         regexes: the regular expressions that were resolved.
         owners: topic id to partition to the member that owns it or has to give it up.
         by_name: the topics to which members subscribe by name, with the number of these members.
@@ -76,7 +75,7 @@ class ConsumerGroupState(GroupLike):
     __slots__ = (
         "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata",
         "most_members", "owners", "protocols", "regexes", "settled", "static_members",
-        "target_metadata", "target_values", "targets", "unlogged",
+        "target_metadata", "target_values", "unlogged",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -91,7 +90,6 @@ class ConsumerGroupState(GroupLike):
         self.most_members = 0
         self.settled = 0
         self.static_members: dict[str, str] = {}
-        self.targets: dict[str, Partitions] = {}
         self.target_values: dict[str, ConsumerGroupTargetAssignmentMemberValue] = {}
         self.regexes: dict[str, ResolvedRegex] = {}
         self.owners: dict[bytes, dict[int, str]] = {}
@@ -129,7 +127,7 @@ class ConsumerGroupState(GroupLike):
     def is_blank(self) -> bool:
         """Whether the log says nothing of it."""
         return not (
-            self.members or self.targets or self.regexes or self.has_old_metadata is not None
+            self.members or self.target_values or self.regexes or self.has_old_metadata is not None
         ) and (self.metadata is None and self.target_metadata is None)
 
     def derived_state(self) -> GroupState:
@@ -160,7 +158,9 @@ class ConsumerGroupState(GroupLike):
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return the topics of a member; a regular expression that is not resolved has none."""
         resolved = self.regexes.get(member.regex) if member.regex else None
-        return member.names if resolved is None else member.names | resolved.topics
+        if resolved is None:
+            return member.names
+        return member.names | resolved.topics if member.names else resolved.topics
 
     def resolved_ms(self) -> int | None:
         """Return when its regular expressions were last resolved; None if none is."""
@@ -173,6 +173,13 @@ class ConsumerGroupState(GroupLike):
         if not self.by_regex:
             return all(count == everyone for count in self.by_name.values())
         return not self.by_name and list(self.by_regex.values()) == [everyone]
+
+    def target(self, member_id: str) -> Partitions:
+        """Return the partitions that a member shall have, each topic's in order.
+
+        They are looked at when a member comes to a new epoch, so only the logged value is kept.
+        """
+        return partitions_of(self.target_values.get(member_id))
 
     def owner(self, topic_id: bytes, partition: int) -> str | None:
         """Return the member that owns a partition or has to give it up."""
@@ -296,12 +303,8 @@ class ConsumerGroupState(GroupLike):
         before = self.target_values.get(member_id)
         if value is None:
             self.target_values.pop(member_id, None)
-            self.targets.pop(member_id, None)
-        elif value is not before:
+        else:
             self.target_values[member_id] = value
-            self.targets[member_id] = {
-                topic.topic_id: tuple(sorted(topic.partitions)) for topic in value.topic_partitions
-            }
         return before
 
     def _set_regex(
@@ -336,7 +339,7 @@ class ConsumerGroupState(GroupLike):
             yield ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
         for member_id in members:
             yield ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-        for member_id in self.targets:
+        for member_id in self.target_values:
             if member_id not in self.members:
                 yield ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
         yield ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
@@ -357,3 +360,10 @@ def _count(counts: dict[str, int], name: str, step: int) -> None:
         counts[name] = count
     else:
         del counts[name]
+
+
+def partitions_of(value: ConsumerGroupTargetAssignmentMemberValue | None) -> Partitions:
+    """Return the partitions of a logged target, each topic's in order; none without a value."""
+    if value is None:
+        return {}
+    return {topic.topic_id: tuple(sorted(topic.partitions)) for topic in value.topic_partitions}

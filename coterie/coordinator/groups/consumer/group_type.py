@@ -26,6 +26,7 @@ from coterie.coordinator.groups.consumer.refusal import heartbeat_error_response
 from coterie.coordinator.groups.consumer.regexes import resolve_some
 from coterie.coordinator.groups.consumer.states import GroupState
 from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.consumer.target import compute_some
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.group_type import GroupType
 from coterie.coordinator.groups.partition_state import PartitionState
@@ -55,6 +56,7 @@ class ConsumerType(GroupType):
     name = CONSUMER
     states: tuple[str, ...] = tuple(state.value for state in GroupState)
     timers: frozenset[str] = frozenset(TimerKind)
+    long_timers: frozenset[str] = frozenset({TimerKind.REGEX, TimerKind.TARGET})
     error_responses: Mapping[type, ErrorResponse] = {
         ConsumerGroupHeartbeatRequest: heartbeat_error_response,
         DescribedConsumerGroup: describe_error_part,
@@ -93,6 +95,9 @@ class ConsumerType(GroupType):
         if group.resolution is not None:
             group.resolution = None
             effects.cancel(TimerKind.REGEX, group.group_id)
+        if group.computation is not None:
+            group.computation = None
+            effects.cancel(TimerKind.TARGET, group.group_id)
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
         """See `GroupType`; no request of a consumer group is delayed."""
@@ -115,6 +120,9 @@ class ConsumerType(GroupType):
         step.effects = effects
         if kind == TimerKind.REGEX:
             resolve_some(step)
+            return
+        if kind == TimerKind.TARGET:
+            compute_some(step)
             return
         member = group.members.get(member_id)
         if member is not None and _is_over(step, member, TimerKind(kind)):

@@ -32,7 +32,7 @@ from coterie.coordinator.groups.consumer.subscription import (
     check_regex,
     update_subscription,
 )
-from coterie.coordinator.groups.consumer.target import update_target
+from coterie.coordinator.groups.consumer.target import begin_computation, update_target
 from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
@@ -203,6 +203,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if not step.fits():
         text = "The records of the operation do not fit one batch of the group log."
         raise Refusal(LARGE_OPERATION_ERROR, text)
+    begin_computation(step)
     ask_for_resolution(step, resolved_before, is_new=change.new_regex)
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)

@@ -9,7 +9,8 @@ from struct import pack
 
 from coterie.coordinator.topic_image import TopicImage, TopicsImage
 
-# Topics whose hash is kept; computing one takes about two microseconds for each partition.
+# Topics whose hash is kept; computing one takes some ten nanoseconds for each partition,
+# and two microseconds if brokers have racks.
 _KEPT_TOPICS = 16_384
 _SIGN = 1 << 63
 
@@ -32,8 +33,12 @@ def metadata_hash(names: Iterable[str], topics: TopicsImage) -> int:
 def _topic_hash(topic: TopicImage) -> int:
     # Kafka hashes the halves of the id as numbers, which it writes in the other order.
     halves = topic.topic_id[7::-1] + topic.topic_id[:7:-1]
-    parts = [b"\0", halves, _text(topic.name), pack("<i", topic.partitions)]
-    for index in range(topic.partitions):
+    count = topic.partitions
+    parts = [b"\0", halves, _text(topic.name), pack("<i", count)]
+    if not topic.racks:
+        parts.append(pack(f"<{count}i", *range(count)))
+        return _xxh3(b"".join(parts))
+    for index in range(count):
         parts.append(pack("<i", index))
         racks = topic.racks[index] if index < len(topic.racks) else ()
         for rack in sorted(racks, key=_java_order):

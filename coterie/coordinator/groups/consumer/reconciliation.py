@@ -88,7 +88,7 @@ def _next(
     group: ConsumerGroup, member: ConsumerMember, epoch: int, owned: OwnedNow | None
 ) -> Reconciled:
     """Go on to the target: first give up what is not in it, then take what is free."""
-    target = group.targets.get(member.member_id, {})
+    target = group.target(member.member_id)
     subscribed = subscribed_ids(group, member)
     keep: Owned = {}
     revoke: Owned = {}

@@ -27,7 +27,7 @@ def replace_member(step: Step, before: ConsumerMember, member_id: str) -> Consum
     group_id = group.group_id
     instance_id = before.instance_id
     assert instance_id is not None, f"{before} is no static member"
-    subscription, target = before.subscription, group.targets.get(before.member_id, {})
+    subscription, target = before.subscription, group.target(before.member_id)
     state, assigned, pending = before.state, before.assigned, before.pending
     step.remove(group.member_tombstones(before.member_id))
     step.set(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), subscription)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from coterie.coordinator.groups.batch_size import fits_batch
+from coterie.coordinator.groups.batch_size import encoded_batch
+from coterie.coordinator.groups.consumer.computation import TargetComputation
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
@@ -31,11 +32,14 @@ class Step(GroupStep[ConsumerGroup]):
         left: the members that the group had before it became another one.
         facts: what has happened, until it is known that the records fit.
         took_over: the member that has the place of a static member since this step.
+        computation: the computation of a large target that follows this step.
+        needs_too_much: whether it needs a target whose records are known not to fit one batch.
     """
 
     __slots__ = (
-        "_before", "_bumped_ms", "_checked_version", "_members", "_most_members", "becomes",
-        "creates", "facts", "left", "replaces", "took_over",
+        "_before", "_bumped_ms", "_checked_version", "_encoded", "_members", "_most_members",
+        "becomes", "computation", "creates", "facts", "left", "needs_too_much", "replaces",
+        "took_over",
     )  # fmt: skip
 
     def __init__(
@@ -51,20 +55,32 @@ class Step(GroupStep[ConsumerGroup]):
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
+        self.computation: TargetComputation | None = None
+        self.needs_too_much = False
         self.facts: list[Fact] = []
         self._checked_version = group.checked_version
         # The values that the records have replaced.
         self._before: list[Record] = []
+        # Values that are encoded already, by their places among the records.
+        self._encoded: dict[int, bytes] = {}
         # The members before the first of them was removed: they have sessions, which are not
         # logged.
         self._members: dict[str, ConsumerMember] | None = None
         self._most_members, self._bumped_ms = group.most_members, group.bumped_ms
 
-    def set(self, key: Message, value: Message | None) -> None:
-        """Write a record and apply it; null removes what the group has under the key."""
+    def set(self, key: Message, value: Message | None, encoded: bytes | None = None) -> None:
+        """Write a record and apply it; null removes what the group has under the key.
+
+        Args:
+            key: its key.
+            value: its value.
+            encoded: the value as bytes, if it is encoded already.
+        """
         self._before.append((key, self.group.apply(key, value)))
         self.group.unlogged += 1
-        self.write((key, value))
+        operation = self.write((key, value))
+        if encoded is not None:
+            self._encoded[len(operation.records) - 1] = encoded
 
     def remove(self, keys: Iterable[Message]) -> None:
         """Write tombstones and apply them."""
@@ -86,6 +102,7 @@ class Step(GroupStep[ConsumerGroup]):
         group.unlogged -= len(self._before)
         assert group.unlogged == 0, f"{group} has records of another step"
         self._before.clear()
+        self._encoded.clear()
         self.facts.clear()
         self.effects.operation, self.becomes, self.left = None, None, ()
         group.most_members, group.bumped_ms = self._most_members, self._bumped_ms
@@ -98,19 +115,23 @@ class Step(GroupStep[ConsumerGroup]):
         Few records may be too large, too: a subscription has as many names as its member sends.
         """
         operation = self.effects.operation
-        return operation is None or fits_batch(operation.records)
+        if self.needs_too_much:
+            return False
+        if operation is not None:
+            operation.pairs = encoded_batch(operation.records, self._encoded)
+        return operation is None or operation.pairs is not None
 
     def fits(self) -> bool:
         """Return whether the records fit one batch; otherwise they are taken back.
 
         If they do, the group takes its place in the partition with the operation.
         """
-        operation = self.effects.operation
-        if operation is None:
-            return True
         if not self.has_small_records():
             self.undo()
             return False
+        operation = self.effects.operation
+        if operation is None:
+            return True
         for fact in self.facts:
             self.note(fact)
         group, replaces = self.group, self.replaces

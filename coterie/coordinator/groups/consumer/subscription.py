@@ -39,6 +39,9 @@ class SubscriptionUpdate(NamedTuple):
     classic: ClassicMemberMetadata | None = None
 
 
+_NOTHING = SubscriptionUpdate()
+
+
 class SubscriptionChange(NamedTuple):
     """What a request has changed.
 
@@ -87,6 +90,8 @@ def update_subscription(
     topics = may_have_other_topics(group)
     member = group.members.get(member_id)
     before = None if member is None else member.subscription
+    if before is not None and _says_nothing(step, before, update):
+        return SubscriptionChange(names=False, regex=False, new_regex=False, topics=topics)
     old_names = frozenset[str]() if member is None else member.names
     old_regex = "" if member is None else member.regex
     value = _updated(step, before, update)
@@ -103,6 +108,19 @@ def update_subscription(
         regex=old_regex != regex,
         new_regex=bool(regex) and not known,
         topics=topics,
+    )
+
+
+def _says_nothing(
+    step: Step, before: ConsumerGroupMemberMetadataValue, update: SubscriptionUpdate
+) -> bool:
+    """Return whether a request tells what is known; most do, and need no new value then."""
+    client = step.context.client
+    return (
+        update.instance_id in (None, before.instance_id)
+        and update[1:] == _NOTHING[1:]
+        and before.classic_member_metadata is None
+        and (before.client_id, before.client_host) == (client.client_id, client.client_host)
     )
 
 

@@ -1,19 +1,17 @@
-"""The target assignment: when one is due, and what the assignor makes of the group.
+"""The target assignment: when one is due, and how it becomes the target of the group.
 
 There is no timer. The first heartbeat after the assignment interval computes the target
 [consumer-groups/target].
+
+That of a large group takes long. It is computed in parts, between which other requests are handled;
+a timer that is due at once starts each part. Its members go to the target before it meanwhile, as
+within the assignment interval [consumer-groups/large-target].
 """
 
-from collections.abc import Callable, Mapping, Sequence
-
-from coterie.assignors.model import MemberSubscription, TopicPartition
-from coterie.assignors.range import assign_range
-from coterie.assignors.uniform import assign_uniform_by_ids
-from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.group_state import Partitions
+from coterie.coordinator.groups.consumer.computation import TargetComputation
 from coterie.coordinator.groups.consumer.member import ConsumerMember
-from coterie.coordinator.groups.consumer.records import target_value
 from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.protocol.messages.consumer_group_facts import TargetComputed
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMemberKey,
@@ -21,115 +19,102 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-
-class _Topics:
-    """The topics of a group that exist, as an assignor needs them."""
-
-    def __init__(self, group: ConsumerGroup) -> None:
-        by_name = group.topics.by_name
-        found = [by_name[name] for name in group.subscribed_topics() if name in by_name]
-        self.counts = {topic.name: topic.partitions for topic in found}
-        self.ids = {topic.name: topic.topic_id for topic in found}
-        self.names = {topic.topic_id: topic.name for topic in found}
-
-
-Assign = Callable[[_Topics, Sequence[MemberSubscription], bool], dict[str, list[TopicPartition]]]
-
-# The assignors of the coordinator by Kafka's names of them.
-ASSIGNORS: Mapping[str, Assign] = {
-    "uniform": lambda topics, members, homogeneous: assign_uniform_by_ids(
-        topics.counts, topics.ids, members, homogeneous=homogeneous
-    ),
-    "range": lambda topics, members, _: assign_range(topics.counts, members),
-}
+# The size of the largest target that is computed with the heartbeat that needs it: some five
+# milliseconds.
+_COMPUTED_AT_ONCE = 20_000
+# How much of a larger one is computed in one part: some five milliseconds, too.
+_COMPUTED_TOGETHER = 20_000
 
 
 def update_target(step: Step, member: ConsumerMember) -> None:
     """Compute and write a new target if one is due.
 
     Args:
-        step: a step of the group.
+        step: a step of the group. It keeps the computation of a target that takes long, which
+            `begin_computation` begins.
         member: the member whose request it is.
     """
     group = step.group
-    if group.target_epoch >= group.epoch:
+    if group.target_epoch >= group.epoch or group.computation is not None:
         return
     interval_ms = step.partition.consumer_settings(group.group_id).assignment_interval_ms
     if group.target_ms and interval_ms and step.now_ms < group.target_ms + interval_ms:
         return
+    if group.too_large_epoch == group.epoch:
+        step.needs_too_much = True
+        return
     default = step.partition.config.consumer.assignors[0]
     assignor = group.preferred_assignor(default, member.assignor)
+    computation = TargetComputation(group, assignor)
+    if computation.size > _COMPUTED_AT_ONCE:
+        step.computation = computation
+        return
+    computation.finish()
+    _write(step, computation)
+    assert group.target_epoch == group.epoch, f"the target of {group} is of another epoch"
+    assert group.target_values.keys() >= group.members.keys(), (
+        f"each member of {group} has a target"
+    )
+
+
+def begin_computation(step: Step) -> None:
+    """Begin to compute a large target, after it is known that the records of the step fit."""
+    if step.computation is not None:
+        step.group.computation = step.computation
+        step.arm(TimerKind.TARGET, "", step.now_ms)
+
+
+def compute_some(step: Step) -> None:
+    """Compute a part of a large target, and write the target after the last one.
+
+    It is the target of the epoch at which it began. Members that have joined since have none, and
+    those that are gone have lost theirs; a later epoch needs a target of its own.
+    """
+    group = step.group
+    computation: TargetComputation | None = group.computation
+    if computation is None:
+        return
+    if not group.members:
+        group.computation = None
+    elif not computation.go_on(_COMPUTED_TOGETHER):
+        step.arm(TimerKind.TARGET, "", step.now_ms)
+    else:
+        group.computation = None
+        _write(step, computation)
+        if not step.fits():
+            # Heartbeats that need it are refused, as those that compute a target at once are.
+            group.too_large_epoch = computation.epoch
+
+
+def _write(step: Step, computation: TargetComputation) -> None:
+    """Write the target of each member whose target changes, in the order in which they joined."""
+    group = step.group
+    group_id = group.group_id
     changed = moved = 0
-    for member_id, target in _computed(group, ASSIGNORS[assignor]):
-        # As in Kafka, an id that has taken the place of another one has had no target.
-        if group.targets.get(member_id) != target or member_id == step.took_over:
-            key = ConsumerGroupTargetAssignmentMemberKey(
-                group_id=group.group_id, member_id=member_id
-            )
+    for member_id, member in group.members.items():
+        change = computation.change(member)
+        key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+        if change is not None:
             changed += 1
-            moved += _lost(group.targets.get(member_id, {}), target)
-            step.set(key, target_value(target))
+            moved += change.moved
+            step.set(key, change.value, change.encoded)
+        elif member_id == step.took_over:
+            # As in Kafka, an id that has taken the place of another one has had no target.
+            changed += 1
+            step.set(key, group.target_values[member_id])
     step.set(
-        ConsumerGroupTargetAssignmentMetadataKey(group_id=group.group_id),
+        ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=group.epoch, assignment_timestamp=step.now_ms
+            assignment_epoch=computation.epoch, assignment_timestamp=step.now_ms
         ),
     )
-    assert group.target_epoch == group.epoch, f"the target of {group} is of another epoch"
-    assert group.targets.keys() >= group.members.keys(), f"each member of {group} has a target"
     step.facts.append(
         TargetComputed(
             at_ms=step.now_ms,
-            epoch=group.epoch,
-            assignor=assignor,
+            epoch=computation.epoch,
+            assignor=computation.assignor,
             member_count=len(group.members),
             changed_members=changed,
             moved_partitions=moved,
         )
     )
-
-
-def _lost(before: Partitions, now: Partitions) -> int:
-    """Return how many partitions a target has lost."""
-    return sum(
-        len(indexes) - len(frozenset(indexes) & frozenset(now.get(topic_id, ())))
-        for topic_id, indexes in before.items()
-    )
-
-
-def _computed(group: ConsumerGroup, assign: Assign) -> list[tuple[str, Partitions]]:
-    """Return the target of each member, in the order in which they joined."""
-    topics = _Topics(group)
-    members = [
-        MemberSubscription(
-            member.member_id,
-            tuple(name for name in group.topics_of(member) if name in topics.counts),
-            tuple(
-                TopicPartition(topics.names[topic_id], index)
-                for topic_id, indexes in group.targets.get(member.member_id, {}).items()
-                if topic_id in topics.names
-                for index in indexes
-                if index < topics.counts[topics.names[topic_id]]
-            ),
-            group_instance_id=member.instance_id,
-        )
-        for member in _in_kafkas_order(group)
-    ]
-    assigned = assign(topics, members, group.is_homogeneous())
-    computed = []
-    for member_id in group.members:
-        target: dict[bytes, list[int]] = {}
-        for topic, index in assigned[member_id]:
-            target.setdefault(topics.ids[topic], []).append(index)
-        partitions = {topic_id: tuple(sorted(each)) for topic_id, each in target.items()}
-        computed.append((member_id, partitions))
-    assert len(computed) == len(group.members), f"each member of {group} is assigned something"
-    return computed
-
-
-def _in_kafkas_order(group: ConsumerGroup) -> list[ConsumerMember]:
-    """Return the members as they are listed, a new one last.
-
-    The assignor puts them into a hash table; this order decides between ids of the same bucket.
-    """
-    return sorted(group.ordered_members(), key=lambda member: member.current is None)

@@ -10,4 +10,5 @@ class TimerKind(StrEnum):
     REVOCATION = "revocation"  # the time in which a member has to give partitions up
     REJOIN = "classic rejoin"  # the time in which a classic member has to join again
     RESYNC = "classic sync"  # the time in which a classic member has to sync
+    TARGET = "target"  # the next part of the computation of a large target; of the group
     REGEX = "regex"  # the next part of the matching of regular expressions; of the group

@@ -179,7 +179,7 @@ def image(group: ConsumerGroup) -> dict[str, Any]:
         for member_id, member in group.members.items()
     }  # fmt: skip
     names = (
-        "metadata", "has_old_metadata", "target_metadata", "static_members", "targets",
+        "metadata", "has_old_metadata", "target_metadata", "static_members",
         "target_values", "regexes", "owners", "by_name", "by_regex", "protocols", "classic_count",
         "unlogged",
 

@@ -131,12 +131,19 @@ class ConsumerMembership:
 
     def settled(self, generation: int, after: int) -> ClientExchange | None:
         """Return a heartbeat that was answered with an assignment; see `Membership`."""
-        for beat in reversed(self._talk.of(self.heartbeat, after=after)):
-            if beat.response is None or beat.error or beat.response.assignment is None:
-                continue
+        for beat in reversed(self.told(after)):
             if beat.response.member_epoch > generation:
                 return beat
         return None
+
+    def told(self, after: int = 0) -> list[ClientExchange]:
+        """Return the heartbeats after a place that were answered with an assignment."""
+        beats = self._talk.of(self.heartbeat, after=after)
+        return [
+            each
+            for each in beats
+            if each.response is not None and each.response.assignment is not None
+        ]
 
     def assigned(self, exchange: ClientExchange) -> tuple[TopicPartition, ...]:
         """Return the assignment of a response; see `Membership`."""

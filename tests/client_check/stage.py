@@ -36,7 +36,10 @@ class InProcess:
         def note(text: str) -> None:
             self.lines.append(OutputLine(printed(text), text))
 
-        cls = ConsumerOfProtocol if values["protocol"] == CONSUMER else Consumer
+        is_consumer = values["protocol"] == CONSUMER
+        if "speaks-the-other-protocol" in self._flaws:
+            is_consumer = not is_consumer
+        cls = ConsumerOfProtocol if is_consumer else Consumer
         consumer = self._consumer = cls(dict(values), note, self._flaws)
 
         async def run() -> None:

@@ -9,7 +9,7 @@ import pytest
 import coterie.client_check.checks  # noqa: F401 - registers the scenarios
 from coterie.client_check.membership import CLASSIC, CONSUMER
 from coterie.client_check.model import FAILING, SCENARIOS, Judgement
-from coterie.client_check.program import PLACES
+from coterie.client_check.program import PLACES, CommandNotUsable
 from coterie.client_check.run import Run
 from coterie.client_check.suite import Suite
 from coterie.conformance.results import Result, exit_code
@@ -151,6 +151,14 @@ def test_flaw_is_found_in_the_consumer_protocol(flaw: str, check: str, status: J
     assert result.status is status, result.reason
     assert result.reason
     assert result.conversation
+
+
+@pytest.mark.parametrize(
+    ("protocol", "api"), [(CLASSIC, "ConsumerGroupHeartbeat"), (CONSUMER, "JoinGroup")]
+)
+def test_program_of_the_other_protocol_cannot_be_checked(protocol: str, api: str) -> None:
+    with pytest.raises(CommandNotUsable, match=f"joins with {api}: it does not speak .*{protocol}"):
+        run_suite(lambda _: True, "speaks-the-other-protocol", protocol=protocol)
 
 
 @pytest.mark.parametrize("mistake", [AssertionError("x"), IndexError("x"), TypeError("x")])

@@ -25,10 +25,9 @@ async def _another_joins(run: Run) -> tuple[ScriptedConsumerMember, ClientExchan
     await other.heartbeat()
 
     def told() -> ClientExchange | None:
-        given = run.membership.settled(0, before)
-        return (
-            given if given and len(run.membership.assigned(given)) < len(run.partitions()) else None
-        )
+        count = len(run.partitions())
+        given = run.consumer.told(before)
+        return next((each for each in given if len(run.membership.assigned(each)) < count), None)
 
     return other, await run.reached(told, "received fewer partitions", _LIMIT_S)
 
@@ -213,8 +212,7 @@ async def lost_assignment(run: Run) -> None:
     lost = await run.hit(rule, "sent a heartbeat")
 
     def told() -> ClientExchange | None:
-        given = run.membership.settled(0, lost.place)
-        return given if given and not given.error else None
+        return next(iter(run.consumer.told(lost.place)), None)
 
     given = await run.reached(told, "asked for its assignment again", _LIMIT_S)
     await _reported(run, given)

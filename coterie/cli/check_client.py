@@ -40,6 +40,13 @@ class _CannotCheckError(click.ClickException):
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--only", multiple=True, metavar="PATTERN", help="Checks of this area or name.")
 @click.option("--list", "as_list", is_flag=True, help="Print the checks and run none.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["classic", "consumer"]),
+    default="classic",
+    show_default=True,
+    help="The protocol of groups that the client speaks; {protocol} in the command.",
+)
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
 @click.option(
     "--parallel", type=AT_ONCE, default=_PARALLEL, show_default=True, help="Programs at once."
@@ -51,17 +58,22 @@ class _CannotCheckError(click.ClickException):
 def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
     """Run a consumer program against a scripted broker, and check what the client does.
 
-    In the command {bootstrap}, {topic} and {group} are replaced. {instance_id}, {assignor} and
-    {client_id} are optional and allow more checks; an empty instance id means none. The program may
-    print each record as "topic partition offset value", and should end in order on SIGTERM.
+    In the command {bootstrap}, {topic} and {group} are replaced. {instance_id}, {assignor},
+    {client_id} and {protocol} are optional and allow more checks; an empty instance id means none.
+    With --protocol consumer the client is checked by the rules of KIP-848. The program may print
+    each record as "topic partition offset value", and should end in order on SIGTERM.
 
     The program is started about sixty times, several at once, which takes one or two minutes.
     """
     from coterie.client_check import checks as _checks  # noqa: F401 - registers the scenarios
     from coterie.client_check.model import SCENARIOS
-    from coterie.client_check.suite import STARTS
+    from coterie.client_check.suite import STARTS, of_protocol
 
-    scenarios = [each for each in SCENARIOS if options["thorough"] or not each.is_long]
+    scenarios = [
+        each
+        for each in of_protocol(SCENARIOS, options["protocol"])
+        if options["thorough"] or not each.is_long
+    ]
     wanted = _wanted(options["only"])
     checks = [*(check for each in scenarios for check in each.checks), STARTS]
     listed = [check for check in checks if wanted(check.name)]
@@ -142,6 +154,7 @@ async def _check(
             Sockets(program),
             scenarios,
             places_in(program),
+            protocol=options["protocol"],
             parallel=options["parallel"],
             report=progress.played,
             wanted=wanted,
@@ -152,6 +165,7 @@ async def _check(
             raise _CannotCheckError(_sentence(str(error))) from None
     about = {
         "command": list(program),
+        "protocol": options["protocol"],
         "client": suite.profile.as_json(),
         "seconds": round(time.monotonic() - began_s, 1),
     }

@@ -10,7 +10,8 @@ the conversation, one verdict for each of its checks.
     script.py        what the broker does to requests and responses, as data
     connection.py    a connection of the client, where the script is applied
     broker.py        the server, its topics and groups, and the second node
-    members.py       a member of the group that the scenario plays itself
+    members.py       members of the group that the scenario plays itself
+    membership.py    the client's place in its group, in either protocol
     conversation.py  the recorded requests and responses
     lines.py         the conversation in the notation of the transcripts
     program.py       the program as a process

@@ -40,6 +40,12 @@ _CONFIG = {
     "group.min.session.timeout.ms": "1",
     # Scripted members send no heartbeats.
     "group.max.session.timeout.ms": "86400000",
+    # Soon enough that a scenario sees several; sessions of scripted members outlast each scenario.
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.max.session.timeout.ms": "600000",
+    "group.consumer.session.timeout.ms": "600000",
+    "group.consumer.assignment.interval.ms": "0",
     "offsets.topic.num.partitions": "1",
     "auto.create.topics.enable": "false",
     # Each Fetch names all its partitions, so the conversation shows every position.
@@ -52,7 +58,7 @@ _UNKNOWN_API = ApiVersionsResponseApiKey(api_key=9999, min_version=0, max_versio
 # The APIs that only the coordinator of a group serves.
 _GROUP_APIS = (
     ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
-    ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH,
+    ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.CONSUMER_GROUP_HEARTBEAT,
 )  # fmt: skip
 
 
@@ -126,10 +132,16 @@ class ScriptedBroker:
     # --- the script -------------------------------------------------------------------------------
 
     def rule(
-        self, action: Action, api: str | None, *, times: int | None = None, skip: int = 0
+        self,
+        action: Action,
+        api: str | None,
+        *,
+        times: int | None = None,
+        skip: int = 0,
+        with_field: str = "",
     ) -> Rule:
         """Add a rule after the present ones; see `Rule`."""
-        added = Rule(action, api, times=times, skip=skip)
+        added = Rule(action, api, times=times, skip=skip, with_field=with_field)
         self._rules = [*(each for each in self._rules if not each.is_used_up), added]
         return added
 
@@ -177,6 +189,10 @@ class ScriptedBroker:
         created = self.server.topics.find(name)
         assert created is not None, "it was created"
         self.topic_names[created.topic_id] = name
+
+    def topic_id(self, name: str) -> bytes:
+        """Return the id of a topic."""
+        return self.server.topics.by_name[name].topic_id
 
     async def produce(self, topic: str, partition: int, values: Sequence[str]) -> int:
         """Append records; return the offset of the first."""

@@ -17,6 +17,10 @@ from coterie.protocol.wire import Message
 # Lines of a report; what is left out is in its middle.
 MAX_LINES = 150
 _LAST_LINES = 110
+_WITH_MEMBER_ID = (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+_REPEATED = (
+    ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.METADATA,
+)  # fmt: skip
 
 
 class _ShortNames(Names):
@@ -28,7 +32,7 @@ class _ShortNames(Names):
         self._members: dict[str, str] = {}
 
     def learn(self, exchange: ClientExchange) -> None:
-        """Name the member that the response to a JoinGroup gives an id to."""
+        """Name the member that has its id from the response to a JoinGroup or a heartbeat."""
         member_id = exchange.response.member_id
         if not member_id or member_id in self._members:
             return
@@ -49,7 +53,7 @@ def conversation_lines(talk: Conversation, topics: dict[bytes, str]) -> list[str
     """Return the lines of a conversation; idle fetches and heartbeats are counted only."""
     names = _ShortNames(topics)
     for each in sorted([*talk.exchanges, *talk.others], key=lambda one: one.answered_place):
-        if each.api is ApiKey.JOIN_GROUP and each.response is not None:
+        if each.api in _WITH_MEMBER_ID and each.response is not None:
             names.learn(each)
     events: list[tuple[int, float, ClientExchange | Remark, bool]] = []
     for each in [*talk.exchanges, *talk.others]:
@@ -84,8 +88,8 @@ def conversation_lines(talk: Conversation, topics: dict[bytes, str]) -> list[str
 def _is_idle(
     exchange: ClientExchange, names: Names, seen: dict[int, str], *, is_request: bool
 ) -> bool:
-    """Whether an exchange is a Fetch or Heartbeat like the one before it, without news."""
-    if exchange.api not in (ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.METADATA):
+    """Whether an exchange is a Fetch or heartbeat like the one before it, without news."""
+    if exchange.api not in _REPEATED:
         return False
     if exchange.script or exchange.response is None or _has_news(exchange.response):
         return False
@@ -100,7 +104,7 @@ def _is_idle(
 
 
 def _has_news(response: Any) -> bool:
-    if getattr(response, "error_code", 0):
+    if getattr(response, "error_code", 0) or getattr(response, "assignment", None) is not None:
         return True
     for topic in getattr(response, "responses", ()):
         if any(each.error_code or each.records for each in topic.partitions):

@@ -1,6 +1,6 @@
-"""A member of the client's group that the scenario plays: it joins, leads and follows on command.
+"""Members of the client's group that the scenario plays: they do what they are asked to.
 
-It sends no heartbeats; its session timeout is longer than any run.
+They send no heartbeats by themselves; their session timeouts are longer than any run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from coterie.assignors import TopicPartition
 from coterie.client_check.broker import NODE, ScriptedBroker
-from coterie.conversation.member import ClassicMember
+from coterie.conversation.consumer_protocol_member import ConsumerProtocolMember
+from coterie.conversation.member import ClassicMember, Member
 from coterie.conversation.subscriptions import (
     by_topic,
     decoded_assignment,
@@ -17,6 +18,7 @@ from coterie.conversation.subscriptions import (
 )
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from coterie.protocol.messages.join_group import JoinGroupResponse
 from coterie.protocol.messages.offset_commit import OffsetCommitResponse
 from coterie.protocol.messages.sync_group import SyncGroupResponse
@@ -29,11 +31,33 @@ _SESSION_TIMEOUT_MS = 3_600_000
 _REBALANCE_TIMEOUT_MS = 60_000
 
 
+class _Voice:
+    """What scripted members say to the broker, and where the conversation keeps it."""
+
+    def __init__(self, broker: ScriptedBroker, name: str) -> None:
+        self._broker = broker
+        self._name = name
+
+    async def ask(self, request: Message, cls: type[_R]) -> _R:
+        """Return the response to a request."""
+        api = ApiKey(type(request).api_key or 0)
+        talk = self._broker.conversation
+        exchange = talk.request(self._name, 0, NODE, api, _version(api), None, request)
+        response = await ask(self._broker.server, request, cls)
+        talk.answered(exchange, response)
+        return response
+
+    async def commit(self, member: Member, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets as a member, or without a group before it has joined."""
+        topic_ids = {topic: self._broker.topic_id(topic) for topic, _ in offsets}
+        request = member.commit_request(offsets, _version(ApiKey.OFFSET_COMMIT), topic_ids)
+        await self.ask(request, OffsetCommitResponse)
+
+
 class ScriptedMember(ClassicMember):
-    """One member.
+    """One member of a classic group.
 
     Attributes:
-        name: for the conversation.
         sync_error: the error of its newest SyncGroup.
         topics, owned: its subscription and its partitions.
     """
@@ -56,11 +80,10 @@ class ScriptedMember(ClassicMember):
             rebalance_ms=_REBALANCE_TIMEOUT_MS,
             instance_id=instance_id,
         )
-        self.name = name
         self.sync_error = 0
         self.owned: tuple[TopicPartition, ...] = ()
         self.topics = tuple(topics)
-        self._broker = broker
+        self._voice = _Voice(broker, name)
 
     def metadata(self, protocol: str) -> bytes:  # noqa: ARG002 - the same for all protocols
         """Return the subscription, with the user data of the assignor sticky if it owns any."""
@@ -76,7 +99,7 @@ class ScriptedMember(ClassicMember):
 
     async def _join(self) -> JoinGroupResponse:
         request = self.join_request(_version(ApiKey.JOIN_GROUP))
-        response = await self._ask(request, JoinGroupResponse)
+        response = await self._voice.ask(request, JoinGroupResponse)
         self.take_join(response)
         return response
 
@@ -93,7 +116,7 @@ class ScriptedMember(ClassicMember):
         """
         encoded = {each: encoded_assignment(own, 0) for each, own in (assignment or {}).items()}
         request = self.sync_request(encoded | dict(raw or {}), _version(ApiKey.SYNC_GROUP))
-        response = await self._ask(request, SyncGroupResponse)
+        response = await self._voice.ask(request, SyncGroupResponse)
         self.sync_error = response.error_code
         self.owned = decoded_assignment(response.assignment)
         return self.owned
@@ -105,18 +128,55 @@ class ScriptedMember(ClassicMember):
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets as this member, or without a group before it has joined."""
-        names = self._broker.server.topics.by_name
-        topic_ids = {topic: names[topic].topic_id for topic, _ in offsets}
-        request = self.commit_request(offsets, _version(ApiKey.OFFSET_COMMIT), topic_ids)
-        await self._ask(request, OffsetCommitResponse)
+        await self._voice.commit(self, offsets)
 
-    async def _ask(self, request: Message, cls: type[_R]) -> _R:
-        api = ApiKey(type(request).api_key or 0)
-        talk = self._broker.conversation
-        exchange = talk.request(self.name, 0, NODE, api, _version(api), None, request)
-        response = await ask(self._broker.server, request, cls)
-        talk.answered(exchange, response)
+
+class ScriptedConsumerMember(ConsumerProtocolMember):
+    """One member of the consumer protocol, which takes and gives up what it is asked to at once.
+
+    Attributes:
+        owned: its partitions.
+    """
+
+    def __init__(
+        self,
+        broker: ScriptedBroker,
+        group_id: str,
+        name: str,
+        topic: str,
+        *,
+        instance_id: str | None = None,
+    ) -> None:
+        """Describe a member that subscribes to a topic; its id is its name."""
+        super().__init__(
+            group_id,
+            name,
+            names=(topic,),
+            topic_ids={topic: broker.topic_id(topic)},
+            rebalance_ms=_REBALANCE_TIMEOUT_MS,
+            instance_id=instance_id,
+        )
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self._voice = _Voice(broker, name)
+
+    async def heartbeat(self) -> ConsumerGroupHeartbeatResponse:
+        """Send a heartbeat, the first one to join, and return the response."""
+        version = _version(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+        request = self.heartbeat_request(self.owned, version)
+        response = await self._voice.ask(request, ConsumerGroupHeartbeatResponse)
+        given = self.take(response)
+        if given is not None:
+            self.owned = given
         return response
+
+    async def leave(self) -> None:
+        """Leave the group."""
+        request = self.leave_request(_version(ApiKey.CONSUMER_GROUP_HEARTBEAT))
+        await self._voice.ask(request, ConsumerGroupHeartbeatResponse)
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets as this member."""
+        await self._voice.commit(self, offsets)
 
 
 def _version(api: ApiKey) -> int:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from coterie.assignors import TopicPartition
+from coterie.client_check.membership import CLASSIC
 
 # A story; its argument is the `Run`.
 Play = Callable[[Any], Awaitable[None]]
@@ -69,6 +70,7 @@ class Scenario(NamedTuple):
         play: the story.
         values: what to substitute in the command instead of the usual.
         is_long: whether it takes part with --thorough only.
+        protocols: the protocols of groups for which it is played.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Scenario(NamedTuple):
     play: Play
     values: dict[str, str]
     is_long: bool
+    protocols: tuple[str, ...]
 
 
 SCENARIOS: list[Scenario] = []
@@ -87,7 +90,11 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def scenario(
-    *checks: Check, title: str | None = None, is_long: bool = False, **values: str
+    *checks: Check,
+    title: str | None = None,
+    is_long: bool = False,
+    protocols: tuple[str, ...] = (CLASSIC,),
+    **values: str,
 ) -> Callable[[Play], Play]:
     """Register a coroutine as the scenario of some checks.
 
@@ -95,12 +102,13 @@ def scenario(
         checks: the checks that it decides.
         title: what happens; by default the first line of the coroutine's docstring.
         is_long: whether it takes part with --thorough only.
+        protocols: the protocols of groups for which it is played.
         values: what to substitute in the command, such as assignor="roundrobin".
     """
 
     def register(play: Play) -> Play:
         name = (title or play.__doc__ or "").partition("\n")[0].rstrip(".")
-        SCENARIOS.append(Scenario(name, checks, play, values, is_long))
+        SCENARIOS.append(Scenario(name, checks, play, values, is_long, protocols))
         return play
 
     return register
@@ -129,7 +137,8 @@ class Profile:
         ends: whether it ends in order on SIGTERM.
         versions: the newest version of each API that it used, by Kafka's name.
         protocols: the assignors that it offers, in its order.
-        session_timeout_ms, rebalance_timeout_ms: of its JoinGroup.
+        session_timeout_ms: of its JoinGroup; 0 in the consumer protocol, where the broker sets it.
+        rebalance_timeout_ms: of its request to join.
         heartbeat_interval_s: the longest time between two heartbeats; None if it sent none.
     """
 

@@ -8,11 +8,16 @@ from typing import Any, NamedTuple, TypeVar
 from coterie.assignors import TopicPartition
 from coterie.client_check.broker import ScriptedBroker
 from coterie.client_check.conversation import NEVER, ClientExchange, Conversation
-from coterie.client_check.members import ScriptedMember
+from coterie.client_check.members import ScriptedConsumerMember, ScriptedMember
+from coterie.client_check.membership import (
+    CONSUMER,
+    ClassicMembership,
+    ConsumerMembership,
+    Membership,
+)
 from coterie.client_check.model import Judgement, NotReached, Profile, Scenario, Verdict
 from coterie.client_check.program import Program
 from coterie.client_check.script import Action, Rule
-from coterie.conversation.subscriptions import decoded_assignment
 
 T = TypeVar("T")
 
@@ -51,6 +56,7 @@ class Run:
         talk: its conversation.
         program: the program; another one after `restart`.
         profile: what is known of the client.
+        membership: the client's place in its group, as the conversation shows it.
         verdicts: what was found out so far, by the names of checks.
         is_stuck: whether the scenario ended because the client sent nothing any more.
         has_not_started: whether the client did not begin to read although nothing was in its way.
@@ -73,6 +79,8 @@ class Run:
         self.has_not_started = False
         self.is_stuck = False
         self.values = dict(values)
+        is_consumer = self.values["protocol"] == CONSUMER
+        self.membership: Membership = self.consumer if is_consumer else ClassicMembership(self.talk)
         self.program = make_program()
         self._make_program = make_program
         self._names = {each.name for each in scenario.checks}
@@ -143,27 +151,25 @@ class Run:
             self.talk.remark("ended", f"the program has ended with {self.program.exit_code}")
         return is_ended
 
-    async def stable(self, generation: int = 0) -> ClientExchange:
+    async def stable(self, generation: int = 0, after: int = 0) -> ClientExchange:
         """Wait until the client has partitions in a later generation, and reads them.
 
+        Args:
+            generation: the generation before, or the epoch.
+            after: the partitions are assigned after this place.
+
         Returns:
-            The newest SyncGroup of the client.
+            The client's newest request that was answered with an assignment.
 
         Raises:
             NotReached: it did not get there.
         """
 
         def found() -> ClientExchange | None:
-            for sync in reversed(self.talk.of("SyncGroup")):
-                if sync.error or sync.response is None:
-                    continue
-                if sync.request.generation_id <= generation:
-                    continue
-                own = set(self.assigned(sync))
-                if own and own & self.fetched(after=sync.answered_place):
-                    return sync
-                return None
-            return None
+            given = self.membership.settled(generation, after)
+            own = set() if given is None else set(self.membership.assigned(given))
+            reads = given is not None and own & self.fetched(after=given.answered_place)
+            return given if reads else None
 
         what = "joined the group, received its partitions and begun to read"
         if generation:
@@ -172,7 +178,8 @@ class Run:
             return await self.reached(found, what, _START_LIMIT_S)
         except NotReached:
             is_running = self.program.exit_code is None
-            self.has_not_started = is_running and not generation and not self.broker.has_acted
+            is_first = not generation and not after
+            self.has_not_started = is_running and is_first and not self.broker.has_acted
             raise
 
     # --- waits ------------------------------------------------------------------------------------
@@ -218,7 +225,7 @@ class Run:
         what: str = "joined the group again",
         limit_s: float = _REACTION_LIMIT_S,
     ) -> ClientExchange:
-        """Wait for the client's next JoinGroup after a place; see `reached`."""
+        """Wait for the client's next request to join after a place; see `reached`."""
         return await self.reached(lambda: next(iter(self.joins(after)), None), what, limit_s)
 
     async def read_more(self, own: Iterable[TopicPartition] = ()) -> int:
@@ -282,10 +289,16 @@ class Run:
     # --- the script -------------------------------------------------------------------------------
 
     def rule(
-        self, action: Action, api: str | None, *, times: int | None = 1, skip: int = 0
+        self,
+        action: Action,
+        api: str | None,
+        *,
+        times: int | None = 1,
+        skip: int = 0,
+        with_field: str = "",
     ) -> Rule:
-        """Lay an action over requests, by default over the next one."""
-        return self.broker.rule(action, api, times=times, skip=skip)
+        """Lay an action over requests, by default over the next one; see `Rule`."""
+        return self.broker.rule(action, api, times=times, skip=skip, with_field=with_field)
 
     def say(self, text: str) -> None:
         """Note an act of the scenario in the conversation."""
@@ -309,6 +322,12 @@ class Run:
             instance_id=instance_id,
         )
 
+    def consumer_member(
+        self, name: str = "other", *, instance_id: str | None = None
+    ) -> ScriptedConsumerMember:
+        """Return a scripted member of the consumer protocol, which has not joined yet."""
+        return ScriptedConsumerMember(self.broker, self.group, name, TOPIC, instance_id=instance_id)
+
     @property
     def group(self) -> str:
         """The group id of the client."""
@@ -319,10 +338,6 @@ class Run:
     def partitions(self, count: int = PARTITIONS, topic: str = TOPIC) -> set[TopicPartition]:
         """Return the first partitions of a topic."""
         return {TopicPartition(topic, index) for index in range(count)}
-
-    def assigned(self, sync: ClientExchange) -> tuple[TopicPartition, ...]:
-        """Return the partitions in the response to a SyncGroup."""
-        return decoded_assignment(sync.response.assignment) if sync.response is not None else ()
 
     def positions(self, fetch: ClientExchange) -> dict[TopicPartition, int]:
         """Return the partitions of a Fetch with the offsets to read from."""
@@ -388,15 +403,26 @@ class Run:
         return None
 
     def joins(self, after: int = 0) -> list[ClientExchange]:
-        """Return the client's JoinGroups after a place."""
-        return self.talk.of("JoinGroup", after=after)
+        """Return the requests with which the client joins, after a place."""
+        return self.membership.joins(after)
 
     def identity(self) -> tuple[int, str]:
-        """Return the client's newest generation and its member id."""
-        for each in reversed(self.joins()):
-            if each.response is not None and not each.error:
-                return each.response.generation_id, each.response.member_id
-        return -1, ""
+        """Return the client's newest generation, or its epoch, and its member id."""
+        return self.membership.identity()
+
+    @property
+    def heartbeat(self) -> str:
+        """The name of the API of the client's heartbeats."""
+        return self.membership.heartbeat
+
+    @property
+    def consumer(self) -> ConsumerMembership:
+        """The client as a member of the consumer protocol."""
+        return ConsumerMembership(self.talk, self.broker.topic_names)
+
+    def heartbeats(self, after: int = 0) -> list[ClientExchange]:
+        """Return the client's heartbeats after a place."""
+        return self.talk.of(self.heartbeat, after=after)
 
     def records(self) -> list[ReadRecord]:
         """Return the records that the program has printed, in order."""

@@ -79,7 +79,13 @@ class Rule:
     """
 
     def __init__(
-        self, action: Action, api: str | None, *, times: int | None = None, skip: int = 0
+        self,
+        action: Action,
+        api: str | None,
+        *,
+        times: int | None = None,
+        skip: int = 0,
+        with_field: str = "",
     ) -> None:
         """Describe a rule.
 
@@ -88,12 +94,14 @@ class Rule:
             api: Kafka's name of an API; None for all.
             times: how many requests it concerns; None for all.
             skip: how many pass before.
+            with_field: it concerns only requests in which this field is not null.
         """
         self.action = action
         self.hits: list[ClientExchange] = []
         self._api: ApiKey | None = None if api is None else api_named(api)
         self._times = times
         self._skip = skip
+        self._field = with_field
         self._is_removed = False
 
     @property
@@ -108,6 +116,8 @@ class Rule:
     def covers(self, exchange: ClientExchange) -> bool:
         """Decide whether a request meets the rule, and count it."""
         if self.is_used_up or self._api not in (None, exchange.api):
+            return False
+        if self._field and getattr(exchange.request, self._field) is None:
             return False
         if self._skip:
             self._skip -= 1

@@ -5,11 +5,12 @@ A stage makes brokers and programs: with sockets and processes, or in virtual ti
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from coterie.client_check.broker import ScriptedBroker
 from coterie.client_check.lines import conversation_lines
+from coterie.client_check.membership import CLASSIC, CONSUMER
 from coterie.client_check.model import Check, Judgement, NotReached, Profile, Scenario
 from coterie.client_check.program import CommandNotUsable, Program
 from coterie.client_check.run import (
@@ -39,6 +40,11 @@ STARTS = Check(
 Report = Callable[[Scenario, list[Result]], None]
 
 
+def of_protocol(scenarios: Iterable[Scenario], protocol: str) -> list[Scenario]:
+    """Return the scenarios of a protocol of groups, in order."""
+    return [each for each in scenarios if protocol in each.protocols]
+
+
 class Stage(Protocol):
     """Where scenarios are played."""
 
@@ -66,6 +72,7 @@ class Suite:
         scenarios: Sequence[Scenario],
         places: set[str],
         *,
+        protocol: str = CLASSIC,
         parallel: int,
         report: Report,
         wanted: Callable[[str], bool] = lambda _: True,
@@ -74,8 +81,9 @@ class Suite:
 
         Args:
             stage: makes brokers and programs.
-            scenarios: all of them; the first one shows what the client is.
+            scenarios: all of them; the first one of a protocol shows what the client is.
             places: the names in braces in the command.
+            protocol: the protocol of groups that the client shall speak.
             parallel: how many run at once.
             report: is called with the results of each scenario.
             wanted: whether a check, by its name, takes part.
@@ -83,7 +91,8 @@ class Suite:
         self.profile = Profile(places)
         self.results: dict[str, Result] = {}
         self._stage = stage
-        self._first, *self._others = scenarios
+        self._protocol = protocol
+        self._first, *self._others = of_protocol(scenarios, protocol)
         self._slots = asyncio.Semaphore(parallel)
         self._report = report
         self._wanted = wanted
@@ -142,6 +151,7 @@ class Suite:
                 stuck += 1
         if scenario is self._first:
             self._must_have_connected(run)
+            self._must_speak(run)
         self._conclude(scenario, run, lacking, time.monotonic() - began_s)
 
     async def _run_of(self, scenario: Scenario) -> Run:
@@ -165,7 +175,7 @@ class Suite:
             "client_id": CLIENT_ID,
             "instance_id": "",
             "assignor": "range",
-            "protocol": "classic",
+            "protocol": self._protocol,
             **scenario.values,
         }
 
@@ -223,6 +233,20 @@ class Suite:
         else:
             text = f"the program runs, but never connected to {bootstrap}"
         raise CommandNotUsable(f"{text}.{said}")
+
+    def _must_speak(self, run: Run) -> None:
+        """Check that the program joins with the protocol that was asked for.
+
+        Raises:
+            CommandNotUsable: it joins with the other one.
+        """
+        other = {CLASSIC: "ConsumerGroupHeartbeat", CONSUMER: "JoinGroup"}[self._protocol]
+        if run.joins() or not run.talk.of(other):
+            return
+        raise CommandNotUsable(
+            f"the program joins with {other}: it does not speak the protocol '{self._protocol}'."
+            " {protocol} in the command is replaced by it, for group.protocol of the client"
+        )
 
     def _conclude(
         self, scenario: Scenario, run: Run | None, lacking: Mapping[str, str], seconds: float

@@ -105,6 +105,13 @@ def with_consumer_setting(config: GroupConfig, name: str, text: str) -> GroupCon
     return config._replace(consumer=consumer._replace(settings=table))
 
 
+def is_consumer_setting(name: str) -> bool:
+    """Return whether `config` knows a setting as one of consumer groups."""
+    field = name.removeprefix(CONSUMER_PREFIX).replace(".", "_")
+    known = ConsumerSettings._fields + ConsumerGroupConfig._fields
+    return name.startswith(CONSUMER_PREFIX) and field in known and field != "settings"
+
+
 def setting_value(text: str) -> int:
     """Return the value of a setting: a plain number, or a duration in milliseconds."""
     return int(text) if text.lstrip("-").isdigit() else parse_duration_ms(text)

@@ -15,7 +15,8 @@ from coterie.protocol.errors import DECODE_ERRORS
 from coterie.protocol.frames import decode_request_header, decode_response
 from coterie.recording.format import Flag
 from coterie.server.config.kafka_keys import find_key
-from coterie.server.config.keys import ConfigKey
+from coterie.server.config.keys import GROUP_RESOURCE, ConfigKey
+from coterie.server.config.resource_keys import GROUP
 from coterie.server.config.topic_keys import TOPIC
 
 SASL_HANDSHAKE = 17
@@ -114,6 +115,8 @@ def is_secret_setting(resource_type: int, name: str) -> bool:
     """Return whether the value of a setting is left out: a secret, or a name that is not known."""
     if resource_type == _TOPIC:
         return name not in TOPIC
+    if resource_type == GROUP_RESOURCE:
+        return name not in GROUP
     if resource_type != _BROKER:
         return True
     key = find_key(name)

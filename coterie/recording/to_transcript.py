@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coterie.conformance.commands import CONFIG_FIELDS
+from coterie.conformance.commands import CONFIG_FIELDS, CONSUMER_PREFIX, is_consumer_setting
 from coterie.conformance.core_driver import CoreDriver, differences
 from coterie.conformance.harness import GROUP_APIS
 from coterie.conformance.transcript import SEPARATOR, parse
@@ -22,9 +22,15 @@ from coterie.conversation.syntax import (
     duration_text,
     format_time,
     parse_request_line,
+    quote,
 )
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from coterie.protocol.messages.incremental_alter_configs import (
+    SET,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from coterie.protocol.messages.metadata import MetadataResponse
 from coterie.protocol.wire import Message
 from coterie.recording.comparison import Comparison
@@ -34,6 +40,7 @@ from coterie.recording.heartbeats import superfluous
 from coterie.recording.notation import ConversationNames, answer_lines, learn_topics
 from coterie.recording.redaction import HIDDEN
 from coterie.recording.replay import refusal_of_unready
+from coterie.server.config.keys import GROUP_RESOURCE
 
 # A shorter pause is added to the next one: it is the time that requests took.
 _SHORTEST_TICK_MS = 100
@@ -89,13 +96,13 @@ def to_transcript(
     group_requests: list[RecordedExchange] = []
     for exchange in sorted(stretch, key=lambda each: (handled[each.number], each.number)):
         refusal = refusal_of_unready(exchange.response)
-        if type(exchange.request) not in GROUP_APIS:
+        if type(exchange.request) not in GROUP_APIS and not _alters_groups(exchange):
             continue
         if refusal:
             left_out[f"{exchange.name}: the recorded coordinator was not ready ({refusal})"] += 1
         else:
             group_requests.append(exchange)
-    if not group_requests:
+    if all(_alters_groups(each) for each in group_requests):
         raise CannotWrite("the stretch has no request about a group")
     writer = _Writer(names, handled[group_requests[0].number])
     writer.configure({**header.settings, **settings})
@@ -107,7 +114,10 @@ def to_transcript(
             left_out["Heartbeat: answered without an error, as the next one of its member"] += 1
             continue
         try:
-            writer.add(exchange, handled[exchange.number])
+            if _alters_groups(exchange):
+                writer.configure_groups(exchange, handled[exchange.number])
+            else:
+                writer.add(exchange, handled[exchange.number])
         except (TranscriptError, ValueError) as error:
             left_out[f"{exchange.name} v{exchange.version}: {error}"] += 1
     writer.finish()
@@ -115,6 +125,19 @@ def to_transcript(
     text = comment + "\n" + "\n".join(writer.blocks).rstrip() + "\n"
     _check(text)
     return Written(text, writer.requests, writer.differing, left_out)
+
+
+def _alters_groups(exchange: RecordedExchange) -> bool:
+    """Return whether a request has altered settings of groups."""
+    request, response = exchange.request, exchange.response
+    return (
+        isinstance(request, IncrementalAlterConfigsRequest)
+        and isinstance(response, IncrementalAlterConfigsResponse)
+        and not request.validate_only
+        and bool(request.resources)
+        and all(each.resource_type == GROUP_RESOURCE for each in request.resources)
+        and not any(each.error_code for each in response.responses)
+    )
 
 
 def _partition_counts(conversation: Conversation) -> dict[str, int]:
@@ -165,10 +188,36 @@ class _Writer:
         settings = []
         for name, value in values.items():
             field = CONFIG_FIELDS.get(name, name.replace(".", "_"))
-            if field in GroupConfig._fields and field not in _NOT_SET and value != HIDDEN:
+            is_written = field in GroupConfig._fields and field not in _NOT_SET
+            if (is_written or is_consumer_setting(name)) and value != HIDDEN:
                 settings.append(f"{name}={value}")
         if settings:
             self._carry_out(f"config {' '.join(settings)}")
+
+    def configure_groups(self, exchange: RecordedExchange, at_ms: int) -> None:
+        """Write the settings of single groups that a request at `at_ms` has altered.
+
+        Raises:
+            TranscriptError: the request alters something else, or a group that cannot be named.
+        """
+        request = exchange.request
+        assert isinstance(request, IncrementalAlterConfigsRequest), "it alters settings"
+        default = self._driver.broker.config.consumer.settings.default
+        settings = []
+        for resource in request.resources:
+            group_id = resource.resource_name
+            if quote(group_id) != group_id:
+                raise TranscriptError("the group has a name that settings cannot have")
+            for each in resource.configs:
+                name = f"group.{each.name}"
+                if not is_consumer_setting(name) or each.value == HIDDEN:
+                    raise TranscriptError(f"transcripts have no setting {each.name} of a group")
+                field = name.removeprefix(CONSUMER_PREFIX).replace(".", "_")
+                value = each.value if each.config_operation == SET else getattr(default, field)
+                settings.append(f"{name}:{group_id}={value}")
+        self._pass_time(at_ms, is_needed=self._waits_at(at_ms))
+        self._wait_for_answers(at_ms)
+        self._carry_out(f"config {' '.join(settings)}")
 
     def create_topics(self, counts: Mapping[str, int]) -> None:
         """Create topics: the coordinator of consumer groups assigns only those that exist."""

@@ -1,6 +1,6 @@
 // A consumer for `coterie check-client`, with Kafka's own client.
 //   javac -cp 'libs/*' Consumer.java
-//   java -cp 'libs/*:.' Consumer {bootstrap} {topic} {group} {assignor} {instance_id}
+//   java -cp 'libs/*:.' Consumer {bootstrap} {topic} {group} {assignor} {instance_id} {protocol}
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -22,8 +22,12 @@ public class Consumer {
         config.put("bootstrap.servers", args[0]);
         config.put("group.id", args[2]);
         config.put("auto.offset.reset", "earliest");
-        config.put("partition.assignment.strategy",
-                "org.apache.kafka.clients.consumer." + ASSIGNORS.get(args[3]));
+        if (args.length > 5 && args[5].equals("consumer")) {
+            config.put("group.protocol", args[5]);
+        } else {
+            config.put("partition.assignment.strategy",
+                    "org.apache.kafka.clients.consumer." + ASSIGNORS.get(args[3]));
+        }
         if (args.length > 4 && !args[4].isEmpty()) {
             config.put("group.instance.id", args[4]);
         }

@@ -14,13 +14,16 @@ def main() -> None:
     parser.add_argument("group")
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     options = parser.parse_args()
     config = {
         "bootstrap.servers": options.bootstrap,
         "group.id": options.group,
         "auto.offset.reset": "earliest",
-        "partition.assignment.strategy": options.assignor,
+        "group.protocol": options.protocol,
     }
+    if options.protocol == "classic":
+        config["partition.assignment.strategy"] = options.assignor
     if options.instance_id:
         config["group.instance.id"] = options.instance_id
     consumer = confluent_kafka.Consumer(config)

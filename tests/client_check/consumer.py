@@ -5,11 +5,9 @@ it gives partitions up, follows leader epochs, and leaves at its end unless it i
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import TypeVar
 
-from coterie.address import Address
 from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
 from coterie.conversation.member import ClassicMember
 from coterie.conversation.subscriptions import (
@@ -20,25 +18,15 @@ from coterie.conversation.subscriptions import (
 )
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
 from coterie.protocol.messages.heartbeat import HeartbeatResponse
 from coterie.protocol.messages.join_group import JoinGroupResponse
 from coterie.protocol.messages.leave_group import LeaveGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupResponse
-from coterie.protocol.wire import Message
-from tests.client_check.reading import Reader
-from tests.client_check.wire import Link, Lost
-
-R = TypeVar("R", bound=Message)
+from tests.client_check.program import BACKOFF_S, LOOK_UP, Fatal, Program
+from tests.client_check.wire import Lost
 
 _SESSION_S = 10
 _REBALANCE_S = 60
-_COMMIT_S = 5.0
-_BACKOFF_S = 0.1
-_LOOK_UP = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _FATAL = (
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     ErrorCode.INVALID_SESSION_TIMEOUT,
@@ -48,11 +36,7 @@ _FATAL = (
 )
 
 
-class Fatal(Exception):  # noqa: N818 - ends the program
-    """An error that repeating does not cure."""
-
-
-class Consumer(ClassicMember):
+class Consumer(ClassicMember, Program):
     """One member of a group."""
 
     def __init__(
@@ -61,105 +45,38 @@ class Consumer(ClassicMember):
         printed: Callable[[str], object],
         flaws: Iterable[str] = (),
     ) -> None:
-        self.flaws = frozenset(flaws)
-        super().__init__(
+        ClassicMember.__init__(
+            self,
             values["group"],
             protocols=(values["assignor"],),
             session_ms=_SESSION_S * 1000,
             rebalance_ms=_REBALANCE_S * 1000,
             instance_id=values["instance_id"] or None,
         )
-        self.topic = values["topic"]
+        Program.__init__(self, values, printed, flaws)
         self.assignor = values["assignor"]
-        self.client_id = values["client_id"]
-        self.bootstrap = Address.parse(values["bootstrap"])
         self.owned: set[TopicPartition] = set()
-        self.reader = Reader(self, printed)
-        self.stopped = asyncio.Event()
         self._rejoin = asyncio.Event()
         self._is_joined = False
-        self._links: list[Link] = []
-        self._coordinator: Link | None = None
         self._is_cooperative = "cooperative" in self.assignor
 
-    async def run(self) -> int:
-        """Consume until `stopped` is set; return the exit code."""
-        try:
-            return await self._run()
-        finally:
-            for link in self._links:
-                link.close()
+    def loops(self) -> list[Callable[[], Coroutine[None, None, None]]]:
+        """Return what a member does."""
+        return [self._heartbeats, self._joins]
 
-    async def _run(self) -> int:
-        loops = [self._heartbeats, self.reader.fetches, self._commits, self._joins, self._stop]
-        tasks = [asyncio.create_task(each()) for each in loops]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in tasks:
-                each.cancel()
-            await asyncio.wait(tasks)
-        for each in done:
-            error = None if each.cancelled() else each.exception()
-            if isinstance(error, Fatal):
-                return 1
-            if error is not None:
-                raise error
-        await self._leave()
-        return 0
+    async def leave(self) -> None:
+        """Send LeaveGroup, unless it is a static member."""
+        is_static = self.instance_id is not None and "leaves-as-static" not in self.flaws
+        if not self.member_id or is_static or "does-not-leave" in self.flaws:
+            return
+        link = await self.coordinator()
+        request = self.leave_request(link.version(ApiKey.LEAVE_GROUP))
+        await link.ask(request, LeaveGroupResponse)
 
-    async def _stop(self) -> None:
-        await self.stopped.wait()
-
-    async def _leave(self) -> None:
-        with suppress(Lost, TimeoutError):
-            await self.commit()
-            is_static = self.instance_id is not None and "leaves-as-static" not in self.flaws
-            if not self.member_id or is_static or "does-not-leave" in self.flaws:
-                return
-            link = await self.coordinator()
-            request = self.leave_request(link.version(ApiKey.LEAVE_GROUP))
-            await link.ask(request, LeaveGroupResponse)
-
-    # --- the coordinator --------------------------------------------------------------------------
-
-    async def coordinator(self) -> Link:
-        """Return the connection to the coordinator, which is looked up if it is not known."""
-        while self._coordinator is None:
-            link = await self.open(self.bootstrap)
-            request = FindCoordinatorRequest(key=self.group_id, coordinator_keys=[self.group_id])
-            try:
-                response = await link.ask(request, FindCoordinatorResponse)
-            finally:
-                link.close()
-            found = response.coordinators[0] if response.coordinators else response
-            if found.error_code:
-                await asyncio.sleep(_BACKOFF_S)
-            else:
-                self._coordinator = await self.open(Address(found.host, found.port))
-        return self._coordinator
-
-    async def open(self, address: Address) -> Link:
-        """Open a connection."""
-        link = Link(self.flaws, self.client_id)
-        self._links.append(link)
-        await link.open(address.host, address.port)
-        return link
-
-    def forget_coordinator(self) -> None:
-        """Look the coordinator up before the next request."""
-        if self._coordinator is not None:
-            self._coordinator.close()
-        self._coordinator = None
-
-    async def ask_coordinator(self, request: Message, response: type[R]) -> R:
-        """Return the response of the coordinator; a lost connection is made again later."""
-        try:
-            link = await self.coordinator()
-            return await link.ask(request, response)
-        except Lost:
-            self.forget_coordinator()
-            raise
+    @property
+    def may_commit(self) -> bool:
+        """Whether it is in a generation."""
+        return self._is_joined and not self._rejoin.is_set()
 
     def handle(self, error: int) -> None:
         """Do what an error of the coordinator demands.
@@ -167,7 +84,7 @@ class Consumer(ClassicMember):
         Raises:
             Fatal: nothing can be done.
         """
-        if error in _LOOK_UP and "keeps-coordinator" not in self.flaws:
+        if error in LOOK_UP and "keeps-coordinator" not in self.flaws:
             self.forget_coordinator()
         elif error == ErrorCode.UNKNOWN_MEMBER_ID:
             self._forget_id()
@@ -209,7 +126,7 @@ class Consumer(ClassicMember):
             self._rejoin.clear()
             if self._is_joined and not self._is_cooperative:
                 if "gives-up-uncommitted" not in self.flaws:
-                    await self._try_commit()
+                    await self.try_commit()
                 self.owned = set()
                 if "reads-revoked" not in self.flaws:
                     self.reader.keep(self.owned)
@@ -219,11 +136,7 @@ class Consumer(ClassicMember):
             if self._is_joined:
                 await self._rejoin.wait()
             else:
-                await asyncio.sleep(0 if "hammers" in self.flaws else _BACKOFF_S)
-
-    async def _try_commit(self) -> None:
-        with suppress(Lost):
-            await self.commit()
+                await asyncio.sleep(0 if "hammers" in self.flaws else BACKOFF_S)
 
     async def _join(self) -> bool:
         """Join one generation; return whether it was reached."""
@@ -271,7 +184,7 @@ class Consumer(ClassicMember):
         """Take the partitions of a generation."""
         revoked = self.owned - own
         if self._is_cooperative and revoked:
-            await self._try_commit()
+            await self.try_commit()
             if "keeps-quiet-after-revoking" not in self.flaws:
                 self._rejoin.set()
         self.owned = own
@@ -279,7 +192,7 @@ class Consumer(ClassicMember):
             self.reader.keep(own)
         await self.reader.add(own)
 
-    # --- heartbeats and commits -------------------------------------------------------------------
+    # --- heartbeats -------------------------------------------------------------------------------
 
     async def _heartbeats(self) -> None:
         interval_s = _SESSION_S * 0.8 if "slow-heartbeats" in self.flaws else 1.0
@@ -294,21 +207,6 @@ class Consumer(ClassicMember):
                 request = self.heartbeat_request(link.version(ApiKey.HEARTBEAT))
                 response = await self.ask_coordinator(request, HeartbeatResponse)
                 self.handle(response.error_code)
-
-    async def _commits(self) -> None:
-        while True:
-            await asyncio.sleep(_COMMIT_S)
-            while self._is_joined and not self._rejoin.is_set():
-                try:
-                    if await self.commit():
-                        break
-                except Lost:
-                    pass
-                await asyncio.sleep(_BACKOFF_S)
-
-    async def commit(self) -> bool:
-        """Commit what was read; return whether nothing is left to commit."""
-        return await self.reader.commit()
 
 
 def _spoil(

@@ -30,7 +30,6 @@ from coterie.protocol.messages.offset_commit import (
 )
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
-    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
 )
@@ -44,7 +43,7 @@ from coterie.protocol.records import decode_records, iterate_batches
 from tests.client_check.wire import Link, Lost
 
 if TYPE_CHECKING:
-    from tests.client_check.consumer import Consumer
+    from tests.client_check.program import Program
 
 _WAIT_MS = 500
 _BACKOFF_S = 0.1
@@ -61,7 +60,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 class Reader:
     """Reads the partitions of one consumer."""
 
-    def __init__(self, consumer: "Consumer", printed: Callable[[str], object]) -> None:
+    def __init__(self, consumer: "Program", printed: Callable[[str], object]) -> None:
         self.is_processing = False
         self._consumer = consumer
         self._printed = printed
@@ -70,7 +69,7 @@ class Reader:
         self._committed: dict[TopicPartition, int] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self._leader_epochs: dict[TopicPartition, int] = {}
-        self._topic_ids: dict[str, bytes] = {}
+        self.topic_ids: dict[str, bytes] = {}
         self._link: Link | None = None
 
     async def _ask(self, request: Any, response: Any) -> Any:
@@ -100,7 +99,7 @@ class Reader:
                 break
             await asyncio.sleep(_BACKOFF_S)
         for topic in response.topics:
-            self._topic_ids[topic.name] = topic.topic_id
+            self.topic_ids[topic.name] = topic.topic_id
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
                 self._leader_epochs[partition] = each.leader_epoch
@@ -159,7 +158,7 @@ class Reader:
         committed = await self._committed_offsets(new)
         if committed is None:
             return
-        if "ignores-committed" in self._flaws:
+        if self._flaws & {"ignores-committed", "stops-everything"}:
             committed = {}
         lost = [each for each in new if committed.get(each, -1) < 0]
         positions = {each: offset for each, offset in committed.items() if offset >= 0}
@@ -175,12 +174,12 @@ class Reader:
         await self.counts([consumer.topic])
         topics = [
             OffsetFetchRequestTopic(
-                name=topic, topic_id=self._topic_ids[topic], partition_indexes=own
+                name=topic, topic_id=self.topic_ids[topic], partition_indexes=own
             )
             for topic, own in _by_topic(new).items()
         ]
-        names = {topic_id: name for name, topic_id in self._topic_ids.items()}
-        group = OffsetFetchRequestGroup(group_id=consumer.group_id, topics=topics)
+        names = {topic_id: name for name, topic_id in self.topic_ids.items()}
+        group = consumer.offsets_of(topics)
         request = OffsetFetchRequest(group_id=consumer.group_id, topics=topics, groups=[group])
         while True:
             try:
@@ -202,7 +201,8 @@ class Reader:
                     for each in topic.partitions
                 }
             consumer.handle(error)
-            if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
+            is_stale = error == ErrorCode.STALE_MEMBER_EPOCH and "gives-up-stale" in self._flaws
+            if is_stale or error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
                 return None
             await asyncio.sleep(_BACKOFF_S)
 
@@ -256,7 +256,7 @@ class Reader:
             topics=[
                 FetchRequestTopic(
                     topic=topic,
-                    topic_id=self._topic_ids[topic],
+                    topic_id=self.topic_ids[topic],
                     partitions=[
                         FetchRequestPartition(
                             partition=index,
@@ -272,7 +272,7 @@ class Reader:
         )
 
     async def _handle(self, response: FetchResponse) -> None:
-        names = {topic_id: name for name, topic_id in self._topic_ids.items()}
+        names = {topic_id: name for name, topic_id in self.topic_ids.items()}
         refresh = False
         for topic in response.responses:
             for each in topic.partitions:
@@ -322,11 +322,12 @@ class Reader:
         link = await consumer.coordinator()
         version = link.version(ApiKey.OFFSET_COMMIT)
         offsets = {each: changed[each] for each in sorted(changed)}
-        request = consumer.commit_request(offsets, version, self._topic_ids)
+        request = consumer.commit_request(offsets, version, self.topic_ids)
         response = await consumer.ask_coordinator(request, OffsetCommitResponse)
         errors = [each.error_code for topic in response.topics for each in topic.partitions]
         error = next((each for each in errors if each), 0)
-        if not error:
+        is_stale = error == ErrorCode.STALE_MEMBER_EPOCH and "gives-up-stale" in self._flaws
+        if not error or is_stale:
             self._committed |= changed
             return True
         consumer.handle(error)

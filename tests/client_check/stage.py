@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 
 from coterie.address import Address
 from coterie.client_check.broker import NODE, OTHER_NODE, ScriptedBroker
+from coterie.client_check.membership import CONSUMER
 from coterie.client_check.program import OutputLine
 from coterie.server.logging import make_logger
 from coterie.server.network.routes import import_handlers
 from coterie.testing.virtual_time import VirtualClock
 from coterie.virtual.environment import SeededEnvironment
 from tests.client_check.consumer import Consumer
+from tests.client_check.consumer_protocol import ConsumerOfProtocol
+from tests.client_check.program import Program
 
 _HOST = "127.0.0.1"
 _FIRST_PORT = 20_000
@@ -24,7 +27,7 @@ class InProcess:
         self.lines: list[OutputLine] = []
         self.exit_code: int | None = None
         self._flaws = flaws
-        self._consumer: Consumer | None = None
+        self._consumer: Program | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, values: Mapping[str, str], printed: Callable[[str], int]) -> None:
@@ -33,7 +36,11 @@ class InProcess:
         def note(text: str) -> None:
             self.lines.append(OutputLine(printed(text), text))
 
-        consumer = self._consumer = Consumer(dict(values), note, self._flaws)
+        is_consumer = values["protocol"] == CONSUMER
+        if "speaks-the-other-protocol" in self._flaws:
+            is_consumer = not is_consumer
+        cls = ConsumerOfProtocol if is_consumer else Consumer
+        consumer = self._consumer = cls(dict(values), note, self._flaws)
 
         async def run() -> None:
             self.exit_code = await consumer.run()

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import coterie.client_check.checks  # noqa: F401 - registers the scenarios
+from coterie.client_check.membership import CLASSIC, CONSUMER
 from coterie.client_check.model import FAILING, SCENARIOS, Judgement
-from coterie.client_check.program import PLACES
+from coterie.client_check.program import PLACES, CommandNotUsable
 from coterie.client_check.run import Run
 from coterie.client_check.suite import Suite
 from coterie.conformance.results import Result, exit_code
@@ -45,9 +46,59 @@ FLAWS = [
     ("refuses-unknown-tags", "frames/unknown-tagged-fields", Judgement.BREAKS),
     ("expects-whole-frames", "frames/in-parts", Judgement.BREAKS),
 ]
+# The same of the consumer protocol. What both protocols share is found above.
+FLAWS_OF_CONSUMER_PROTOCOL = [
+    ("lets-broker-name-it", "joining/makes-its-id", Judgement.DIFFERS),
+    ("subscribes-to-more", "joining/sends-subscription", Judgement.BREAKS),
+    ("new-id-each-join", "joining/keeps-id-after-lost-answer", Judgement.DIFFERS),
+    ("ignores-announced-versions", "joining/without-the-protocol", Judgement.BREAKS),
+    ("hammers", "joining/accepts-switched-off", Judgement.BREAKS),
+    ("hammers", "joining/accepts-unsupported-assignor", Judgement.BREAKS),
+    ("hammers", "joining/accepts-invalid-request", Judgement.BREAKS),
+    ("hammers", "joining/accepts-full-group", Judgement.BREAKS),
+    ("slow-heartbeats", "heartbeats/in-time", Judgement.DIFFERS),
+    ("hasty-heartbeats", "heartbeats/not-too-often", Judgement.DIFFERS),
+    ("forgets-epoch", "heartbeats/identity", Judgement.BREAKS),
+    ("repeats-itself", "heartbeats/says-only-changes", Judgement.DIFFERS),
+    ("silent-while-processing", "heartbeats/while-processing", Judgement.BREAKS),
+    ("rejoins-when-loading", "heartbeats/goes-on-while-loading", Judgement.DIFFERS),
+    ("says-little-after-error", "heartbeats/says-everything-after-error", Judgement.DIFFERS),
+    ("stops-when-refused", "heartbeats/goes-on-without-right", Judgement.BREAKS),
+    ("fixed-interval", "heartbeats/follows-interval", Judgement.DIFFERS),
+    ("ignores-fence", "rejoining/after-fenced-epoch", Judgement.BREAKS),
+    ("new-id-each-join", "rejoining/keeps-id-when-fenced", Judgement.DIFFERS),
+    ("keeps-positions-when-fenced", "rejoining/asks-for-committed", Judgement.DIFFERS),
+    ("ignores-fence", "rejoining/after-removal", Judgement.BREAKS),
+    ("new-id-each-join", "rejoining/keeps-id-when-removed", Judgement.DIFFERS),
+    ("ignores-fence", "rejoining/accepts-lost-group", Judgement.BREAKS),
+    ("never-reports", "reconciling/reports-first-partitions", Judgement.DIFFERS),
+    ("never-reports", "reconciling/reports-what-is-left", Judgement.BREAKS),
+    ("keeps-old-epoch", "reconciling/takes-new-epoch", Judgement.BREAKS),
+    ("reads-revoked", "reconciling/stops-reading-revoked", Judgement.BREAKS),
+    ("stops-everything", "reconciling/keeps-the-rest", Judgement.DIFFERS),
+    ("ignores-additions", "reconciling/takes-over", Judgement.BREAKS),
+    ("ignores-committed", "reconciling/starts-at-committed", Judgement.BREAKS),
+    ("says-little-after-error", "reconciling/learns-after-lost-answer", Judgement.BREAKS),
+    ("says-little-after-error", "reconciling/repeats-lost-report", Judgement.DIFFERS),
+    ("says-little-after-error", "reconciling/repeats-refused-report", Judgement.BREAKS),
+    ("gives-up-uncommitted", "committing/before-giving-up", Judgement.DIFFERS),
+    ("commits-in-epoch-before", "committing/identity", Judgement.BREAKS),
+    ("commits-in-epoch-before", "committing/in-new-epoch", Judgement.DIFFERS),
+    ("gives-up-stale", "committing/retries-on-stale-epoch", Judgement.DIFFERS),
+    ("asks-as-nobody", "positions/states-epoch", Judgement.DIFFERS),
+    ("gives-up-stale", "positions/retries-on-stale-epoch", Judgement.BREAKS),
+    ("keeps-coordinator", "coordinator/looks-up-when-moved", Judgement.BREAKS),
+    ("commits-when-fenced", "fenced/does-not-commit", Judgement.BREAKS),
+    ("rejoins-when-fenced", "fenced/stops", Judgement.DIFFERS),
+    ("hides-instance", "static/states-instance", Judgement.BREAKS),
+    ("leaves-as-static", "static/leaves-for-a-while", Judgement.BREAKS),
+    ("leaves-as-static", "static/comes-back", Judgement.BREAKS),
+    ("hammers", "static/accepts-unreleased-instance", Judgement.BREAKS),
+    ("does-not-leave", "closing/leaves", Judgement.DIFFERS),
+]
 
 
-def run_suite(wanted: Callable[[str], bool], *flaws: str) -> list[Result]:
+def run_suite(wanted: Callable[[str], bool], *flaws: str, protocol: str = CLASSIC) -> list[Result]:
     """Return the results of the consumer for tests, in virtual time."""
 
     async def run() -> list[Result]:
@@ -58,6 +109,7 @@ def run_suite(wanted: Callable[[str], bool], *flaws: str) -> list[Result]:
                 InMemory(clock, frozenset(flaws)),
                 SCENARIOS,
                 set(PLACES),
+                protocol=protocol,
                 parallel=4,
                 report=lambda _scenario, _results: None,
                 wanted=wanted,
@@ -81,6 +133,32 @@ def test_flaw_is_found(flaw: str, check: str, status: Judgement) -> None:
     assert result.status is status, result.reason
     assert result.reason
     assert result.conversation
+
+
+def test_right_consumer_of_the_consumer_protocol_passes_every_check() -> None:
+    results = run_suite(lambda _: True, protocol=CONSUMER)
+    assert [each for each in results if each.status is not Judgement.PASS] == []
+    assert len(results) > 100
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check", "status"),
+    FLAWS_OF_CONSUMER_PROTOCOL,
+    ids=[f"{each[0]}: {each[1]}" for each in FLAWS_OF_CONSUMER_PROTOCOL],
+)
+def test_flaw_is_found_in_the_consumer_protocol(flaw: str, check: str, status: Judgement) -> None:
+    (result,) = run_suite(lambda name: name == check, flaw, protocol=CONSUMER)
+    assert result.status is status, result.reason
+    assert result.reason
+    assert result.conversation
+
+
+@pytest.mark.parametrize(
+    ("protocol", "api"), [(CLASSIC, "ConsumerGroupHeartbeat"), (CONSUMER, "JoinGroup")]
+)
+def test_program_of_the_other_protocol_cannot_be_checked(protocol: str, api: str) -> None:
+    with pytest.raises(CommandNotUsable, match=f"joins with {api}: it does not speak .*{protocol}"):
+        run_suite(lambda _: True, "speaks-the-other-protocol", protocol=protocol)
 
 
 @pytest.mark.parametrize("mistake", [AssertionError("x"), IndexError("x"), TypeError("x")])

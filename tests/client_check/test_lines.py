@@ -4,6 +4,12 @@ from coterie.client_check.conversation import Conversation
 from coterie.client_check.lines import conversation_lines
 from coterie.conversation.payloads import assignment_bytes, subscription_bytes
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatAssignment,
+    HeartbeatTopicPartitions,
+)
 from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
@@ -85,6 +91,36 @@ def test_lines_are_those_of_transcripts_with_short_names() -> None:
         "client#2< SyncGroup v5 error=REBALANCE_IN_PROGRESS",
         "client#2> OffsetFetch v7 group=check",
         "client#2< OffsetFetch v7 error=NOT_COORDINATOR",
+    ]
+
+
+def test_heartbeats_of_the_consumer_protocol_that_repeat_themselves_are_counted() -> None:
+    talk = Conversation(lambda: 0.0)
+    topic_id = bytes(range(16))
+    partitions = [HeartbeatTopicPartitions(topic_id=topic_id, partitions=[0, 1])]
+    given = HeartbeatAssignment(topic_partitions=partitions)
+    for epoch, assignment in ((0, given), (2, None), (2, None), (2, None), (2, given)):
+        beat = ConsumerGroupHeartbeatRequest(group_id="check", member_id=ID, member_epoch=epoch)
+        api = ApiKey.CONSUMER_GROUP_HEARTBEAT
+        exchange = talk.request("client", 2, 1, api, 1, "consumer-1", beat)
+        answer = ConsumerGroupHeartbeatResponse(
+            member_id=ID, member_epoch=2, heartbeat_interval_ms=1_000, assignment=assignment
+        )
+        talk.answered(exchange, answer)
+    assert [line[9:] for line in conversation_lines(talk, {topic_id: "sales"})] == [
+        "client#2> ConsumerGroupHeartbeat v1 group=check member=client epoch=0",
+        (
+            "client#2< ConsumerGroupHeartbeat v1 member=client epoch=2 interval=1s"
+            " assigned={sales: [0-1]}"
+        ),
+        "client#2> ConsumerGroupHeartbeat v1 group=check member=client epoch=2",
+        "client#2< ConsumerGroupHeartbeat v1 member=client epoch=2 interval=1s",
+        "(2 more of the same, answered without records or errors)",
+        "client#2> ConsumerGroupHeartbeat v1 group=check member=client epoch=2",
+        (
+            "client#2< ConsumerGroupHeartbeat v1 member=client epoch=2 interval=1s"
+            " assigned={sales: [0-1]}"
+        ),
     ]
 
 

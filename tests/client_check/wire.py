@@ -57,8 +57,12 @@ class Link:
     def version(self, api: ApiKey) -> int:
         """Return the newest version that both sides know."""
         newest = SERVED_VERSIONS[api][1]
+        if "lets-broker-name-it" in self._flaws and api is ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            return 0
         if "ignores-announced-versions" in self._flaws:
             return newest
+        if api not in self._versions:
+            raise Lost(f"{api.kafka_name} is not announced")
         return min(newest, self._versions[api][1])
 
     async def ask(self, request: Message, response: type[R]) -> R:

@@ -1,6 +1,7 @@
 """Commits and fetches of offsets that are refused for a while."""
 
 from coterie.client_check.conversation import ClientExchange
+from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.client_check.script import Action, SetFields
@@ -44,7 +45,8 @@ async def _commits_again(run: Run, refused: ClientExchange) -> ClientExchange:
         "committing/retries-while-loading",
         "After COORDINATOR_LOAD_IN_PROGRESS (14) the client commits again.",
         "[offsets/commit-errors]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def commit_while_loading(run: Run) -> None:
     """The coordinator loads the group when the client commits."""
@@ -64,6 +66,7 @@ async def commit_while_loading(run: Run) -> None:
         "After NOT_COORDINATOR (16) the client commits again.",
         "[offsets/commit-errors]",
     ),
+    protocols=BOTH,
 )
 async def commit_not_coordinator(run: Run) -> None:
     """The broker is not the coordinator any more when the client commits."""
@@ -161,7 +164,8 @@ async def _fetch_refused(run: Run, action: Action) -> None:
         "positions/retries-while-loading",
         "After COORDINATOR_LOAD_IN_PROGRESS (14) OffsetFetch is sent again before reading.",
         "[offsets/fetch-not-available]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def offsets_while_loading(run: Run) -> None:
     """The coordinator loads the group when the client asks for offsets."""
@@ -179,6 +183,7 @@ async def offsets_while_loading(run: Run) -> None:
         "An error to OffsetFetch is not taken for a partition without a committed offset.",
         "[offsets/fetch-not-available]",
     ),
+    protocols=BOTH,
 )
 async def offsets_not_coordinator(run: Run) -> None:
     """The broker is not the coordinator any more when the client asks for offsets."""
@@ -209,7 +214,8 @@ async def offsets_not_coordinator(run: Run) -> None:
         "After UNSTABLE_OFFSET_COMMIT (88) OffsetFetch is sent again before reading.",
         "KIP-447; [offsets/require-stable]",
         ("version:OffsetFetch>=7",),
-    )
+    ),
+    protocols=BOTH,
 )
 async def offsets_unstable(run: Run) -> None:
     """A transaction's offsets are pending when the client asks for offsets."""

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import RECORDS, Run
 from coterie.client_check.script import Action, AddTags, RefuseVersion, SetFields, Trickle
@@ -46,7 +47,9 @@ def _reads_with(
     title: str, check: Check, action: Action, api: str | None = None, times: int | None = None
 ) -> None:
     """Register the scenario of a client that reads everything whatever is done to requests."""
-    scenario(check, title=title)(partial(_reads, action=action, api=api, times=times))
+    scenario(check, title=title, protocols=BOTH)(
+        partial(_reads, action=action, api=api, times=times)
+    )
 
 
 async def reads_all(run: Run) -> None:
@@ -114,7 +117,8 @@ _reads_with(
         "frames/unknown-apis",
         "The client ignores an API that it does not know in the response to ApiVersions.",
         "KIP-35; [framing/served-versions]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def unknown_api(run: Run) -> None:
     """The broker announces an API that no client knows."""
@@ -168,10 +172,12 @@ _reads_with(
         "KIP-219; [sessions/session-timeout]",
         ("version:Fetch>=8",),
     ),
+    protocols=BOTH,
 )
 async def throttled(run: Run) -> None:
     """A Fetch is throttled."""
-    sync = await run.begin()
+    await run.begin()
+    generation, _ = run.identity()
     rule = run.rule(SetFields({"throttle_time_ms": _THROTTLE_MS}), "Fetch")
     fetch = await run.hit(rule, "sent a Fetch")
     await run.reached(lambda: fetch.response, "received the response")
@@ -192,9 +198,8 @@ async def throttled(run: Run) -> None:
         Judgement.DIFFERS,
     )
     beat = await run.until(
-        lambda: run.talk.first("Heartbeat", after=fetch.answered_place), run.heartbeat_limit_s
+        lambda: run.talk.first(run.heartbeat, after=fetch.answered_place), run.heartbeat_limit_s
     )
-    generation = sync.request.generation_id
     run.check(
         "heartbeats/while-throttled",
         beat is not None and run.identity()[0] == generation,

@@ -2,6 +2,7 @@
 
 from coterie.client_check.broker import OTHER_NODE
 from coterie.client_check.checks.joining import remove_ghost
+from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
@@ -31,6 +32,7 @@ _AWAY_S = 3.0
         "A member does not join again only because its group has another coordinator.",
         "[coordinator/restored-groups]; AbstractCoordinator of Kafka's consumer",
     ),
+    protocols=BOTH,
 )
 async def moved(run: Run) -> None:
     """The group gets another coordinator."""
@@ -47,7 +49,7 @@ async def moved(run: Run) -> None:
     run.passes("coordinator/looks-up-when-moved")
 
     def at_new_node() -> bool:
-        beats = run.talk.of("Heartbeat", after=begin)
+        beats = run.heartbeats(begin)
         return any(each.node == OTHER_NODE and not each.error for each in beats)
 
     joined = await run.until(lambda: at_new_node() or run.joins(begin), run.heartbeat_limit_s)
@@ -67,12 +69,13 @@ async def moved(run: Run) -> None:
         "coordinator/looks-up-when-not-available",
         "After COORDINATOR_NOT_AVAILABLE (15) to a heartbeat the client asks for the coordinator.",
         "[coordinator/availability]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def not_available(run: Run) -> None:
     """The coordinator is not available when the client sends a heartbeat."""
     await run.begin()
-    rule = run.rule(AnswerError(ErrorCode.COORDINATOR_NOT_AVAILABLE), "Heartbeat")
+    rule = run.rule(AnswerError(ErrorCode.COORDINATOR_NOT_AVAILABLE), run.heartbeat)
     beat = await run.hit(rule, "sent a heartbeat")
     found = await run.until(
         lambda: run.talk.first("FindCoordinator", after=beat.place), run.heartbeat_limit_s
@@ -90,7 +93,8 @@ async def not_available(run: Run) -> None:
         "coordinator/asks-until-found",
         "FindCoordinator is sent again until it names a coordinator.",
         "[coordinator/find-coordinator]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def not_found(run: Run) -> None:
     """FindCoordinator has no answer three times."""
@@ -111,6 +115,7 @@ async def not_found(run: Run) -> None:
         "A member keeps its id when the broker was away for less than its session.",
         "[sessions/session-timeout]",
     ),
+    protocols=BOTH,
 )
 async def outage(run: Run) -> None:
     """The broker is away for three seconds."""
@@ -124,7 +129,7 @@ async def outage(run: Run) -> None:
     run.say("connections are accepted again")
     run.broker.is_down = False
     joined = await run.until(
-        lambda: run.joins(begin) or run.talk.first("Heartbeat", after=begin), 40.0
+        lambda: run.joins(begin) or run.talk.first(run.heartbeat, after=begin), 40.0
     )
     if run.program.exit_code is not None:
         # The program knows, and may be started again; Kafka's own client waits.
@@ -134,7 +139,7 @@ async def outage(run: Run) -> None:
     if joined and run.joins(begin):
         await remove_ghost(run, member_id, begin)
     await run.reached(
-        lambda: run.talk.first("Heartbeat", after=begin), "sent a heartbeat again", 40.0
+        lambda: run.talk.first(run.heartbeat, after=begin), "sent a heartbeat again", 40.0
     )
     await run.read_more()
     run.passes("coordinator/comes-back-after-outage")

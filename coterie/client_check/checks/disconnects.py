@@ -2,6 +2,7 @@
 
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.conversation import ClientExchange
+from coterie.client_check.membership import BOTH, CONSUMER
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.testing.actions import CloseBefore
@@ -42,7 +43,7 @@ async def _again(
     run.passes(f"disconnects/{api}")
 
 
-@scenario(_check("ApiVersions"))
+@scenario(_check("ApiVersions"), protocols=BOTH)
 async def versions(run: Run) -> None:
     """The connection ends at the first ApiVersions."""
     rule = run.rule(CloseBefore(), "ApiVersions")
@@ -58,7 +59,7 @@ async def versions(run: Run) -> None:
     run.passes(run.name)
 
 
-@scenario(_check("Metadata"), _check("FindCoordinator"))
+@scenario(_check("Metadata"), _check("FindCoordinator"), protocols=BOTH)
 async def lookups(run: Run) -> None:
     """The connection ends at the first Metadata and at the first FindCoordinator."""
     await _close_once(run, "Metadata", "FindCoordinator")
@@ -86,7 +87,7 @@ async def joining(run: Run) -> None:
         run.passes(f"disconnects/{api}")
 
 
-@scenario(_check("OffsetFetch"), _check("ListOffsets"))
+@scenario(_check("OffsetFetch"), _check("ListOffsets"), protocols=BOTH)
 async def positions(run: Run) -> None:
     """The connection ends at the first OffsetFetch and at the first ListOffsets."""
     rules = {api: run.rule(CloseBefore(), api) for api in ("OffsetFetch", "ListOffsets")}
@@ -105,26 +106,30 @@ def _joins(run: Run, closed: ClientExchange) -> list[ClientExchange]:
     return run.joins(closed.place)
 
 
-@scenario(
-    _check("Heartbeat"),
-    Check(
-        "disconnects/keeps-membership",
-        "A lost connection to the coordinator does not make the client join as a new member.",
-        _SOURCE + "; [joining/disconnects]",
-    ),
+_KEEPS_MEMBERSHIP = Check(
+    "disconnects/keeps-membership",
+    "A lost connection to the coordinator does not make the client join as a new member.",
+    _SOURCE + "; [joining/disconnects]",
 )
+
+
+@scenario(
+    _check("ConsumerGroupHeartbeat"),
+    _KEEPS_MEMBERSHIP,
+    title="The connection ends at a heartbeat.",
+    protocols=(CONSUMER,),
+)
+@scenario(_check("Heartbeat"), _KEEPS_MEMBERSHIP)
 async def heartbeat(run: Run) -> None:
     """The connection ends at a heartbeat."""
     await run.begin()
     _, member_id = run.identity()
-    rule = run.rule(CloseBefore(), "Heartbeat")
+    rule = run.rule(CloseBefore(), run.heartbeat)
     closed = await run.hit(rule, "sent a heartbeat")
-    await run.until(
-        lambda: run.talk.of("Heartbeat", after=closed.place) or _joins(run, closed), _LIMIT_S
-    )
+    await run.until(lambda: run.heartbeats(closed.place) or _joins(run, closed), _LIMIT_S)
     if _joins(run, closed):
         await remove_ghost(run, member_id, closed.place)
-    await _again(run, "Heartbeat", closed)
+    await _again(run, run.heartbeat, closed)
     ids = {each.request.member_id for each in _joins(run, closed)}
     name = "disconnects/keeps-membership"
     run.check(name, ids <= {member_id}, f"it joins as {sorted(ids)}", Judgement.DIFFERS)
@@ -137,6 +142,7 @@ async def heartbeat(run: Run) -> None:
         "After a lost connection to the leader the client reads on where it was.",
         _SOURCE,
     ),
+    protocols=BOTH,
 )
 async def fetch(run: Run) -> None:
     """The connection ends at a Fetch."""
@@ -155,7 +161,8 @@ async def fetch(run: Run) -> None:
         "When the connection ends instead of an answer to OffsetCommit the client commits again.",
         _SOURCE,
         ("commits",),
-    )
+    ),
+    protocols=BOTH,
 )
 async def commit(run: Run) -> None:
     """The connection ends at a commit."""

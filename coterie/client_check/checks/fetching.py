@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
@@ -28,7 +29,7 @@ async def _fetch_refused(run: Run, error: ErrorCode) -> None:
 
 def _refuses_fetch(title: str, error: ErrorCode, *checks: Check) -> None:
     """Register the scenario of a Fetch that is refused."""
-    scenario(*checks, title=title)(partial(_fetch_refused, error=error))
+    scenario(*checks, title=title, protocols=BOTH)(partial(_fetch_refused, error=error))
 
 
 _refuses_fetch(
@@ -96,7 +97,7 @@ async def _no_metadata(run: Run, error: ErrorCode) -> None:
 
 def _refuses_metadata(title: str, check: Check, error: ErrorCode) -> None:
     """Register the scenario of Metadata that is refused."""
-    scenario(check, title=title)(partial(_no_metadata, error=error))
+    scenario(check, title=title, protocols=BOTH)(partial(_no_metadata, error=error))
 
 
 _refuses_metadata(

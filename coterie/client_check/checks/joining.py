@@ -1,9 +1,10 @@
-"""JoinGroup and SyncGroup that are refused, for a while or for good."""
+"""Joins that are refused, for a while or for good, in both protocols; and SyncGroup."""
 
 from functools import partial
 
 from coterie.client.errors import error_name
 from coterie.client_check.conversation import ClientExchange
+from coterie.client_check.membership import BOTH, CLASSIC
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
@@ -17,7 +18,7 @@ _SLOW_REBALANCE_S = 12.0
 _VERY_SLOW_REBALANCE_S = 40.0
 
 
-async def _refused_once(run: Run, api: str, error: ErrorCode, skip: int = 0) -> ClientExchange:
+async def refused_once(run: Run, api: str, error: ErrorCode, skip: int = 0) -> ClientExchange:
     """Answer one request with an error; return it."""
     rule = run.rule(AnswerError(error), api, skip=skip)
     await run.start()
@@ -38,13 +39,14 @@ async def remove_ghost(run: Run, old_id: str, after: int) -> ClientExchange:
 @scenario(
     Check(
         "joining/retries-while-loading",
-        "After COORDINATOR_LOAD_IN_PROGRESS (14) the client sends JoinGroup again.",
+        "After COORDINATOR_LOAD_IN_PROGRESS (14) the client joins again.",
         "[coordinator/availability]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def join_while_loading(run: Run) -> None:
     """The coordinator loads the group when the client joins."""
-    await _refused_once(run, "JoinGroup", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    await refused_once(run, run.membership.join, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     await run.stable()
     run.passes(run.name)
 
@@ -54,11 +56,12 @@ async def join_while_loading(run: Run) -> None:
         "joining/looks-up-on-not-coordinator",
         "After NOT_COORDINATOR (16) the client looks the coordinator up and joins there.",
         "[coordinator/availability]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def join_not_coordinator(run: Run) -> None:
     """The broker is not the coordinator when the client joins."""
-    join = await _refused_once(run, "JoinGroup", ErrorCode.NOT_COORDINATOR)
+    join = await refused_once(run, run.membership.join, ErrorCode.NOT_COORDINATOR)
     await run.stable()
     found = run.talk.first("FindCoordinator", after=join.place)
     run.check(run.name, found, "it joins again without FindCoordinator")
@@ -69,11 +72,12 @@ async def join_not_coordinator(run: Run) -> None:
         "joining/looks-up-on-not-available",
         "After COORDINATOR_NOT_AVAILABLE (15) the client looks the coordinator up and joins.",
         "[coordinator/availability]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def join_not_available(run: Run) -> None:
     """The coordinator is not available when the client joins."""
-    join = await _refused_once(run, "JoinGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    join = await refused_once(run, run.membership.join, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     await run.stable()
     found = run.talk.first("FindCoordinator", after=join.place)
     run.check(run.name, found, "it joins again without FindCoordinator", Judgement.DIFFERS)
@@ -89,7 +93,7 @@ async def join_not_available(run: Run) -> None:
 )
 async def join_unknown_id(run: Run) -> None:
     """The coordinator does not know the id with which the client joins."""
-    join = await _refused_once(run, "JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, skip=1)
+    join = await refused_once(run, "JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, skip=1)
     again = await run.joined(join.place)
     old_id = join.request.member_id
     run.check(run.name, not again.request.member_id, f"it joins as {again.request.member_id} again")
@@ -97,26 +101,29 @@ async def join_unknown_id(run: Run) -> None:
     await run.stable()
 
 
-async def _refused_for_good(run: Run, error: ErrorCode) -> None:
-    rule = run.rule(AnswerError(error), "JoinGroup", times=None)
+async def refused_for_good(run: Run, error: ErrorCode) -> None:
+    """Refuse each attempt to join; the client must not repeat it many times."""
+    rule = run.rule(AnswerError(error), run.membership.join, times=None)
     await run.start()
-    await run.hit(rule, "sent JoinGroup", Judgement.BREAKS)
+    await run.hit(rule, "joined the group", Judgement.BREAKS)
     await run.sleep(_WATCHED_S)
     count = len(rule.hits)
     run.check(
         run.name,
         count <= _MANY_JOINS // 4,
-        f"{count} JoinGroups in {_WATCHED_S:g} s, each answered with {error.name}",
+        f"it joins {count} times in {_WATCHED_S:g} s, each answered with {error.name}",
         Judgement.BREAKS if count > _MANY_JOINS else Judgement.DIFFERS,
     )
 
 
-def _refuses_for_good(title: str, check: Check, error: ErrorCode) -> None:
-    """Register the scenario of a JoinGroup that is refused for good."""
-    scenario(check, title=title)(partial(_refused_for_good, error=error))
+def refuses_for_good(
+    title: str, check: Check, error: ErrorCode, protocols: tuple[str, ...] = BOTH
+) -> None:
+    """Register the scenario of a join that is refused for good."""
+    scenario(check, title=title, protocols=protocols)(partial(refused_for_good, error=error))
 
 
-_refuses_for_good(
+refuses_for_good(
     "The group has other protocols.",
     Check(
         "joining/accepts-inconsistent-protocol",
@@ -124,17 +131,18 @@ _refuses_for_good(
         "[joining/protocol-admission]",
     ),
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    (CLASSIC,),
 )
-_refuses_for_good(
+refuses_for_good(
     "The group is full.",
     Check(
         "joining/accepts-full-group",
         "After GROUP_MAX_SIZE_REACHED (81) the client stops, or tries again slowly.",
-        "KIP-389; [joining/size-gate]",
+        "KIP-389; [joining/size-gate], [consumer-groups/order-of-checks]",
     ),
     ErrorCode.GROUP_MAX_SIZE_REACHED,
 )
-_refuses_for_good(
+refuses_for_good(
     "The client may not use the group.",
     Check(
         "joining/accepts-missing-right",
@@ -143,7 +151,7 @@ _refuses_for_good(
     ),
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
 )
-_refuses_for_good(
+refuses_for_good(
     "The session timeout is out of the broker's bounds.",
     Check(
         "joining/accepts-refused-timeout",
@@ -151,6 +159,7 @@ _refuses_for_good(
         "[joining/session-timeout-bounds]",
     ),
     ErrorCode.INVALID_SESSION_TIMEOUT,
+    (CLASSIC,),
 )
 
 
@@ -247,7 +256,7 @@ async def _sync_refused(run: Run, error: ErrorCode, *, same_id: bool | None) -> 
         error: the error.
         same_id: whether it must have the same id (True), an empty one (False), or either (None).
     """
-    sync = await _refused_once(run, "SyncGroup", error)
+    sync = await refused_once(run, "SyncGroup", error)
     old_id = sync.request.member_id
     if same_id is False:
         await run.broker.expel(run.group, old_id)
@@ -309,7 +318,7 @@ _refuses_sync(
 )
 async def sync_not_coordinator(run: Run) -> None:
     """The broker is not the coordinator any more when the client sends SyncGroup."""
-    sync = await _refused_once(run, "SyncGroup", ErrorCode.NOT_COORDINATOR)
+    sync = await refused_once(run, "SyncGroup", ErrorCode.NOT_COORDINATOR)
     again = await run.reached(
         lambda: run.talk.first("JoinGroup", "SyncGroup", after=sync.place),
         "sent SyncGroup or JoinGroup again",

@@ -1,6 +1,7 @@
 """Where the client starts to read: committed offsets, offsets that do not exist, truncated logs."""
 
 from coterie.assignors import TopicPartition
+from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import RECORDS, TOPIC, Run
 from coterie.client_check.script import SetFields
@@ -26,6 +27,7 @@ _LIMIT_S = 20.0
         "[offsets/fetch]",
         ("prints",),
     ),
+    protocols=BOTH,
 )
 async def committed(run: Run) -> None:
     """The group has committed offset 3 of every partition."""
@@ -56,7 +58,8 @@ async def committed(run: Run) -> None:
         "positions/resets-out-of-range",
         "After OFFSET_OUT_OF_RANGE (1) the client looks an offset up and reads there.",
         "auto.offset.reset of Kafka's consumer; [data-plane/fetch-offset]",
-    )
+    ),
+    protocols=BOTH,
 )
 async def out_of_range(run: Run) -> None:
     """The committed offset of a partition lies beyond its end."""
@@ -87,6 +90,7 @@ async def out_of_range(run: Run) -> None:
         "KIP-320; [data-plane/epoch-after-cut]",
         ("version:Fetch>=9",),
     ),
+    protocols=BOTH,
 )
 async def truncated(run: Run) -> None:
     """A new leader has a shorter log than the client has read."""

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.conversation import ClientExchange
+from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import TOPIC, Run
 from coterie.protocol.errors import ErrorCode
@@ -12,8 +13,6 @@ from coterie.testing.actions import AnswerError
 # What a client may still have under way when it learns that it is no member.
 _UNDER_WAY_S = 0.3
 _SLEEP_S = 9.0
-# A session is long for a client that is silent for half of it.
-_SILENT_PART = 0.5
 
 
 async def _next_error(run: Run, error: ErrorCode) -> ClientExchange:
@@ -148,7 +147,8 @@ async def illegal_generation(run: Run) -> None:
         "Heartbeats go on while the program works on a record for nine seconds.",
         "KIP-62; [sessions/session-timeout]",
         ("prints",),
-    )
+    ),
+    protocols=BOTH,
 )
 async def slow_record(run: Run) -> None:
     """The program works on one record for nine seconds."""
@@ -167,13 +167,14 @@ async def slow_record(run: Run) -> None:
     if line.at_s - began_s < _SLEEP_S - 1:
         run.skip(run.name, "the program does not work on a record `sleep 9` for nine seconds")
         return
-    beats = run.talk.of("Heartbeat", after=begin, before=printed[0].place)
+    beats = run.talk.of(run.heartbeat, after=begin, before=printed[0].place)
     times = [began_s, *(each.at_s for each in beats), line.at_s]
     silent_s = max(later - one for one, later in pairwise(times))
-    session_s = run.profile.session_timeout_ms / 1000
+    limit_s = run.membership.silence_limit_s(run.profile.session_timeout_ms)
     rejoined = run.joins(begin)
     run.check(
         run.name,
-        beats and silent_s < max(session_s * _SILENT_PART, 1) and not rejoined,
-        f"{silent_s:.1f} s pass without a heartbeat, the session ends after {session_s:g} s",
+        beats and silent_s < limit_s and not rejoined,
+        f"{silent_s:.1f} s pass without a heartbeat, {limit_s:g} s would be too much"
+        + (", and it joins again" if rejoined else ""),
     )

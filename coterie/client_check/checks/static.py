@@ -1,11 +1,12 @@
 """Static members: they state their instance, do not leave, come back, and stop when fenced."""
 
+from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import Run
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import AnswerError
 
-_INSTANCE = "check-instance"
+INSTANCE = "check-instance"
 # Longer than the five seconds between two commits.
 _WATCHED_S = 7.0
 _UNDER_WAY_S = 0.3
@@ -38,7 +39,7 @@ def _check(name: str, sentence: str, source: str, *needs: str) -> Check:
         "KIP-345; [static-membership/stable-replacement]",
         "ends",
     ),
-    instance_id=_INSTANCE,
+    instance_id=INSTANCE,
 )
 async def restarted(run: Run) -> None:
     """A static member ends and is started again."""
@@ -49,12 +50,12 @@ async def restarted(run: Run) -> None:
     )
     joined = run.joins()[-1].request.group_instance_id if run.joins()[-1].version >= 5 else None
     run.check(
-        "static/states-instance", joined == _INSTANCE, f"JoinGroup has the instance id {joined!r}"
+        "static/states-instance", joined == INSTANCE, f"JoinGroup has the instance id {joined!r}"
     )
     without = {
         each.api.kafka_name
         for each in run.talk.of("SyncGroup", "Heartbeat", "OffsetCommit")
-        if each.request.group_instance_id != _INSTANCE
+        if each.request.group_instance_id != INSTANCE
     }
     name = "static/states-instance-always"
     run.check(name, not without, f"{', '.join(sorted(without))} have none")
@@ -68,7 +69,7 @@ async def restarted(run: Run) -> None:
     request = join.request
     run.check(
         "static/comes-back",
-        (request.member_id, request.group_instance_id) == ("", _INSTANCE),
+        (request.member_id, request.group_instance_id) == ("", INSTANCE),
         f"it joins as '{request.member_id}' with the instance id {request.group_instance_id!r}",
     )
 
@@ -90,14 +91,15 @@ async def restarted(run: Run) -> None:
         "After FENCED_INSTANCE_ID (82) a static member sends no heartbeats any more.",
         "KIP-345; [static-membership/fenced-requests]",
     ),
-    instance_id=_INSTANCE,
+    instance_id=INSTANCE,
+    protocols=BOTH,
 )
 async def fenced(run: Run) -> None:
     """Another program uses the same instance id."""
     await run.begin()
     end = await run.read_more()
     fence = AnswerError(ErrorCode.FENCED_INSTANCE_ID)
-    rule = run.rule(fence, "Heartbeat", times=None)
+    rule = run.rule(fence, run.heartbeat, times=None)
     for api in ("JoinGroup", "SyncGroup", "OffsetCommit", "LeaveGroup"):
         run.rule(fence, api, times=None)
     beat = await run.hit(rule, "sent a heartbeat")

@@ -1,6 +1,6 @@
 // A consumer for `coterie check-client`, with franz-go.
 //
-//	go run . {bootstrap} {topic} {group} {assignor} {instance_id}
+//	go run . {bootstrap} {topic} {group} {assignor} {instance_id} {protocol}
 package main
 
 import (
@@ -34,6 +34,9 @@ func main() {
 	}
 	if len(os.Args) > 5 && os.Args[5] != "" {
 		options = append(options, kgo.InstanceID(os.Args[5]))
+	}
+	if len(os.Args) > 6 && os.Args[6] == "consumer" {
+		options = append(options, kgo.ServerSideBalancer())
 	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {

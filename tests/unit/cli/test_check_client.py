@@ -10,8 +10,9 @@ from tests.unit.cli.command import run
 PLACES = ["{bootstrap}", "{topic}", "{group}"]
 
 
-def test_list_has_each_check_once_with_sentence_and_source() -> None:
-    result = run(None, "check-client", "--list", "--json")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_list_has_each_check_once_with_sentence_and_source(protocol: str) -> None:
+    result = run(None, "check-client", "--list", "--json", "--protocol", protocol)
     checks = json.loads(result.stdout)["checks"]
     names = [each["name"] for each in checks]
     assert len(names) == len(set(names)) >= 60

@@ -29,6 +29,7 @@ from coterie.protocol.record_writer import encode_batch
 from coterie.recording.files import read
 from coterie.recording.format import Entry, Flag, Kind
 from coterie.recording.recorder import Observation
+from coterie.server.config.keys import GROUP_RESOURCE
 from tests.unit.recording.written import START_MS, header, opened, request, response, write
 
 BATCH = encode_batch([(b"k1", b"mellon"), (b"k2", None)], 7, START_MS)
@@ -86,13 +87,21 @@ def test_secret_settings_are_replaced(tmp_path: Path) -> None:
     resource = IncrementalAlterConfigsRequestResource(
         resource_type=4, resource_name="1", configs=configs
     )
-    message = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    of_group = IncrementalAlterConfigsRequestResource(
+        resource_type=GROUP_RESOURCE,
+        resource_name="orders",
+        configs=[
+            IncrementalAlterConfigsRequestConfig(name=name, config_operation=0, value="4")
+            for name in ("consumer.session.timeout.ms", "nobody.knows.this")
+        ],
+    )
+    message = IncrementalAlterConfigsRequest(resources=[resource, of_group], validate_only=False)
     (entry,) = recorded(tmp_path, request(message, 1))
     assert entry.flags is Flag.HIDDEN
     found = request_class(ApiKey.INCREMENTAL_ALTER_CONFIGS).decode(entry.data, 1, 13)
     assert isinstance(found, IncrementalAlterConfigsRequest)
-    assert [each.value for each in found.resources[0].configs] == [
-        "[hidden]", "[hidden]", "[hidden]", "3",
+    assert [each.value for resource in found.resources for each in resource.configs] == [
+        "[hidden]", "[hidden]", "[hidden]", "3", "4", "[hidden]",
     ]  # fmt: skip
 
 

@@ -22,6 +22,15 @@ from coterie.protocol.messages.consumer_group_heartbeat import (
     HeartbeatTopicPartitions,
 )
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.incremental_alter_configs import (
+    DELETE,
+    SET,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseResource,
+)
 from coterie.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -38,6 +47,7 @@ from coterie.recording.conversation import conversation_of
 from coterie.recording.files import read
 from coterie.recording.recorder import Observation
 from coterie.recording.to_transcript import CannotWrite, Written, to_transcript
+from coterie.server.config.keys import GROUP_RESOURCE
 from tests.unit.recording.written import opened, request, response, write
 
 RECORDED_ID = "c1-0442027a-af1f-495b-bf86-589578df43e4"
@@ -137,6 +147,66 @@ def test_settings_are_commands(tmp_path: Path) -> None:
     found = written(tmp_path, *story(heartbeat_error=22), **{name: "1000"})
     assert commands(found.text)[0] == f"config {name}=1000"
     assert "tick 1600ms" in commands(found.text)
+
+
+def joins_consumer_group(number: int, *, interval_ms: int) -> list[Observation]:
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="orders",
+        member_id="m1",
+        member_epoch=0,
+        rebalance_timeout_ms=300_000,
+        subscribed_topic_names=["sales"],
+        topic_partitions=[],
+    )
+    answer = ConsumerGroupHeartbeatResponse(
+        member_id="m1",
+        member_epoch=2,
+        heartbeat_interval_ms=interval_ms,
+        assignment=HeartbeatAssignment(topic_partitions=[]),
+    )
+    api = ApiKey.CONSUMER_GROUP_HEARTBEAT
+    return [request(beat, 1, number), response(api, answer, 1, number)]
+
+
+def alters_interval(number: int, operation: int, value: str | None) -> list[Observation]:
+    name = "consumer.heartbeat.interval.ms"
+    change = IncrementalAlterConfigsRequestConfig(
+        name=name, config_operation=operation, value=value
+    )
+    resource = IncrementalAlterConfigsRequestResource(
+        resource_type=GROUP_RESOURCE, resource_name="orders", configs=[change]
+    )
+    alters = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    result = IncrementalAlterConfigsResponseResource(
+        error_code=0, error_message=None, resource_type=GROUP_RESOURCE, resource_name="orders"
+    )
+    answer = IncrementalAlterConfigsResponse(responses=[result])
+    api = ApiKey.INCREMENTAL_ALTER_CONFIGS
+    return [request(alters, 1, number), response(api, answer, 1, number)]
+
+
+def test_settings_of_consumer_groups_are_commands(tmp_path: Path) -> None:
+    """[recording/transcripts] Those of the broker come first, those of a group where they were."""
+    settings = {
+        "group.consumer.heartbeat.interval.ms": "2000",
+        "group.consumer.assignors": "range",
+        "group.consumer.min.heartbeat.interval.ms": "1000",
+    }
+    found = written(
+        tmp_path,
+        *joins_consumer_group(1, interval_ms=2_000),
+        *alters_interval(2, SET, "3000"),
+        *joins_consumer_group(3, interval_ms=3_000),
+        *alters_interval(4, DELETE, None),
+        *joins_consumer_group(5, interval_ms=2_000),
+        **settings,
+    )
+    assert [line for line in commands(found.text) if line.startswith("config")] == [
+        "config group.consumer.heartbeat.interval.ms=2000 group.consumer.assignors=range",
+        "config group.consumer.heartbeat.interval.ms:orders=3000",
+        "config group.consumer.heartbeat.interval.ms:orders=2000",
+    ]
+    assert (found.requests, found.differing) == (3, 0)
 
 
 def test_other_answer_is_a_comment(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""The scenarios that only the consumer protocol has (KIP-848), by subject."""

@@ -26,7 +26,8 @@ class GroupRows(NamedTuple):
 
     Attributes:
         group_id: the group.
-        rebalances, ownership, member_sessions, group_generations, lag_1m: rows of these tables.
+        rebalances, ownership, member_sessions, group_generations, lag_1m, epoch_bumps,
+            epoch_handovers: rows of these tables.
         minutes: rows of `commit_velocity_1m` with the columns `first_ts`, `last_ts`, `rewound_by`
             and `rewound_offset`.
     """
@@ -38,6 +39,8 @@ class GroupRows(NamedTuple):
     group_generations: pa.Table
     minutes: pa.Table
     lag_1m: pa.Table
+    epoch_bumps: pa.Table
+    epoch_handovers: pa.Table
 
 
 class Group(Changes):

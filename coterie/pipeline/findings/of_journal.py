@@ -21,13 +21,12 @@ from coterie.pipeline.findings.finding import Finding, Rule
 from coterie.pipeline.findings.many_groups import Touch, findings_across, in_order, touch_of
 from coterie.pipeline.findings.outages import RESTART, outage_finding, outages
 from coterie.pipeline.findings.precedence import is_explained_across, without_explained
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
+from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_facts import exit_evidence, silence_of
-from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import (
     GroupHistory,
     identity_of,
-    rebalance_columns,
-    session_columns,
 )
 from coterie.protocol.messages.journal_records import Fact, MemberRemoved, PartitionLoaded
 
@@ -107,7 +106,7 @@ class _Recorded(Changes):
     def __init__(self, group_id: str, facts: Sequence[Fact], now_ms: int) -> None:
         super().__init__(group_id, now_ms)
         self._facts = facts
-        self._history: GroupHistory = journal_history(group_id, facts)
+        self._history: GroupHistory = group_history(group_id, facts, ())
 
     @cached_property
     def events(self) -> list[Event]:

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.pipeline.report.content import GroupContent, Place, Row, group_content
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.model import (
     Generation,
     GroupHistory,
     PartitionMove,
-    rebalance_columns,
-    session_columns,
 )
 
 

@@ -38,7 +38,7 @@ def dead() -> list[Any]:
 def group_rows(facts: list[Any], monkeypatch: pytest.MonkeyPatch) -> GroupRows:
     """Return the rows of the tables that a run makes of facts."""
     history = journal_history("g", facts)
-    monkeypatch.setattr("coterie.pipeline.transforms.histories.histories_of", lambda *_: [history])
+    monkeypatch.setattr("coterie.pipeline.transforms.histories.history_of", lambda *_: history)
     tables = history_rows([GroupRecords("g", [], [], [])], {})
     return GroupRows(
         "g",
@@ -48,6 +48,8 @@ def group_rows(facts: list[Any], monkeypatch: pytest.MonkeyPatch) -> GroupRows:
         pa.Table.from_pylist([], TABLES["group_generations"].schema),
         pa.Table.from_pylist([], MINUTES),
         pa.Table.from_pylist([], TABLES["lag_1m"].schema),
+        tables["epoch_bumps"],
+        tables["epoch_handovers"],
     )
 
 

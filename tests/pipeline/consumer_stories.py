@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from coterie.coordinator.kernel.effects import Effects
@@ -43,6 +44,7 @@ class ConsumerStory(ConsumerHarness):
         self._names: dict[str, str] = {}
         self._epochs: dict[str, int] = {}
         self._owned: dict[str, dict[bytes, list[int]]] = {}
+        self._told: dict[str, dict[bytes, list[int]]] = {}
         super().__init__(topics)
 
     def put_topic(self, name: str, topic_id: bytes, partitions: int) -> None:
@@ -95,6 +97,11 @@ class ConsumerStory(ConsumerHarness):
         )  # fmt: skip
         self._answered(name, response)
 
+    def give_up(self, name: str) -> None:
+        """Let a slow member report what it really has, which is what it was told last."""
+        self._owned[name] = self._told[name]
+        self._beat(name)
+
     def pass_time(self, seconds: int) -> None:
         """Let time pass; each member sends a heartbeat every five seconds."""
         for _ in range(seconds * 1000 // _TICK_MS):
@@ -119,12 +126,24 @@ class ConsumerStory(ConsumerHarness):
         if response.assignment is None:
             return
         given = {each.topic_id: each.partitions for each in response.assignment.topic_partitions}
+        self._told[name] = given
         owned = self._owned[name]
         lost = any(
             set(partitions) - set(given.get(topic, ())) for topic, partitions in owned.items()
         )
         if not (lost and name in self.slow):
             self._owned[name] = given
+
+    def write(self, directory: Path) -> str:
+        """Write a data directory with the logs and the ids of the topics; return its path."""
+        # A group that comes last, so that the records end now.
+        self.enter("last", "orders", group_id="last")
+        self.kept.write(str(directory))
+        for text, name in self._names.items():
+            partition = directory / f"{name}-0"
+            partition.mkdir(exist_ok=True)
+            (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {text}\n")
+        return str(directory)
 
     # -- what is read of it ------------------------------------------------------------------------
 

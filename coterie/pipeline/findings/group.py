@@ -10,10 +10,12 @@ import pyarrow.compute as pc
 
 from coterie.pipeline.findings.changes import (
     MINUTE_MS,
+    Bump,
     Changes,
     Event,
     Owned,
     Session,
+    bump_of,
     event_of,
     session_of,
 )
@@ -77,6 +79,12 @@ class Group(Changes):
             self.rows.ownership, ["topic", "partition", "member_key", "from_ts", "to_ts"]
         )
         return [Owned(*row.values()) for row in rows]
+
+    @cached_property
+    def bumps(self) -> list[Bump]:
+        """The rises of its epoch."""
+        found = map(bump_of, rows_of(self.rows.epoch_bumps))
+        return sorted(found, key=lambda bump: bump.at_ms)
 
     @cached_property
     def _lags(self) -> tuple[list[int], list[float]]:

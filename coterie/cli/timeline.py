@@ -58,6 +58,13 @@ _CAUSES = {
     "members changed": "members joined and left",
     "client returned": "a client left and joined again",
     "topic metadata change": "the partitions of the topics changed",
+    # Of consumer groups (KIP-848).
+    "subscription": "{member} subscribed to other topics",
+    "topics changed": "the topics of the group changed",
+    "regular expression resolved": "a pattern matches other topics",
+    "revocation timeout": "{member} did not give partitions up in time",
+    "upgrade": "the group became a consumer group",
+    "downgrade": "the group became a classic group",
 }
 
 # Where the member is not known. A group with one member may have it, too, so none says "several".

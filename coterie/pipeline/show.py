@@ -16,9 +16,8 @@ from coterie.pipeline.report.history import Story, story_of
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.departures import OPEN
-from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
-from coterie.pipeline.timeline.model import Generation
+from coterie.pipeline.timeline.model import Generation, Removed
 from coterie.pipeline.timeline.with_departures import Commit, with_departures
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
@@ -143,10 +142,8 @@ def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Stor
             f" {JOURNAL_TOPIC} or {OFFSETS_TOPIC}"
         )
     epochs = _rows_of(path, "consumer_epochs", group_id)
-    if epochs:
-        return story_of(epochs_history(group_id, epochs, topic_names))
-    logged = list(logged_of(path, group_id))
-    history = group_history(group_id, list(facts_of(path, group_id)), logged)
+    logged, facts = logged_of(path, group_id), list(facts_of(path, group_id))
+    history = group_history(group_id, facts, logged, epochs, topic_names)
     if any(session.exit_kind == OPEN for session in history.sessions):
         history = with_departures(history, _commits_of(path, group_id))
     return story_of(history)
@@ -161,8 +158,8 @@ def _commits_of(path: str, group_id: str) -> Iterator[Commit]:
             yield Commit(row["topic"], row["partition"], at_us)
 
 
-def logged_of(path: str, group_id: str) -> Iterator[Generation | None]:
-    """Yield the logged generations of a classic group, in order; None for a tombstone."""
+def logged_of(path: str, group_id: str) -> Iterator[Generation | Removed]:
+    """Yield the logged generations of a classic group and its ends, in order."""
     return generations_of(_rows_of(path, "groups", group_id))
 
 

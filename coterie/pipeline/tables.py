@@ -101,6 +101,8 @@ _REBALANCES = pa.schema(
         ("excess_moved", pa.int32()),
         # journal, log or inferred [pipeline/evidence].
         ("evidence", pa.string()),
+        # classic or consumer. The generations of a consumer group (KIP-848) are its epochs.
+        ("group_type", pa.string()),
     ]
 )
 
@@ -149,6 +151,70 @@ _MEMBER_SESSIONS = pa.schema(
         ("session_timeout_ms", pa.int32()),
         ("rebalance_timeout_ms", pa.int32()),
         ("rebalances_caused", pa.int32()),
+    ]
+)
+
+_EPOCH_BUMPS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("epoch", pa.int32()),
+        ("at_ts", TIMESTAMP),
+        ("cause", pa.string()),
+        ("member_key", pa.string()),
+        ("member_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("identity", pa.string()),
+        ("members", pa.int32()),
+        ("target_ts", TIMESTAMP),
+        ("assignor", pa.string()),
+        ("changed_members", pa.int32()),
+        ("moved_partitions", pa.int32()),
+        ("stable_ts", TIMESTAMP),
+        ("stable_ms", pa.int64()),
+        ("evidence", pa.string()),
+    ]
+)
+
+_EPOCH_HANDOVERS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("epoch", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("from_member_key", pa.string()),
+        ("to_member_key", pa.string()),
+        ("asked_ts", TIMESTAMP),
+        ("noticed_ts", TIMESTAMP),
+        ("given_up_ts", TIMESTAMP),
+        ("taken_ts", TIMESTAMP),
+        ("give_up_ms", pa.int64()),
+        ("take_over_ms", pa.int64()),
+        ("ended_by", pa.string()),
+    ]
+)
+
+_EPOCH_MEMBERS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("member_key", pa.string()),
+        ("member_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("identity", pa.string()),
+        ("is_classic", pa.bool_()),
+        ("topics", list_of(pa.string())),
+        ("regex", pa.string()),
+        ("server_assignor", pa.string()),
+        ("group_epoch", pa.int32()),
+        ("target_epoch", pa.int32()),
+        ("member_epoch", pa.int32()),
+        ("previous_epoch", pa.int32()),
+        ("state", pa.string()),
+        ("since_ts", TIMESTAMP),
+        ("target", list_of(schemas.TOPIC_PARTITION)),
+        ("assigned", list_of(schemas.TOPIC_PARTITION)),
+        ("pending_revocation", list_of(schemas.TOPIC_PARTITION)),
     ]
 )
 
@@ -277,6 +343,19 @@ _ALL = (
     Table("rebalances", GOLD, "a logical rebalance: cause, duration and cost", _REBALANCES),
     Table("partition_moves", GOLD, "a partition that changed its owner", _PARTITION_MOVES),
     Table("member_sessions", GOLD, "the time for which a member was there", _MEMBER_SESSIONS),
+    Table("epoch_bumps", GOLD, "a rise of a KIP-848 group's epoch", _EPOCH_BUMPS),
+    Table(
+        "epoch_handovers",
+        GOLD,
+        "a partition that a target gives to another member of a KIP-848 group",
+        _EPOCH_HANDOVERS,
+    ),
+    Table(
+        "epoch_members",
+        GOLD,
+        "a member of a KIP-848 group at the end of the records",
+        _EPOCH_MEMBERS,
+    ),
     Table("commit_velocity_1m", GOLD, "a partition's commits in a minute", _COMMIT_VELOCITY),
     Table("lag_1m", GOLD, "a partition's lag in a minute", _LAG),
     Table("log_health", GOLD, "a segment of the log", _LOG_HEALTH),

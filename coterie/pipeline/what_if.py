@@ -21,7 +21,7 @@ from coterie.assignors import (
     assign_nearby,
 )
 from coterie.pipeline.timeline.holdings import fewest_moves, moved_partitions
-from coterie.pipeline.timeline.model import Generation, GroupHistory, Rebalance
+from coterie.pipeline.timeline.model import CONSUMER, Generation, GroupHistory, Rebalance
 
 BY_CONFIG, BY_MACHINE_ROOM, NEARBY = "by-config", "by-machine-room", "nearby"
 WITH_ROOMS = (BY_CONFIG, BY_MACHINE_ROOM, NEARBY)
@@ -38,7 +38,9 @@ ASSUMPTIONS = (
     "Incremental assignors (cooperative-sticky, uniform): only moves stop, for a second round.",
     "The second round takes as long as the recorded one, otherwise as long as join and sync.",
     "Partitions without an owner, or whose owner left, wait for the end of the first round.",
-    "Times are compared only for rebalances that the journal recorded.",
+    "Times are compared only for rebalances whose beginning is recorded.",
+    "Consumer groups (KIP-848): members rejoin when they first follow a new epoch.",
+    "Consumer groups (KIP-848): a second round takes as long as a partition had no owner.",
 )
 
 
@@ -239,6 +241,8 @@ def _times(history: GroupHistory, rebalance: Rebalance, generation: Generation) 
     started_ms, completed_ms = rebalance.started_ms, rebalance.completed_ms
     if started_ms is None or completed_ms is None:
         return None
+    if rebalance.group_type == CONSUMER:
+        return _times_of_epochs(history, rebalance, generation, started_ms)
     rounds = [
         each for each in history.generations if started_ms <= each.completed_ms <= completed_ms
     ]
@@ -249,17 +253,52 @@ def _times(history: GroupHistory, rebalance: Rebalance, generation: Generation) 
     else:
         delay_ms = rebalance.initial_delay_ms or 0
         second_ms = max(0, (rebalance.join_ms or 0) - delay_ms) + (rebalance.sync_ms or 0)
-    rejoined = {
+    return _Times(
+        started_ms,
+        first_ms,
+        second_ms,
+        _rejoined(first, started_ms, first_ms),
+        _left(history, first_ms),
+    )
+
+
+def _times_of_epochs(
+    history: GroupHistory, rebalance: Rebalance, generation: Generation, started_ms: int
+) -> _Times:
+    """Return the course of a rebalance of a consumer group, as that of a classic one."""
+    completed_ms = generation.completed_ms
+    noticed = [
+        completed_ms if each.joined_after_ms is None else started_ms + each.joined_after_ms
+        for each in generation.members
+    ]
+    first_ms = min(max(noticed), completed_ms)
+    gaps = [
+        move.gap_ms
+        for move in history.moves
+        if move.at_ms == completed_ms
+        and move.to_generation == rebalance.to_generation
+        and move.from_member_key is not None
+        and move.gap_ms is not None
+    ]
+    second_ms = round(sum(gaps) / len(gaps)) if gaps else 0
+    rejoined = _rejoined(generation, started_ms, first_ms)
+    return _Times(started_ms, first_ms, second_ms, rejoined, _left(history, first_ms))
+
+
+def _rejoined(generation: Generation, started_ms: int, first_ms: int) -> dict[str, int]:
+    return {
         member.key: min(started_ms + member.joined_after_ms, first_ms)
-        for member in first.members
+        for member in generation.members
         if member.joined_after_ms is not None
     }
-    left = {
+
+
+def _left(history: GroupHistory, first_ms: int) -> dict[str, int]:
+    return {
         session.member_key: session.last_seen_ms
         for session in history.sessions
         if session.last_seen_ms is not None and session.last_seen_ms <= first_ms
     }
-    return _Times(started_ms, first_ms, second_ms, rejoined, left)
 
 
 def _compared(

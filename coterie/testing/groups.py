@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.offsets import fetch
 from coterie.near_names import did_you_mean
-from coterie.pipeline.timeline.from_journal import journal_history
+from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.model import Rebalance
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import decode_fact
@@ -365,7 +365,7 @@ class Group:
             for record in partition_records(await opened_log(server, partition))
             if record.key is not None and record.key[_FACT_TYPE_BYTES:] == wanted
         ]
-        return journal_history(self.group_id, facts).rebalances
+        return group_history(self.group_id, facts, ()).rebalances
 
     async def described(self, *, with_history: bool) -> str:
         """Return its picture, and below it a line for each rebalance; in the broker's thread."""

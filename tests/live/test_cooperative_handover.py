@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.pipeline.show import facts_of, logged_of
 from coterie.pipeline.timeline.combined import group_history
-from coterie.pipeline.timeline.model import Generation
+from coterie.pipeline.timeline.model import Generation, Removed
 from coterie.protocol.messages import journal_records as journal
 from tests.live.broker_process import BrokerProcess
 from tests.live.conftest import create_topic
@@ -26,10 +26,10 @@ PARTITIONS = 6
 GROUP = "shared"
 
 
-def _facts(data: str, logged: list[Generation | None]) -> list[Any]:
+def _facts(data: str, logged: list[Generation | Removed]) -> list[Any]:
     """Return the facts, if the last logged generation is among them; an empty list otherwise."""
     facts = list(facts_of(data, GROUP))
-    newest = max(each.generation for each in logged if each is not None)
+    newest = max(each.generation for each in logged if isinstance(each, Generation))
     done = [each for each in facts if isinstance(each, journal.GenerationCompleted)]
     return facts if any(each.generation_id == newest for each in done) else []
 

@@ -29,7 +29,9 @@ from coterie.cli.timeline import (
 )
 from coterie.client.names import counted
 from coterie.pipeline.timeline.departures import RECORDED
+from coterie.pipeline.timeline.epoch_handovers import GIVEN_UP
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS
+from coterie.pipeline.timeline.model import CONSUMER
 from coterie.protocol.messages import connect_protocol
 
 _EVIDENCE = {
@@ -49,7 +51,9 @@ def rebalance_events(story: RebalanceStory) -> Iterator[Event]:
     """Return the events of a rebalance and of its generations."""
     row = story.row
     began = row["started_ts"] is not None
-    remarks = (_duration(row), _cost(row), _changed_members(story), *_departures(story))
+    remarks = (
+        _duration(row), _cost(row), _changed_members(story), *_departures(story), *_epochs(story)
+    )  # fmt: skip
     event = Event(
         story.at_ms,
         "▷" if began else "■",
@@ -76,13 +80,18 @@ def rebalance_events(story: RebalanceStory) -> Iterator[Event]:
         yield _restart_event(session, story.name(session["member_key"]))
 
 
+def _unit(row: Row) -> str:
+    """Return what is numbered: a consumer group (KIP-848) has epochs."""
+    return "epoch" if row.get("group_type") == CONSUMER else "generation"
+
+
 def _numbers(row: Row) -> str:
-    before, after = row["from_generation"], row["to_generation"]
+    before, after, unit = row["from_generation"], row["to_generation"], _unit(row)
     if after is None:
-        return "a rebalance" if before is None else f"after generation {before}"
+        return "a rebalance" if before is None else f"after {unit} {before}"
     if before is None:
-        return "first generation" if after == 1 else f"generation {after}"
-    return f"generation {before} → {after}"
+        return f"first {unit}" if after == 1 else f"{unit} {after}"
+    return f"{unit} {before} → {after}"
 
 
 def _is_first_known(row: Row) -> bool:
@@ -154,7 +163,7 @@ def _duration(row: Row) -> str:
     return joined_text(
         took,
         f"{duration_text(delay_ms)} of it waiting for more members" if delay_ms else None,
-        counted(row["generations"], "generation") if row["generations"] > 1 else None,
+        counted(row["generations"], _unit(row)) if row["generations"] > 1 else None,
         _skipped_text(row) if skipped else None,
         _EVIDENCE.get(row["evidence"], printable(str(row["evidence"]))),
     )
@@ -163,6 +172,8 @@ def _duration(row: Row) -> str:
 def _skipped_text(row: Row) -> str:
     """Return what is known of the generations whose numbers are left out."""
     skipped: int = row["skipped_generations"]
+    if _unit(row) == "epoch":
+        return f"{counted(skipped, 'epoch')} not reached before the next"
     if row["evidence"] == _JOURNAL:
         return f"{counted(skipped, 'generation')} never completed"
     return (
@@ -174,7 +185,8 @@ def _cost(row: Row) -> str:
     if row["completed_ts"] is None or not row["partitions"]:
         return ""
     unit = "task" if row["protocol"] in connect_protocol.PROTOCOLS else "partition"
-    if row["from_generation"] is None and row["to_generation"] == 1:
+    first = 2 if _unit(row) == "epoch" else 1
+    if row["from_generation"] is None and row["to_generation"] <= first:
         # Nothing was interrupted [pipeline/unowned-time].
         return f"{counted(row['partitions'], unit)} assigned for the first time"
     if _is_first_known(row):
@@ -185,6 +197,36 @@ def _cost(row: Row) -> str:
     if row["moved"] and row["moved_min"] is not None:
         moved += f", {row['moved_min']:,} of them necessarily"
     return f"{unit}s without an owner: {unowned}; {moved}"
+
+
+def _epochs(story: RebalanceStory) -> Iterator[str]:
+    """Yield the later epochs of a rebalance, and how long members took to give up and take over."""
+    for bump in story.bumps[1:][:SHOWN_MEMBERS]:
+        key = bump["member_key"]
+        cause = cause_text(bump["cause"], story.name(key) if key else None, None)
+        after = duration_text(bump["at_ts"] - story.at_ms)
+        yield f"epoch {bump['epoch']} after {after}: {cause}"
+    ways: dict[tuple[Any, ...], list[TopicPartition]] = {}
+    for row in story.handovers:
+        names = "from_member_key", "to_member_key", "give_up_ms", "take_over_ms", "ended_by"
+        place = row["topic"], row["partition"]
+        ways.setdefault(tuple(row[name] for name in names), []).append(place)
+    for (giver, taker, give_up_ms, take_over_ms, ended_by), places in list(ways.items())[
+        :SHOWN_MEMBERS
+    ]:
+        if give_up_ms is None:
+            given = "kept"
+        elif ended_by != GIVEN_UP and not give_up_ms:
+            given = f"free since a removal ({ended_by})"
+        else:
+            given = f"given up after {duration_text(give_up_ms)}"
+            given += "" if ended_by == GIVEN_UP else f" ({ended_by})"
+        taken = None if take_over_ms is None else f"taken over {duration_text(take_over_ms)} later"
+        yield joined_text(
+            f"{partition_ranges(sorted(places))}: {story.name(giver)} to {story.name(taker)}",
+            given,
+            taken,
+        )
 
 
 def _changed_members(story: RebalanceStory) -> str:
@@ -219,7 +261,7 @@ def _generation_event(
         step.at_ms,
         "■",
         "green",
-        f"generation {number}",
+        f"{_unit(story.row)} {number}",
         "" if members else "no members left",
         members=lines,
         hidden_members=len(members) - len(lines),

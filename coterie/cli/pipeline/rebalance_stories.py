@@ -1,7 +1,8 @@
 """What is known of each rebalance of a group: its row, its generations, owners and members."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from coterie.cli.output import Row
 from coterie.cli.timeline import TopicPartition, member_name
 from coterie.client.names import short_member
 from coterie.pipeline.report.history import CompletedGeneration
+from coterie.pipeline.timeline.model import CONSUMER
 from coterie.pipeline.timeline.sessions import REPLACED, RESTARTED_FREELY
 
 
@@ -100,6 +102,7 @@ class RebalanceStory(NamedTuple):
             rebalance: rows of `member_sessions`.
         departures: rows of `member_sessions` of the members that left with it.
         names: the names of members by key.
+        bumps, handovers: of a consumer group its rows of `epoch_bumps` and `epoch_handovers`.
     """
 
     row: Row
@@ -109,6 +112,8 @@ class RebalanceStory(NamedTuple):
     restarts: Sequence[Row] = ()
     departures: Sequence[Row] = ()
     names: Mapping[str, str] = MappingProxyType({})
+    bumps: Sequence[Row] = ()
+    handovers: Sequence[Row] = ()
 
     def name(self, key: str) -> str:
         """Return the name of a member."""
@@ -131,10 +136,11 @@ def rebalance_stories(
     """Combine what is known of each rebalance of a group, in order of time.
 
     Args:
-        tables: the group's rows of `rebalances`, `ownership` and `member_sessions`.
+        tables: the group's rows of `rebalances`, `ownership` and `member_sessions`, and of its
+            epochs.
         moves: its rows of `partition_moves`.
-        generations: its completed generations. KIP-848 groups have none; their assignments come
-            from `ownership`.
+        generations: its completed generations. The tables have none of consumer groups; their
+            assignments come from `ownership`.
     """
     replay = _OwnershipReplay(tables["ownership"], tables["member_sessions"])
     moves_by_end: dict[tuple[int, int | None], list[Row]] = {}
@@ -154,10 +160,24 @@ def rebalance_stories(
             if not steps or steps[-1].generation != last:
                 steps.append(CompletedStep(last, end_ms, replay.at(end_ms)))
         rebalance_moves = moves_by_end.get((end_ms or -1, last), [])
-        stories.append(RebalanceStory(row, before, steps, rebalance_moves))
+        story = RebalanceStory(row, before, steps, rebalance_moves)
+        if row.get("group_type") == CONSUMER:
+            story = story._replace(
+                bumps=_within(tables.get("epoch_bumps", ()), "at_ts", row),
+                handovers=_within(tables.get("epoch_handovers", ()), "asked_ts", row),
+            )
+        stories.append(story)
         if steps:
             before, last_ms = steps[-1].ownership, end_ms
     return _with_members(stories, tables["member_sessions"])
+
+
+def _within(rows: Sequence[Row], column: str, rebalance: Row) -> list[Row]:
+    """Return the rows from the beginning of a rebalance to its end, which are in order of time."""
+    first = bisect_left(rows, rebalance["started_ts"] or 0, key=itemgetter(column))
+    if rebalance["completed_ts"] is None:
+        return list(rows[first:])
+    return list(rows[first : bisect_right(rows, rebalance["completed_ts"], key=itemgetter(column))])
 
 
 def _with_members(

@@ -8,6 +8,7 @@ changes        what happened to a group as the rules read it, without Arrow
 group          one group's rows as the rules read them
 bursts         storms, deployments and flapping members
 departed       members that died without a word, polled too late, or restarted in place
+epochs         partitions held back or taken late, and unsettled groups (KIP-848)
 stalls         partitions without progress, and empty groups with a lag
 commits        committed offsets that went back, and commits of partitions without an owner
 assignments    moves without need, and unbalanced assignments

@@ -181,6 +181,20 @@ class Owned(NamedTuple):
     to_ms: int | None
 
 
+class Bump(NamedTuple):
+    """A rise of the epoch of a KIP-848 group; `stable_ms` None: it rose again before."""
+
+    at_ms: int
+    cause: str
+    identity: str | None
+    stable_ms: int | None
+
+
+def bump_of(row: Mapping[str, Any]) -> Bump:
+    """Return a row of `epoch_bumps`, with times in epoch milliseconds."""
+    return Bump(row["at_ts"], row["cause"], row["identity"], row["stable_ts"])
+
+
 class Changes:
     """What happened to one group, in order of time.
 
@@ -207,6 +221,11 @@ class Changes:
     @cached_property
     def owned(self) -> list[Owned]:
         """The times for which members owned partitions."""
+        raise NotImplementedError
+
+    @cached_property
+    def bumps(self) -> list[Bump]:
+        """The rises of its epoch."""
         raise NotImplementedError
 
     def mean_lag(self, from_ms: int, to_ms: int) -> float:

@@ -34,7 +34,9 @@ RESTARTS_APART_MS = 10 * 60_000
 MAX_POLL_SLACK_MS = 30_000
 # What Java's consumer and kafka-python give as reason (KIP-800).
 _POLL_TIMEOUT = "poll timeout"
-_REBALANCE_TIMEOUT = "rebalance timeout"
+# Of a classic member that did not rejoin, and of a member of a KIP-848 group that did not give up
+# partitions in time: both take as long as max.poll.interval.ms.
+_TIMEOUTS = ("rebalance timeout", "revocation timeout")
 
 EXPIRED = Rule(
     "expired_member",
@@ -230,7 +232,7 @@ def _late_finding(
 def _is_sure(session: Session) -> bool:
     """Return whether a client or the coordinator says that a member polled too late."""
     said = _POLL_TIMEOUT in (session.exit_evidence or "")
-    return said or session.exit_kind == _REBALANCE_TIMEOUT
+    return said or session.exit_kind in _TIMEOUTS
 
 
 def _polled_too_late(session: Session) -> bool:

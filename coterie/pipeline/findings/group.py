@@ -10,10 +10,12 @@ import pyarrow.compute as pc
 
 from coterie.pipeline.findings.changes import (
     MINUTE_MS,
+    Bump,
     Changes,
     Event,
     Owned,
     Session,
+    bump_of,
     event_of,
     session_of,
 )
@@ -26,7 +28,8 @@ class GroupRows(NamedTuple):
 
     Attributes:
         group_id: the group.
-        rebalances, ownership, member_sessions, group_generations, lag_1m: rows of these tables.
+        rebalances, ownership, member_sessions, group_generations, lag_1m, epoch_bumps,
+            epoch_handovers: rows of these tables.
         minutes: rows of `commit_velocity_1m` with the columns `first_ts`, `last_ts`, `rewound_by`
             and `rewound_offset`.
     """
@@ -38,6 +41,8 @@ class GroupRows(NamedTuple):
     group_generations: pa.Table
     minutes: pa.Table
     lag_1m: pa.Table
+    epoch_bumps: pa.Table
+    epoch_handovers: pa.Table
 
 
 class Group(Changes):
@@ -74,6 +79,12 @@ class Group(Changes):
             self.rows.ownership, ["topic", "partition", "member_key", "from_ts", "to_ts"]
         )
         return [Owned(*row.values()) for row in rows]
+
+    @cached_property
+    def bumps(self) -> list[Bump]:
+        """The rises of its epoch."""
+        found = map(bump_of, rows_of(self.rows.epoch_bumps))
+        return sorted(found, key=lambda bump: bump.at_ms)
 
     @cached_property
     def _lags(self) -> tuple[list[int], list[float]]:

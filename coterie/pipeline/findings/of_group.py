@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coterie.pipeline.findings import assignments, bursts, commits, departed, retention, stalls
+from coterie.pipeline.findings import (
+    assignments,
+    bursts,
+    commits,
+    departed,
+    epochs,
+    retention,
+    stalls,
+)
 from coterie.pipeline.findings.finding import Finding, Rule
 from coterie.pipeline.findings.group import Group, GroupRows
 from coterie.pipeline.findings.precedence import without_explained
@@ -16,6 +24,9 @@ _FIND: tuple[Callable[[Group], Iterable[Finding]], ...] = (
     departed.expired_members,
     departed.max_poll_exceeded,
     departed.static_restarts,
+    epochs.held_back_partitions,
+    epochs.late_takeovers,
+    epochs.unsettled_epochs,
     stalls.stalled_partitions,
     commits.rewinds,
     commits.zombie_commits,
@@ -31,11 +42,14 @@ GROUP_RULES: tuple[Rule, ...] = (
     departed.MAX_POLL,
     bursts.FLAPPING,
     stalls.PASSED,
+    epochs.HELD,
+    epochs.UNSETTLED,
     commits.REWIND,
     commits.ZOMBIE,
     retention.EXPIRY,
     departed.STATIC,
     bursts.DEPLOYMENT,
+    epochs.LATE,
     stalls.EMPTY,
     commits.RESET,
     assignments.NEEDLESS,
@@ -43,7 +57,7 @@ GROUP_RULES: tuple[Rule, ...] = (
 )
 
 # The rules that say which member did what.
-MEMBER_RULES = (departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING, departed.STATIC)
+MEMBER_RULES = (departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING, departed.STATIC, epochs.HELD)
 
 
 def group_findings(rows: GroupRows, now_ms: int, retention_ms: int) -> list[Finding]:

@@ -7,13 +7,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from coterie.pipeline.findings import bursts, departed
+from coterie.pipeline.findings import bursts, departed, epochs
 from coterie.pipeline.findings.changes import (
     MINUTE_MS,
+    Bump,
     Changes,
     Event,
     Owned,
     Session,
+    bump_of,
     event_of,
     session_of,
 )
@@ -21,13 +23,12 @@ from coterie.pipeline.findings.finding import Finding, Rule
 from coterie.pipeline.findings.many_groups import Touch, findings_across, in_order, touch_of
 from coterie.pipeline.findings.outages import RESTART, outage_finding, outages
 from coterie.pipeline.findings.precedence import is_explained_across, without_explained
+from coterie.pipeline.timeline.columns import bump_columns, rebalance_columns, session_columns
+from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_facts import exit_evidence, silence_of
-from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import (
     GroupHistory,
     identity_of,
-    rebalance_columns,
-    session_columns,
 )
 from coterie.protocol.messages.journal_records import Fact, MemberRemoved, PartitionLoaded
 
@@ -36,12 +37,14 @@ _LONG_BEFORE_MS = 60 * MINUTE_MS
 
 RULES: tuple[Rule, ...] = (
     bursts.STORM, RESTART, departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING,
+    epochs.UNSETTLED,
 )  # fmt: skip
 _FIND: tuple[Callable[[Changes], Iterable[Finding]], ...] = (
     bursts.rebalance_bursts,
     bursts.flapping_members,
     departed.expired_members,
     departed.max_poll_exceeded,
+    epochs.unsettled_epochs,
 )
 
 
@@ -107,7 +110,7 @@ class _Recorded(Changes):
     def __init__(self, group_id: str, facts: Sequence[Fact], now_ms: int) -> None:
         super().__init__(group_id, now_ms)
         self._facts = facts
-        self._history: GroupHistory = journal_history(group_id, facts)
+        self._history: GroupHistory = group_history(group_id, facts, ())
 
     @cached_property
     def events(self) -> list[Event]:
@@ -131,6 +134,11 @@ class _Recorded(Changes):
             Owned(each.topic, each.partition, each.member_key, each.from_ms, each.to_ms)
             for each in self._history.ownership
         ]
+
+    @cached_property
+    def bumps(self) -> list[Bump]:
+        known = self._history.epochs
+        return [bump_of(bump_columns(each)) for each in known.bumps] if known else []
 
     def mean_lag(self, from_ms: int, to_ms: int) -> float:  # noqa: ARG002 - no lag is recorded
         return 0.0

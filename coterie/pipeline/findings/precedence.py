@@ -15,17 +15,22 @@ TOGETHER_MS = MINUTE_MS
 
 # By rule the rules whose findings have the same cause at the same time.
 _EXPLAINS = {
-    "rebalance_storm": ("flapping_member",),
+    "rebalance_storm": ("flapping_member", "unsettled_epochs"),
     "group_about_to_expire": ("empty_group_with_lag",),
-    "expired_member": ("passed_stall",),
-    "max_poll_exceeded": ("passed_stall",),
+    "expired_member": ("passed_stall", "held_back_partition", "late_takeover"),
+    "max_poll_exceeded": ("passed_stall", "held_back_partition", "late_takeover"),
+    "flapping_member": ("unsettled_epochs",),
 }
+# What is said of one member is explained only by what is said of the same one.
+_OF_ONE_MEMBER = ("held_back_partition", "late_takeover", "unsettled_epochs")
 # What happened to many groups explains these in its groups. A storm or flapping member with a
 # culprit is never among them.
-_BY_RESTART = ("deployment", "rebalance_storm", "passed_stall")
+_BY_RESTART = ("deployment", "rebalance_storm", "passed_stall", "unsettled_epochs")
 _BY_ROLLOUT = ("deployment", "rebalance_storm", "static_restart")
 # What an outage explains in every group at that time: nobody can commit, leave or send heartbeats.
-_BY_OUTAGE = ("expired_member", "max_poll_exceeded", "static_restart")
+_BY_OUTAGE = (
+    "expired_member", "max_poll_exceeded", "static_restart", "held_back_partition", "late_takeover",
+)  # fmt: skip
 
 
 def without_explained(found: Sequence[Finding]) -> list[Finding]:
@@ -44,9 +49,11 @@ def _is_explained(finding: Finding, others: Sequence[Finding]) -> bool:
 
 
 def _names(other: Finding, finding: Finding) -> bool:
-    """Return whether a storm names a flapping member; other findings need not name any."""
-    if other.rule != "rebalance_storm" or finding.subject is None:
+    """Return whether a finding names the member of another, if it has to."""
+    if other.rule != "rebalance_storm" and finding.rule not in _OF_ONE_MEMBER:
         return True
+    if finding.subject is None:
+        return other.rule == "rebalance_storm"
     return finding.subject == other.subject or finding.subject in other.evidence
 
 

@@ -81,6 +81,10 @@ _WORKED_OUT = {
     "departed": departures.DEPARTED,
     "sampled": handovers.MOMENTS,
 }
+# The tables of histories that need nothing of the commits any more, once exits are known.
+_UNCHANGED = (
+    "rebalances", "ownership", "member_sessions", "epoch_bumps", "epoch_handovers", "epoch_members",
+)  # fmt: skip
 _SOUGHT = {"newest": handovers.FOUND, "overlapping": _COMMIT_COLUMNS}
 
 # The tables that `build_gold` writes.
@@ -283,13 +287,13 @@ class _Gold(NamedTuple):
         lag = lag_1m(minutes, _ends(self.log_ends, minutes), input_of, newest)
         found |= _with_exits(found, minutes, newest)
         sums, damaged = (self.read.rows(kind, bucket) for kind in ("sums", "damaged"))
-        for table in ("rebalances", "ownership", "member_sessions"):
+        for table in _UNCHANGED:
             files.write(table, found[table])
         files.write("commit_velocity_1m", minutes)
         files.write("partition_moves", moves)
         files.write("lag_1m", lag)
         files.write("log_health", health.log_health(sums, damaged))
-        tables = {table: found[table] for table in ("rebalances", "ownership", "member_sessions")}
+        tables = {table: found[table] for table in _UNCHANGED}
         generations = with_rewrites(self.read.rows("logged", bucket))
         tables |= {"group_generations": generations, "minutes": minutes, "lag_1m": lag}
         findings = [

@@ -16,7 +16,7 @@ from coterie.pipeline.jobs.group_records import READERS, topic_names
 from coterie.pipeline.part_files import shares
 from coterie.pipeline.schemas import TIMESTAMP, list_of
 from coterie.pipeline.store import Store
-from coterie.pipeline.transforms.histories import HISTORY_ROWS, histories_of, records_by_group
+from coterie.pipeline.transforms.histories import HISTORY_ROWS, history_of, records_by_group
 from coterie.pipeline.what_if import ReplayedRebalance, Rooms, replay
 
 _REBALANCE = pa.struct(
@@ -84,10 +84,9 @@ def replay_groups(
         def replay_bucket(bucket: int) -> list[dict[str, Any]]:
             tables = {kind: exchanged.rows(kind, bucket) for kind in HISTORY_ROWS}
             return [
-                _row(history, assignor, rooms)
+                _row(history_of(records, names), assignor, rooms)
                 for records in records_by_group(tables)
                 if not groups or records.group_id in groups
-                for history in histories_of(records, names)
             ]
 
         rows = [row for found in engine.run(buckets, replay_bucket) for row in found]

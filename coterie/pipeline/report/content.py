@@ -28,6 +28,9 @@ GROUP_TABLES = {
     "partition_lag": "topic",
     "partition_moves": "topic",
     "anomalies": "window_start_ts",
+    # Of KIP-848 groups: the rises of the epoch, and the handovers that took longest.
+    "epoch_bumps": "at_ts",
+    "epoch_handovers": "asked_ts",
 }
 # The columns whose times the drawings must cover.
 _TIMES = {

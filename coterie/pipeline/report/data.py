@@ -178,6 +178,8 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
         ],
         "memberCount": len(group.tables["member_sessions"]),
         "partitions": _partitions(group),
+        "bumps": [_bump(row, names, zero) for row in reversed(group.tables["epoch_bumps"])],
+        "handovers": [_handover(row, names, zero) for row in group.tables["epoch_handovers"]],
         "charts": charts,
         "names": names.names,
     }
@@ -261,6 +263,39 @@ def _rebalance(row: Row, names: _Names, zero: int) -> list[Any]:
         row["moved"],
         row["moved_min"],
         _text(row["evidence"]),
+        # An earlier version had no column for it.
+        _text(row.get("group_type")),
+    ]
+
+
+def _bump(row: Row, names: _Names, zero: int) -> list[Any]:
+    target_ms = row["target_ts"]
+    return [
+        row["epoch"],
+        row["at_ts"] - zero,
+        _text(row["cause"]),
+        names.number(row["member_key"]),
+        row["members"],
+        None if target_ms is None else target_ms - row["at_ts"],
+        row["moved_partitions"],
+        row["stable_ms"],
+        _text(row["assignor"]),
+        _text(row["evidence"]),
+    ]
+
+
+def _handover(row: Row, names: _Names, zero: int) -> list[Any]:
+    noticed_ms = row["noticed_ts"]
+    return [
+        _place_text(_place(row)),
+        row["epoch"],
+        row["asked_ts"] - zero,
+        names.number(row["from_member_key"]),
+        names.number(row["to_member_key"]),
+        None if noticed_ms is None else noticed_ms - row["asked_ts"],
+        row["give_up_ms"],
+        row["take_over_ms"],
+        _text(row["ended_by"]),
     ]
 
 

@@ -8,12 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.pipeline.report.content import GroupContent, Place, Row, group_content
+from coterie.pipeline.timeline.columns import (
+    bump_columns,
+    handover_columns,
+    rebalance_columns,
+    session_columns,
+)
 from coterie.pipeline.timeline.model import (
     Generation,
     GroupHistory,
     PartitionMove,
-    rebalance_columns,
-    session_columns,
 )
 
 
@@ -31,8 +35,8 @@ class Story(NamedTuple):
     Attributes:
         group: its rows.
         moves: rows of `partition_moves`, by time.
-        generations: the completed ones, by time; none for a KIP-848 group, in which each member
-            goes from epoch to epoch at its own pace.
+        generations: the completed ones, by time; of a KIP-848 group the epochs that all members
+            have reached, as far as they are kept.
     """
 
     group: GroupContent
@@ -47,6 +51,9 @@ def story_of(history: GroupHistory) -> Story:
         "ownership": [_in_columns(each) for each in history.ownership],
         "member_sessions": [session_columns(each) for each in history.sessions],
     }
+    if history.epochs is not None:
+        tables["epoch_bumps"] = [bump_columns(each) for each in history.epochs.bumps]
+        tables["epoch_handovers"] = [handover_columns(each) for each in history.epochs.handovers]
     return Story(
         group_content(history.group_id, tables),
         [_move(each) for each in history.moves],

@@ -19,6 +19,10 @@ from coterie.pipeline.tables import TABLES
 # The rows of one group that are kept. More bars could not be distinguished in a drawing, and the
 # newest are the ones that a reader looks for.
 NEWEST_OWNERSHIP = 6_000
+NEWEST_BUMPS = 1_000
+SLOWEST_HANDOVERS = 50
+# Later than every time of a record.
+_NEVER_MS = 1 << 52
 _GENERATION_COMPLETED = "generation_completed"
 _FACT_COLUMNS = ("group_id", "fact", "generation", "at_ts", "detail")
 _GENERATION_COLUMNS = (
@@ -43,7 +47,13 @@ def read_content(store: Store) -> Content:
     tables: dict[str, Iterable[Row]] = {
         name: _rows(_table(store, name)) for name in ("rebalances", "member_sessions", "anomalies")
     }
-    tables["ownership"] = _newest_ownership(_table(store, "ownership"))
+    tables["ownership"] = _first_of_groups(
+        _table(store, "ownership"), [("from_ts", "descending")], NEWEST_OWNERSHIP
+    )
+    tables["epoch_bumps"] = _first_of_groups(
+        _table(store, "epoch_bumps"), [("at_ts", "descending")], NEWEST_BUMPS
+    )
+    tables["epoch_handovers"] = _slowest_handovers(_table(store, "epoch_handovers"))
     tables["progress"] = _rows(_progress(_table(store, "commit_velocity_1m")))
     lag = _table(store, "lag_1m")
     tables["lag"] = _rows(_summed_lag(lag))
@@ -69,7 +79,9 @@ def read_group(store: Store, group_id: str) -> GroupContent:
         store: the output directory of a run.
         group_id: the group; an unknown one has no rows.
     """
-    names = ("rebalances", "ownership", "member_sessions", "anomalies")
+    names = (
+        "rebalances", "ownership", "member_sessions", "anomalies", "epoch_bumps", "epoch_handovers",
+    )  # fmt: skip
     return group_content(
         group_id, {name: _rows(_table(store, name, group_id=group_id)) for name in names}
     )
@@ -158,15 +170,26 @@ def _rows(table: pa.Table) -> list[Row]:
     return rows
 
 
-def _newest_ownership(table: pa.Table) -> list[Row]:
-    """Return the newest rows of each group, as many as a drawing can show."""
+def _first_of_groups(table: pa.Table, order: list[tuple[str, str]], most: int) -> list[Row]:
+    """Return the first rows of each group, as many as the page can show."""
     rows: list[Row] = []
-    ordered = table.sort_by([("group_id", "ascending"), ("from_ts", "descending")])
+    ordered = table.sort_by([("group_id", "ascending"), *order])
     first = 0
     # value_counts keeps the order in which values first occur, which is that of the sorted rows.
     for count in pc.value_counts(ordered.column("group_id")).field("counts").to_pylist():
-        rows += ordered.slice(first, min(count, NEWEST_OWNERSHIP)).to_pylist()
+        rows += ordered.slice(first, min(count, most)).to_pylist()
         first += count
+    return rows
+
+
+def _slowest_handovers(table: pa.Table) -> list[Row]:
+    """Return the handovers of each group that took longest, open ones first [report/epochs]."""
+    ends = pc.fill_null(table.column("taken_ts"), _NEVER_MS)
+    took = pc.subtract(ends, table.column("asked_ts"))
+    order = [("took", "descending"), ("asked_ts", "descending")]
+    rows = _first_of_groups(table.append_column("took", took), order, SLOWEST_HANDOVERS)
+    for row in rows:
+        del row["took"]
     return rows
 
 

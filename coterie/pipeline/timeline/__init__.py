@@ -7,11 +7,11 @@ rebalances, partition moves, ownership and member sessions. They run in Spark's 
 model          what a history consists of
 from_journal   histories from the journal's facts
 from_log       histories from the generations in the group log (classic groups)
-from_epochs    histories from the records of KIP-848 groups
+epochs         the state of a KIP-848 group over time; epoch_handovers, its moving partitions
+from_epochs    histories of KIP-848 groups from their records and facts
 combined       the journal where it has facts, and the group log before that
 holdings       owners of partitions over time
 sessions       members over time
-identity       who a member is across restarts
 departures, with_departures   leave or expiry, judged from commits
 columns, from_rows, from_facts    between rows, facts and the model
 """

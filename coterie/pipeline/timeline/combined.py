@@ -1,19 +1,44 @@
-"""A group's history from the journal, and from the group log before that.
+"""A group's whole history, from everything that is recorded of it.
 
 The journal says more but is kept for a week; the group log reaches back as far as compaction allows
-[pipeline/journal-then-log].
+[pipeline/journal-then-log]. A group may have been a classic group and a consumer group in turn
+[pipeline/changed-type].
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Generation, GroupHistory
+from coterie.pipeline.timeline.model import CLASSIC, CONSUMER, Generation, GroupHistory, Removed
+from coterie.protocol.messages import consumer_group_facts as epoch_facts
+from coterie.protocol.messages import journal_records as journal
+
+# What is said of groups of one type only; the other facts are of the type of their neighbours.
+_OF_CONSUMER_GROUPS = (
+    epoch_facts.GroupEpochRaised,
+    epoch_facts.TargetComputed,
+    epoch_facts.MemberReconciled,
+    epoch_facts.GroupConverged,
+    epoch_facts.RegexResolved,
+)
+_OF_CLASSIC_GROUPS = (
+    journal.RebalanceBegan,
+    journal.JoinPhaseExtended,
+    journal.JoinCompleted,
+    journal.GenerationCompleted,
+    journal.GroupEmptied,
+    journal.PendingMemberExpired,
+)
 
 
 def group_history(
-    group_id: str, facts: Sequence[Any], logged: Iterable[Generation | None]
+    group_id: str,
+    facts: Sequence[Any],
+    logged: Iterable[Generation | Removed],
+    epochs: Sequence[Mapping[str, Any]] = (),
+    topic_names: Mapping[str, str] | None = None,
 ) -> GroupHistory:
     """Work out the history of a group.
 
@@ -21,13 +46,90 @@ def group_history(
         group_id: the group.
         facts: the journal's facts about it, in order; may be empty.
         logged: its logged generations, in order; may be empty.
+        epochs: its records as a consumer group, rows of the view `consumer_epochs`, in order.
+        topic_names: names by topic id.
     """
+    by_type = facts_by_type(facts)
+    classic = _classic_history(group_id, by_type[CLASSIC], logged)
+    if not (epochs or by_type[CONSUMER]):
+        return classic
+    found = epochs_history(group_id, epochs, topic_names, by_type[CONSUMER])
+    return GroupHistory(
+        group_id,
+        sorted(classic.generations + found.generations, key=lambda each: each.completed_ms),
+        sorted(
+            classic.rebalances + found.rebalances,
+            key=lambda each: each.started_ms or each.completed_ms or 0,
+        ),
+        sorted(classic.moves + found.moves, key=lambda each: each.at_ms),
+        classic.ownership + found.ownership,
+        sorted(classic.sessions + found.sessions, key=lambda each: each.first_seen_ms),
+        found.epochs,
+    )
+
+
+def facts_by_type(facts: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the facts about a group as a classic and as a consumer group.
+
+    A change of the type is in both lists.
+    """
+    found: dict[str, list[Any]] = {CLASSIC: [], CONSUMER: []}
+    # A member joins before anything is said of what follows, and is removed after it.
+    following = _last_type(facts)
+    before = _types_before(facts)
+    for index in range(len(facts) - 1, -1, -1):
+        fact = facts[index]
+        if isinstance(fact, epoch_facts.GroupTypeChanged):
+            for each in found.values():
+                each.append(fact)
+            following = fact.previous_type
+            continue
+        following = _type_of(fact) or following
+        found[_type_of(fact) or before[index] or following].append(fact)
+    return {group_type: each[::-1] for group_type, each in found.items()}
+
+
+def _type_of(fact: Any) -> str | None:
+    """Return the type of the groups of which only this is said."""
+    if isinstance(fact, _OF_CONSUMER_GROUPS):
+        return CONSUMER
+    return CLASSIC if isinstance(fact, _OF_CLASSIC_GROUPS) else None
+
+
+def _types_before(facts: Sequence[Any]) -> list[str | None]:
+    """Return for each fact the type that one before it of the same moment has."""
+    found: list[str | None] = []
+    known: str | None = None
+    # The member whose departure has changed the type was one of the type before.
+    changed: str | None = None
+    at_ms = -1
+    for fact in facts:
+        if fact.at_ms != at_ms:
+            known, changed, at_ms = None, None, fact.at_ms
+        if isinstance(fact, epoch_facts.GroupTypeChanged):
+            known, changed = None, fact.previous_type
+        found.append(changed or known if isinstance(fact, journal.MemberRemoved) else known)
+        known = _type_of(fact) or known
+    return found
+
+
+def _last_type(facts: Sequence[Any]) -> str:
+    """Return the type of a group after all facts."""
+    for fact in reversed(facts):
+        if isinstance(fact, epoch_facts.GroupTypeChanged):
+            return fact.group_type
+        if known := _type_of(fact):
+            return known
+    return CLASSIC
+
+
+def _classic_history(
+    group_id: str, facts: Sequence[Any], logged: Iterable[Generation | Removed]
+) -> GroupHistory:
     if not facts:
         return log_history(group_id, logged)
     first_ms = facts[0].at_ms
-    earlier = [each for each in logged if each is None or each.completed_ms < first_ms]
-    while earlier and earlier[-1] is None:
-        earlier.pop()
+    earlier = [each for each in logged if each.completed_ms < first_ms]
     if not earlier:
         return journal_history(group_id, facts)
     old = log_history(group_id, earlier)

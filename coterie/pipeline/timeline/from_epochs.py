@@ -1,267 +1,267 @@
-"""The history of a KIP-848 group from its records in `__consumer_offsets`.
+"""The history of a consumer group (KIP-848) from its records, and from the journal's facts.
 
-The log has every step of a reconciliation. A member that joins, leaves or changes its subscription
-(record types 5 and 16) makes the coordinator bump the group epoch (3), which begins a rebalance.
-The coordinator computes a target assignment (6, 7), and each member follows it at its own pace (8)
-[pipeline/epoch-rebalance]. Topics are named by ids [pipeline/topic-ids].
+The log has every step, until compaction removes it. The journal says why epochs rose and members
+were removed, and keeps what the log has lost. A fact belongs to the record that its operation
+wrote; a fact without a record is an event of its own [pipeline/epochs-and-facts].
+Topics are named by ids in the log [pipeline/topic-ids].
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.holdings import Holdings, moved_partitions, partition_moves
+from coterie.pipeline.timeline.epochs import (
+    EpochTimeline,
+    Removal,
+    Step,
+    Subscriber,
+)
+from coterie.pipeline.timeline.from_facts import exit_evidence, process_of, silence_of
 from coterie.pipeline.timeline.model import (
-    Evidence,
+    CLASSIC,
+    CONSUMER,
+    UPGRADE,
     GroupHistory,
-    PartitionMove,
-    Rebalance,
     RecordedMember,
     Trigger,
 )
-from coterie.pipeline.timeline.sessions import Sessions
+from coterie.protocol.messages import consumer_group_facts as epoch_facts
+from coterie.protocol.messages import journal_records as journal
 
 Row = Mapping[str, Any]
 
-JOIN = "join"
-LEAVE = "leave or expiry"
-CHANGED_SUBSCRIPTION = "rejoin with changed subscription"
-CHANGED_TOPICS = "topic metadata change"
-_STABLE = "Stable"
+# A record is written at the end of the turn in which its fact was noted. A broker that is busy
+# takes longer.
+_SAME_MS = 10_000
+# A fact without a record comes after the records of the same turn.
+_AFTER_RECORDS_MS = 100
 
-
-class _Current(NamedTuple):
-    """The progress of a member."""
-
-    member_epoch: int
-    is_stable: bool
-
-
-class _RunningRebalance:
-    def __init__(self, started_ms: int, trigger: Trigger, from_epoch: int | None) -> None:
-        self.started_ms = started_ms
-        self.trigger = trigger
-        self.from_epoch = from_epoch
-        self.before: dict[TopicPartition, str] = {}
-        self.joined: list[str] = []
-        self.left: list[str] = []
-        self.skipped = 0
-        self.unowned_ms = 0
-        self.gaps: dict[TopicPartition, int | None] = {}
+# What a record and its fact have in common: a kind, and an epoch or a member id.
+_Subject = tuple[str, Any]
+_OF_MEMBERS = (journal.MemberJoined, journal.MemberRemoved, journal.StaticMemberReplaced)
 
 
 def epochs_history(
-    group_id: str, rows: Iterable[Row], topic_names: Mapping[str, str] | None = None
+    group_id: str,
+    rows: Iterable[Row],
+    topic_names: Mapping[str, str] | None = None,
+    facts: Sequence[Any] = (),
 ) -> GroupHistory:
-    """Work out the history of a group from its records.
+    """Work out the history of a group.
 
     Args:
         group_id: the group.
         rows: rows of the view `consumer_epochs`, in the order of the log.
         topic_names: the known names by topic id; other topics are named by their ids.
+        facts: the facts of the journal about it as a consumer group, in order.
     """
-    timeline = _EpochTimeline(group_id, topic_names or {})
-    for row in rows:
-        timeline.add(row)
-    return timeline.result()
-
-
-class _EpochTimeline:
-    def __init__(self, group_id: str, topic_names: Mapping[str, str]) -> None:
-        self.group_id = group_id
-        self.topic_names = topic_names
-        self.holdings = Holdings(group_id)
-        self.sessions = Sessions(group_id)
-        self.members: dict[str, RecordedMember] = {}
-        self.current: dict[str, _Current] = {}
-        self.epoch: int | None = None
-        self.open: _RunningRebalance | None = None
-        # The changes of members since the last bump. The first of them causes the next one.
-        self.changes: list[Trigger] = []
-        self.joined: list[str] = []
-        self.left: list[str] = []
-        # The owners before members left for which no epoch has been bumped yet.
-        self.before_leaving: dict[TopicPartition, str] = {}
-        self.rebalances: list[Rebalance] = []
-        self.moves: list[PartitionMove] = []
-
-    def add(self, row: Row) -> None:
-        at_ms = _ms(row["record_ts"])
-        kind, is_removed = row["kind"], row["is_tombstone"]
-        if kind == "member":
-            if is_removed:
-                self._member_removed(row, at_ms)
-            else:
-                self._member(row, at_ms)
-        elif kind == "group":
-            if is_removed:
-                self._group_removed(at_ms)
-            else:
-                self._bumped(row["group_epoch"], at_ms)
-        elif kind == "current_member" and not is_removed:
-            self._progress(row, at_ms)
-
-    def result(self) -> GroupHistory:
-        rebalances = list(self.rebalances)
-        if self.open is not None:
-            rebalances.append(self._rebalance(self.open, None))
-        return GroupHistory(
-            self.group_id,
-            [],
-            rebalances,
-            self.moves,
-            self.holdings.intervals + self.holdings.open_intervals(),
-            self.sessions.all(),
-        )
-
-    def _member(self, row: Row, at_ms: int) -> None:
-        member = RecordedMember(
-            row["member_id"],
-            row["instance_id"],
-            row["client_id"] or "",
-            row["client_host"] or "",
-            tuple(row["topics"] or ()),
-            (),
-            (),
-            rebalance_timeout_ms=row.get("rebalance_timeout_ms"),
-        )
-        known = self.members.get(member.member_id)
-        self.members[member.member_id] = member
-        if known is None and member.key in self.left:
-            self._restarted(member, at_ms)
-        elif known is None:
-            self.sessions.joined(member, at_ms)
-            self.joined.append(member.key)
-            self.changes.append(_trigger(JOIN, member))
-        elif known.topics != member.topics:
-            self.changes.append(_trigger(CHANGED_SUBSCRIPTION, member))
-
-    def _restarted(self, member: RecordedMember, at_ms: int) -> None:
-        """Undo the removal of a static member that is back at once [pipeline/static-restart]."""
-        self.left.remove(member.key)
-        self.changes = [each for each in self.changes if each.member_key != member.key]
-        self.sessions.returned(member, at_ms)
-        if self.rebalances:
-            last = self.rebalances[-1]
-            self.rebalances[-1] = last._replace(replaced=(*last.replaced, member.key))
-
-    def _member_removed(self, row: Row, at_ms: int) -> None:
-        member = self.members.pop(row["member_id"], None)
-        self.current.pop(row["member_id"], None)
-        if member is None:
-            return
-        self.sessions.left(member.key, at_ms, LEAVE)
-        self.changes.append(_trigger(LEAVE, member))
-        self.left.append(member.key)
-        if self.open is None:
-            self.before_leaving.update(self.holdings.owners)
-        self.holdings.lose_all(member.key, at_ms)
-
-    def _group_removed(self, at_ms: int) -> None:
-        self.holdings.lose_everything(at_ms)
-        self.epoch = self.open = None
-        self.members, self.current = {}, {}
-
-    def _bumped(self, epoch: int, at_ms: int) -> None:
-        trigger = self.changes[0] if self.changes else Trigger(CHANGED_TOPICS)
-        if self.open is None:
-            self.open = _RunningRebalance(at_ms, trigger, self.epoch)
-            self.open.before = {**self.before_leaving, **self.holdings.owners}
-            if trigger.member_key is not None:
-                self.sessions.caused(trigger.member_key)
+    reader = _Reader(group_id, topic_names or {})
+    for at_ms, row, fact in _together(rows, facts):
+        if row is None:
+            reader.fact(fact)
         else:
-            self.open.skipped += 1
-        self.open.joined += self.joined
-        self.open.left += self.left
-        self.changes, self.joined, self.left = [], [], []
-        self.before_leaving = {}
-        self.epoch = epoch
-        if not self.members:
-            # The group is empty, so no member has to follow the epoch.
-            self.holdings.forget_lost()
-            self._close(at_ms)
+            reader.row(row, at_ms, fact)
+    return reader.timeline.history()
 
-    def _progress(self, row: Row, at_ms: int) -> None:
-        member = self.members.get(row["member_id"])
-        if member is None:
-            return
-        epoch = row["member_epoch"]
-        given = {
-            TopicPartition(
-                self.topic_names.get(each["topic_id"], each["topic_id"]), each["partition"]
-            )
-            for each in row["assigned"] or ()
-        }
-        for partition, owner in list(self.holdings.owners.items()):
-            if owner == member.key and partition not in given:
-                self.holdings.lose(partition, at_ms)
-        for partition in sorted(given):
-            if self.holdings.owners.get(partition) != member.key:
-                # In the group's first epochs nobody had to give up anything.
-                since = None
-                if self.open is not None and self.open.from_epoch is not None:
-                    since = self.open.started_ms
-                gap_ms = self.holdings.take(partition, member.key, epoch, at_ms, since)
-                if self.open is not None:
-                    self.open.gaps[partition] = gap_ms
-                    self.open.unowned_ms += gap_ms or 0
-        stable = row["state"] == _STABLE and not row["pending_revocation"]
-        self.current[member.member_id] = _Current(epoch, stable)
-        if self.open is not None and self._converged():
-            self._close(at_ms)
 
-    def _converged(self) -> bool:
-        return all(
-            member_id in self.current
-            and self.current[member_id].is_stable
-            and self.current[member_id].member_epoch == self.epoch
-            for member_id in self.members
-        )
+def _together(rows: Iterable[Row], facts: Sequence[Any]) -> Iterator[tuple[int, Row | None, Any]]:
+    """Yield records with their facts, and facts without a record, in order of time."""
+    waiting: dict[_Subject, list[Any]] = {}
+    for fact in facts:
+        for subject in _subjects_of(fact):
+            waiting.setdefault(subject, []).append(fact)
+    taken: set[int] = set()
+    found: list[tuple[int, Row | None, Any]] = []
+    now_ms = 0
+    for row in rows:
+        at = row["record_ts"]
+        # The order of the log is the order of events, whatever the clock did.
+        now_ms = now_ms if at is None else max(now_ms, _ms(at))
+        fact = None
+        for each in waiting.get(_subject_of(row), ()):
+            if id(each) not in taken and 0 <= now_ms - each.at_ms <= _SAME_MS:
+                fact = each
+                taken.add(id(each))
+                break
+        found.append((now_ms, row, fact))
+    found += [
+        (each.at_ms + _AFTER_RECORDS_MS, None, each) for each in facts if id(each) not in taken
+    ]
+    # Of one moment members come and go first: the journal says that after what follows from it.
+    found.sort(key=lambda each: (each[0], each[1] is None and not isinstance(each[2], _OF_MEMBERS)))
+    yield from found
 
-    def _close(self, at_ms: int) -> None:
-        opened, self.open = self.open, None
-        assert opened is not None, "a rebalance is closed once"
-        self.rebalances.append(self._rebalance(opened, at_ms))
-        self.moves += partition_moves(
-            self.group_id,
-            (opened.from_epoch, self.epoch),
-            opened.before,
-            self.holdings.owners,
-            opened.gaps,
+
+def _subject_of(row: Row) -> _Subject:
+    kind, is_removed = row["kind"], row["is_tombstone"]
+    if kind == "group":
+        return ("end", None) if is_removed else ("epoch", row["group_epoch"])
+    if kind == "member":
+        return ("removal" if is_removed else "member", row["member_id"])
+    if kind == "target" and not is_removed:
+        return ("target", row["target_epoch"])
+    return ("other", None)
+
+
+def _subjects_of(fact: Any) -> tuple[_Subject, ...]:
+    """Return what the record of a fact is about; none if it has no record of its own."""
+    match fact:
+        case epoch_facts.GroupEpochRaised():
+            return (("epoch", fact.epoch),)
+        case epoch_facts.GroupTypeChanged():
+            became = fact.group_type == CONSUMER
+            return (("epoch", fact.epoch),) if became else (("end", None),)
+        case epoch_facts.TargetComputed():
+            return (("target", fact.epoch),)
+        case journal.MemberJoined() | journal.StaticMemberReplaced():
+            return (("member", fact.member_id),)
+        case journal.MemberRemoved():
+            return (("removal", fact.member_id),)
+        case journal.GroupDeleted() | journal.GroupExpired():
+            return (("end", None),)
+    return ()
+
+
+class _Reader:
+    """Brings records and facts to the timeline of a group."""
+
+    def __init__(self, group_id: str, topic_names: Mapping[str, str]) -> None:
+        self.timeline = EpochTimeline(group_id)
+        self._topic_names = topic_names
+
+    def row(self, row: Row, at_ms: int, fact: Any) -> None:
+        """Apply a record, and the fact of its operation if there is one."""
+        timeline, is_removed = self.timeline, row["is_tombstone"]
+        match row["kind"]:
+            case "member" if is_removed:
+                timeline.removed(row["member_id"], at_ms, _removal(fact))
+            case "member":
+                timeline.subscribed(_subscriber(row, fact), at_ms)
+            case "group" if is_removed:
+                timeline.ended(at_ms)
+            case "group":
+                timeline.bumped(row["group_epoch"], at_ms, _trigger(fact))
+            case "regex":
+                topics = None if is_removed else row["topics"] or ()
+                timeline.resolved(row["regex"], topics, at_ms)
+            case "target_member":
+                given = None if is_removed else self._partitions(row["assigned"])
+                timeline.shall_have(row["member_id"], given)
+            case "target" if not is_removed:
+                timeline.targeted(row["target_epoch"], at_ms)
+                if fact is not None:
+                    _computed(timeline, fact)
+            case "current_member" if not is_removed:
+                timeline.stepped(row["member_id"], self._step(row, at_ms))
+
+    def fact(self, fact: Any) -> None:
+        """Apply a fact without a record; facts that change nothing are ignored."""
+        handler = _HANDLERS.get(type(fact))
+        if handler is not None:
+            handler(self.timeline, fact)
+
+    def _step(self, row: Row, at_ms: int) -> Step:
+        return Step(
             at_ms,
+            row["member_epoch"],
+            row.get("previous_epoch"),
+            row["state"],
+            self._partitions(row["assigned"]),
+            self._partitions(row["pending_revocation"]),
         )
 
-    def _rebalance(self, opened: _RunningRebalance, at_ms: int | None) -> Rebalance:
-        after = self.holdings.owners
-        return Rebalance(
-            group_id=self.group_id,
-            protocol=None,
-            from_generation=opened.from_epoch,
-            to_generation=None if at_ms is None else self.epoch,
-            generations=1,
-            skipped_generations=opened.skipped,
-            started_ms=opened.started_ms,
-            completed_ms=at_ms,
-            join_ms=None,
-            sync_ms=None,
-            initial_delay_ms=None,
-            unowned_partition_ms=opened.unowned_ms,
-            trigger=opened.trigger,
-            joined=tuple(dict.fromkeys(opened.joined)),
-            left=tuple(dict.fromkeys(opened.left)),
-            replaced=(),
-            members=len(self.members),
-            partitions=len(after),
-            moved=len(moved_partitions(opened.before, after)),
-            # The numbers of partitions of the topics are not known well enough to compute it.
-            moved_min=None,
-            evidence=Evidence.LOG,
+    def _partitions(self, listed: Iterable[Row] | None) -> frozenset[TopicPartition]:
+        names = self._topic_names
+        return frozenset(
+            TopicPartition(names.get(each["topic_id"], each["topic_id"]), each["partition"])
+            for each in listed or ()
         )
 
 
-def _trigger(cause: str, member: RecordedMember) -> Trigger:
-    return Trigger(cause, member.key, member.member_id, member.client_id, member.client_host)
+def _subscriber(row: Row, fact: Any) -> Subscriber:
+    member = RecordedMember(
+        row["member_id"],
+        row["instance_id"],
+        row["client_id"] or "",
+        row["client_host"] or "",
+        tuple(row["topics"] or ()),
+        (),
+        (),
+        session_timeout_ms=getattr(fact, "session_timeout_ms", None),
+        rebalance_timeout_ms=row.get("rebalance_timeout_ms"),
+    )
+    return Subscriber(
+        member,
+        bool(row.get("is_classic_member")),
+        row.get("regex") or None,
+        row.get("server_assignor"),
+    )
+
+
+def _removal(fact: journal.MemberRemoved | None) -> Removal | None:
+    return None if fact is None else Removal(fact.cause, exit_evidence(fact), silence_of(fact))
+
+
+def _trigger(fact: Any) -> Trigger | None:
+    if fact is None:
+        return None
+    if isinstance(fact, epoch_facts.GroupTypeChanged):
+        return Trigger(UPGRADE)
+    key = fact.group_instance_id or fact.member_id
+    return Trigger(fact.cause, key, fact.member_id, fact.client_id, fact.client_host)
+
+
+# -- facts without a record ------------------------------------------------------------------------
+
+
+def _joined(timeline: EpochTimeline, fact: journal.MemberJoined) -> None:
+    timeline.subscribed(Subscriber(process_of(fact)), fact.at_ms)
+
+
+def _replaced(timeline: EpochTimeline, fact: journal.StaticMemberReplaced) -> None:
+    timeline.replaced(process_of(fact), fact.at_ms, rebalances=fact.rebalances)
+
+
+def _removed(timeline: EpochTimeline, fact: journal.MemberRemoved) -> None:
+    timeline.removed(fact.member_id, fact.at_ms, _removal(fact))
+
+
+def _raised(timeline: EpochTimeline, fact: epoch_facts.GroupEpochRaised) -> None:
+    timeline.bumped(fact.epoch, fact.at_ms, _trigger(fact), fact.member_count)
+
+
+def _computed(timeline: EpochTimeline, fact: epoch_facts.TargetComputed) -> None:
+    changed, moved = fact.changed_members, fact.moved_partitions
+    timeline.computed(fact.epoch, fact.at_ms, fact.assignor, changed, moved)
+
+
+def _converged(timeline: EpochTimeline, fact: epoch_facts.GroupConverged) -> None:
+    timeline.converged(fact.epoch, fact.at_ms)
+
+
+def _type_changed(timeline: EpochTimeline, fact: epoch_facts.GroupTypeChanged) -> None:
+    if fact.group_type == CLASSIC:
+        timeline.ended(fact.at_ms)
+    else:
+        timeline.bumped(fact.epoch, fact.at_ms, _trigger(fact), fact.member_count)
+
+
+def _deleted(timeline: EpochTimeline, fact: journal.GroupDeleted | journal.GroupExpired) -> None:
+    timeline.ended(fact.at_ms)
+
+
+_HANDLERS: dict[type, Callable[[EpochTimeline, Any], None]] = {
+    journal.MemberJoined: _joined,
+    journal.StaticMemberReplaced: _replaced,
+    journal.MemberRemoved: _removed,
+    journal.GroupDeleted: _deleted,
+    journal.GroupExpired: _deleted,
+    epoch_facts.GroupEpochRaised: _raised,
+    epoch_facts.TargetComputed: _computed,
+    epoch_facts.GroupConverged: _converged,
+    epoch_facts.GroupTypeChanged: _type_changed,
+}
 
 
 def _ms(at: Any) -> int:

@@ -25,6 +25,8 @@ from coterie.pipeline.timeline.holdings import (
     partition_moves,
 )
 from coterie.pipeline.timeline.model import (
+    CONSUMER,
+    UPGRADE,
     Evidence,
     Generation,
     GroupHistory,
@@ -34,6 +36,7 @@ from coterie.pipeline.timeline.model import (
 )
 from coterie.pipeline.timeline.sessions import Sessions
 from coterie.protocol.messages import journal_records as journal
+from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged
 
 # The cause of the second half of a cooperative rebalance (KIP-429).
 _REJOIN = "rejoin with changed subscription"
@@ -201,6 +204,14 @@ class JournalTimeline:
         # If the group is created again, its generations start from 0.
         self._current = self._open = self._closed = None
 
+    def _type_changed(self, fact: GroupTypeChanged) -> None:
+        if fact.group_type != CONSUMER:
+            return
+        for member in self._current.members if self._current else ():
+            self._sessions.left(member.key, fact.at_ms, UPGRADE)
+        self._holdings.lose_everything(fact.at_ms)
+        self._current = self._open = self._closed = None
+
     # -- parts -------------------------------------------------------------------------------------
 
     def _is_handing_over(self, fact: journal.RebalanceBegan) -> bool:
@@ -341,6 +352,7 @@ _HANDLERS: dict[type, Callable[[JournalTimeline, Any], None]] = {
     journal.GroupEmptied: JournalTimeline._group_emptied,  # noqa: SLF001
     journal.GroupDeleted: JournalTimeline._group_removed,  # noqa: SLF001
     journal.GroupExpired: JournalTimeline._group_removed,  # noqa: SLF001
+    GroupTypeChanged: JournalTimeline._type_changed,  # noqa: SLF001
 }
 
 

@@ -17,12 +17,15 @@ from coterie.pipeline.timeline.holdings import (
     partition_moves,
 )
 from coterie.pipeline.timeline.model import (
+    DOWNGRADE,
+    UPGRADE,
     Evidence,
     Generation,
     GroupHistory,
     PartitionMove,
     Rebalance,
     RecordedMember,
+    Removed,
     Trigger,
 )
 from coterie.pipeline.timeline.sessions import Sessions
@@ -35,12 +38,12 @@ CHANGED_TOPICS = "topic metadata change"
 REJOIN = "leader rejoin"
 
 
-def log_history(group_id: str, logged: Iterable[Generation | None]) -> GroupHistory:
+def log_history(group_id: str, logged: Iterable[Generation | Removed]) -> GroupHistory:
     """Work out the history of a group from its logged generations.
 
     Args:
         group_id: the group.
-        logged: the generations in the order of the log; None for a tombstone.
+        logged: the generations in the order of the log, and the ends of the group.
     """
     history = _LogTimeline(group_id)
     for generation in logged:
@@ -59,11 +62,12 @@ class _LogTimeline:
         self.current: Generation | None = None
         # The owners before the last rebalance, for the second half of a cooperative one.
         self.before: dict[TopicPartition, str] = {}
+        # Whether it has become a consumer group, from which it can come back with its members.
+        self.is_upgraded = False
 
-    def add(self, generation: Generation | None) -> None:
-        if generation is None:
-            self.holdings.lose_everything(self.current.completed_ms if self.current else 0)
-            self.current = None
+    def add(self, generation: Generation | Removed) -> None:
+        if isinstance(generation, Removed):
+            self._removed(generation.completed_ms)
         elif self.current is not None and generation.generation == self.current.generation:
             self._rewritten(self.current, generation)
         elif self.current is None and generation.generation == 0 and not generation.members:
@@ -81,6 +85,14 @@ class _LogTimeline:
             self.holdings.intervals + self.holdings.open_intervals(),
             self.sessions.all(),
         )
+
+    def _removed(self, at_ms: int) -> None:
+        # A group with members cannot be deleted: it has become a consumer group.
+        for member in self.current.members if self.current else ():
+            self.sessions.left(member.key, at_ms, UPGRADE)
+            self.is_upgraded = True
+        self.holdings.lose_everything(at_ms)
+        self.current = None
 
     def _rewritten(self, before: Generation, generation: Generation) -> None:
         """Apply a rewrite: a static member has a new member id [pipeline/static-rewrite]."""
@@ -192,6 +204,9 @@ class _LogTimeline:
         keys_before = {member.key for member in before.members} if before else set()
         keys = {member.key for member in generation.members}
         trigger, evidence = _trigger(before, generation)
+        if before is None and self.is_upgraded and generation.members:
+            trigger, evidence = Trigger(DOWNGRADE), Evidence.INFERRED
+            self.is_upgraded = False
         number = generation.generation
         return Rebalance(
             group_id=self.group_id,

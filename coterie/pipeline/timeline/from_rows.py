@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.model import Generation, RecordedMember
+from coterie.pipeline.timeline.model import Generation, RecordedMember, Removed
 
 Row = Mapping[str, Any]
 
 
-def generations_of(rows: Iterable[Row]) -> Iterator[Generation | None]:
-    """Yield a generation for each row; None for a tombstone.
+def generations_of(rows: Iterable[Row]) -> Iterator[Generation | Removed]:
+    """Yield a generation for each row, or the end of the group for a tombstone.
 
     The time of a generation is the timestamp of its record [pipeline/replay-order].
 
@@ -18,15 +18,16 @@ def generations_of(rows: Iterable[Row]) -> Iterator[Generation | None]:
         rows: rows of the view `groups`, in the order of the log.
     """
     for row in rows:
-        if row["is_tombstone"]:
-            yield None
-            continue
         at = row["record_ts"] or row["state_ts"]
         if at is None:
             continue
+        at_ms = round(at.timestamp() * 1000)
+        if row["is_tombstone"]:
+            yield Removed(at_ms)
+            continue
         yield Generation(
             row["generation"],
-            round(at.timestamp() * 1000),
+            at_ms,
             row["protocol_type"] or "",
             row["protocol"],
             row["leader"],

@@ -1,4 +1,4 @@
-"""The parts of a group's history, and two of them as rows of their tables.
+"""The parts of a group's history.
 
 Units: `_ms` after `started`, `completed`, `from`, `to`, `at` or `seen` is epoch milliseconds; every
 other `_ms` is a duration. Unknown values are None [pipeline/unknown-is-null]. Members are
@@ -6,10 +6,15 @@ identified by their keys [pipeline/member-key].
 """
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coterie.assignors import TopicPartition
 from coterie.protocol.messages import connect_protocol
+
+# The types of groups; CONSUMER is also the protocol type of consumers.
+CLASSIC, CONSUMER = "classic", "consumer"
+# How sessions end, and begin again, when a group with members changes its type.
+UPGRADE, DOWNGRADE = "upgrade", "downgrade"
 
 
 def member_identity(
@@ -112,6 +117,16 @@ class Generation(NamedTuple):
         return named or any(member.owned for member in self.members)
 
 
+class Removed(NamedTuple):
+    """The end of a classic group: it was deleted, or it has become a consumer group.
+
+    Attributes:
+        completed_ms: when that was logged.
+    """
+
+    completed_ms: int
+
+
 class Trigger(NamedTuple):
     """Why a rebalance began, and which member caused it.
 
@@ -156,6 +171,7 @@ class Rebalance(NamedTuple):
         moved_min: the moves that a balanced assignment needs; None if unknown
             [pipeline/moved-without-need].
         evidence: how it is known.
+        group_type: CLASSIC or CONSUMER; the generations of a consumer group are epochs.
     """
 
     group_id: str
@@ -179,6 +195,7 @@ class Rebalance(NamedTuple):
     moved: int
     moved_min: int | None
     evidence: Evidence
+    group_type: str = CLASSIC
 
     @property
     def duration_ms(self) -> int | None:
@@ -190,6 +207,9 @@ class Rebalance(NamedTuple):
     @property
     def is_first(self) -> bool:
         """Whether the group had no generation before, so that nothing was interrupted."""
+        if self.group_type == CONSUMER:
+            # Its epochs begin with 1, and the first member raises that.
+            return self.from_generation is None and (self.to_generation or 0) <= 2
         return self.from_generation is None and self.to_generation == 1
 
     @property
@@ -258,8 +278,113 @@ class MemberSession(NamedTuple):
         return identity_of(self.member_key, self.member_id, self.client_id, self.client_host)
 
 
+class EpochBump(NamedTuple):
+    """A rise of a group's epoch [pipeline/epoch-bumps].
+
+    Attributes:
+        group_id, epoch, at_ms: the group, the epoch to which it rose, and when.
+        trigger: why it rose, and which member caused it.
+        members: the members after it; None if it is not known.
+        target_ms: when the target of this epoch was computed; None if it never was.
+        assignor: the assignor that computed it; None if it is not known.
+        changed_members, moved_partitions: the members with another target, and the partitions that
+            go from one member to another.
+        stable_ms: when all members had reached the target; None if the epoch rose before that.
+        evidence: how the cause is known.
+    """
+
+    group_id: str
+    epoch: int
+    at_ms: int
+    trigger: Trigger
+    members: int | None
+    target_ms: int | None
+    assignor: str | None
+    changed_members: int | None
+    moved_partitions: int | None
+    stable_ms: int | None
+    evidence: Evidence
+
+
+class Handover(NamedTuple):
+    """A partition that a target gives to another member than its owner [pipeline/epoch-handovers].
+
+    Attributes:
+        epoch: that of the target.
+        from_member_key, to_member_key: the owner, and the member that shall have it.
+        asked_ms: when the target was computed.
+        noticed_ms: when the owner was asked to give it up, with its next heartbeat; None if it was
+            not asked, or gave it up at once.
+        given_up_ms: when the owner had given it up, or was removed; None if it still has it.
+        taken_ms: when the new owner had it; None if it does not have it yet.
+        ended_by: "given up", or why the owner was removed; None if it still has the partition.
+    """
+
+    group_id: str
+    epoch: int
+    topic: str
+    partition: int
+    from_member_key: str
+    to_member_key: str
+    asked_ms: int
+    noticed_ms: int | None
+    given_up_ms: int | None
+    taken_ms: int | None
+    ended_by: str | None
+
+    @property
+    def give_up_ms(self) -> int | None:
+        """How long the owner took to give it up; 0 if it was gone before the target."""
+        return None if self.given_up_ms is None else max(0, self.given_up_ms - self.asked_ms)
+
+    @property
+    def take_over_ms(self) -> int | None:
+        """How long the new owner took to have it, after it was free and its target was computed."""
+        if self.given_up_ms is None or self.taken_ms is None:
+            return None
+        return max(0, self.taken_ms - max(self.given_up_ms, self.asked_ms))
+
+
+class EpochMember(NamedTuple):
+    """A member of a consumer group at the end of the records.
+
+    Attributes:
+        member: its ids, its client and what it subscribes to by name; `assigned` is what it has.
+        is_classic: whether it uses the classic protocol.
+        regex: the regular expression to which it subscribes; None if there is none.
+        server_assignor: the assignor for which it asks; None if it asks for none.
+        group_epoch, target_epoch: of its group.
+        member_epoch, previous_epoch, state: its own; None if the log does not have them.
+        since_ms: when it came into this state.
+        target: what it shall have; None if the log does not have it.
+        pending_revocation: what it has yet to give up.
+    """
+
+    group_id: str
+    member: RecordedMember
+    is_classic: bool
+    regex: str | None
+    server_assignor: str | None
+    group_epoch: int | None
+    target_epoch: int | None
+    member_epoch: int | None
+    previous_epoch: int | None
+    state: str | None
+    since_ms: int | None
+    target: tuple[TopicPartition, ...] | None
+    pending_revocation: tuple[TopicPartition, ...]
+
+
+class Epochs(NamedTuple):
+    """The epochs of a group; empty for a classic group."""
+
+    bumps: list[EpochBump]
+    handovers: list[Handover]
+    members: list[EpochMember]
+
+
 class GroupHistory(NamedTuple):
-    """The history of a group, each list in order of time."""
+    """The history of a group, each list in order of time; `epochs` is None of a classic group."""
 
     group_id: str
     generations: list[Generation]
@@ -267,35 +392,4 @@ class GroupHistory(NamedTuple):
     moves: list[PartitionMove]
     ownership: list[Ownership]
     sessions: list[MemberSession]
-
-
-def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
-    """Return the columns of `rebalances`, with times (`_ts`) in epoch milliseconds."""
-    trigger = rebalance.trigger
-    row = rebalance._asdict()
-    row |= {
-        "trigger": trigger.cause,
-        "trigger_member_key": trigger.member_key,
-        "trigger_member_id": trigger.member_id,
-        "trigger_client_id": trigger.client_id,
-        "trigger_client_host": trigger.client_host,
-        "trigger_identity": trigger.identity,
-        "trigger_reason": trigger.reason,
-        "subscription_change": trigger.subscription_change,
-        "started_ts": row.pop("started_ms"),
-        "completed_ts": row.pop("completed_ms"),
-        "duration_ms": rebalance.duration_ms,
-        "excess_moved": rebalance.excess_moved,
-        "evidence": rebalance.evidence.value,
-    }
-    return row | {name: list(row[name]) for name in ("joined", "left", "replaced")}
-
-
-def session_columns(session: MemberSession) -> dict[str, Any]:
-    """Return the columns of `member_sessions`, with times (`_ts`) in epoch milliseconds."""
-    row = session._asdict()
-    return row | {
-        "identity": session.identity,
-        "first_seen_ts": row.pop("first_seen_ms"),
-        "last_seen_ts": row.pop("last_seen_ms"),
-    }
+    epochs: Epochs | None = None

@@ -105,6 +105,12 @@ class Sessions:
         self._ended[index] = self._ended[index]._replace(exit_kind=REPLACED, exit_evidence=None)
         self.joined(member, at_ms, RESTARTED_FREELY)
 
+    def converted(self, key: str, open_kind: str, exit_kind: str) -> None:
+        """Say how a session ended that was of this open kind: its group has changed its type."""
+        index = self._last.get(key)
+        if index is not None and self._ended[index].exit_kind == open_kind:
+            self._ended[index] = self._ended[index]._replace(exit_kind=exit_kind)
+
     def all(self) -> list[MemberSession]:
         """Return every session, by its beginning."""
         return sorted(

@@ -4,7 +4,7 @@ All records of a group but its commits are brought together in one task, sorted 
 pass; they must fit into its memory.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,14 @@ import pyarrow.compute as pc
 
 from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.timeline.columns import (
+    bump_columns,
+    handover_columns,
+    member_columns,
+    rebalance_columns,
+    session_columns,
+)
 from coterie.pipeline.timeline.combined import group_history
-from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
 from coterie.pipeline.timeline.model import (
     GroupHistory,
@@ -22,8 +28,6 @@ from coterie.pipeline.timeline.model import (
     Ownership,
     PartitionMove,
     Rebalance,
-    rebalance_columns,
-    session_columns,
 )
 from coterie.pipeline.transforms.commit_runs import name_codes
 from coterie.pipeline.transforms.decoding import labelled_name
@@ -64,7 +68,16 @@ HISTORY_TABLES = {
     "partition_moves": MOVES,
     "ownership": TABLES["ownership"].schema,
     "member_sessions": TABLES["member_sessions"].schema,
+    "epoch_bumps": TABLES["epoch_bumps"].schema,
+    "epoch_handovers": TABLES["epoch_handovers"].schema,
+    "epoch_members": TABLES["epoch_members"].schema,
     "unreadable": UNREADABLE,
+}
+# The tables of `GroupHistory.epochs`, with what makes rows of them.
+_EPOCHS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "epoch_bumps": bump_columns,
+    "epoch_handovers": handover_columns,
+    "epoch_members": member_columns,
 }
 
 
@@ -124,20 +137,16 @@ def records_by_group(tables: Mapping[str, pa.Table]) -> Iterator[GroupRecords]:
         yield GroupRecords(group_id, *(lists.get(kind, []) for kind in HISTORY_ROWS))
 
 
-def histories_of(records: GroupRecords, topic_names: Mapping[str, str]) -> list[GroupHistory]:
-    """Work out the histories of a group: as a classic group, as a KIP-848 group, or both.
+def history_of(records: GroupRecords, topic_names: Mapping[str, str]) -> GroupHistory:
+    """Work out the history of a group.
 
     Args:
         records: its records.
         topic_names: names by topic id.
     """
     decoded = [fact for row in records.facts if (fact := _fact(row)) is not None]
-    group_id, found = records.group_id, []
-    if decoded or records.logged:
-        found.append(group_history(group_id, decoded, list(generations_of(records.logged))))
-    if records.epochs:
-        found.append(epochs_history(group_id, records.epochs, topic_names))
-    return found
+    logged = generations_of(records.logged)
+    return group_history(records.group_id, decoded, logged, records.epochs, topic_names)
 
 
 def history_rows(
@@ -154,15 +163,18 @@ def history_rows(
     rows: dict[str, list[Any]] = {name: [] for name in HISTORY_TABLES}
     for records in groups:
         try:
-            histories = histories_of(records, topic_names)
+            history = history_of(records, topic_names)
         except Exception as error:  # noqa: BLE001 - whatever it is, it concerns this group only
             rows["unreadable"].append((records.group_id, f"{type(error).__name__}: {error}"))
             continue
-        for history in histories:
-            rows["rebalances"] += map(_rebalance, history.rebalances)
-            rows["partition_moves"] += map(_move, history.moves)
-            rows["ownership"] += map(_interval, history.ownership)
-            rows["member_sessions"] += map(_session, history.sessions)
+        rows["rebalances"] += map(_rebalance, history.rebalances)
+        rows["partition_moves"] += map(_move, history.moves)
+        rows["ownership"] += map(_interval, history.ownership)
+        rows["member_sessions"] += map(_session, history.sessions)
+        if history.epochs is not None:
+            for table, columns in _EPOCHS.items():
+                parts = getattr(history.epochs, table.removeprefix("epoch_"))
+                rows[table] += [_in_us(columns(part)) for part in parts]
     return {name: _table(rows[name], schema) for name, schema in HISTORY_TABLES.items()}
 
 
@@ -189,10 +201,13 @@ def _us(epoch_ms: int | None) -> int | None:
 # order of the table's columns: pyarrow converts tuples faster, and there are many of these rows.
 
 
+def _in_us(row: dict[str, Any]) -> dict[str, Any]:
+    """Return columns with their times in microseconds."""
+    return row | {name: _us(value) for name, value in row.items() if name.endswith("_ts")}
+
+
 def _rebalance(rebalance: Rebalance) -> dict[str, Any]:
-    row = rebalance_columns(rebalance)
-    times = {name: _us(row[name]) for name in ("started_ts", "completed_ts")}
-    return row | times
+    return _in_us(rebalance_columns(rebalance))
 
 
 def _move(move: PartitionMove) -> tuple[Any, ...]:
@@ -210,9 +225,7 @@ def _interval(owned: Ownership) -> tuple[Any, ...]:
 
 
 def _session(session: MemberSession) -> dict[str, Any]:
-    row = session_columns(session)
-    times = {name: _us(row[name]) for name in ("first_seen_ts", "last_seen_ts")}
-    return row | times
+    return _in_us(session_columns(session))
 
 
 def by_group(rows: pa.Table, *order: str) -> Iterator[tuple[str, pa.Table]]:

@@ -147,6 +147,8 @@ def found(
         "group_generations": TABLES["group_generations"].schema,
         "minutes": MINUTES,
         "lag_1m": TABLES["lag_1m"].schema,
+        "epoch_bumps": TABLES["epoch_bumps"].schema,
+        "epoch_handovers": TABLES["epoch_handovers"].schema,
     }
     tables = {
         name: pa.Table.from_pylist(rows.get(name, []), schema) for name, schema in schemas.items()

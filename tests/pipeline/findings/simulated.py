@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.model import (
     Generation,
     GroupHistory,
     RecordedMember,
-    rebalance_columns,
-    session_columns,
 )
 from coterie.pipeline.transforms.commit_runs import MINUTES
 from coterie.pipeline.transforms.lag import lag_1m
@@ -264,6 +263,8 @@ def tables_of(groups: Iterable[SimulatedGroup]) -> dict[str, pa.Table]:
         "group_generations": _table(generations, TABLES["group_generations"].schema),
         "minutes": minutes,
         "lag_1m": lag_1m(minutes, ends),
+        "epoch_bumps": _table([], TABLES["epoch_bumps"].schema),
+        "epoch_handovers": _table([], TABLES["epoch_handovers"].schema),
     }
 
 

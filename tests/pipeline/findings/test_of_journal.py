@@ -14,9 +14,10 @@ from coterie.pipeline.findings.of_group import group_findings
 from coterie.pipeline.findings.of_journal import journal_findings
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.tables import TABLES
-from coterie.pipeline.timeline.from_journal import journal_history
+from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.transforms.commit_runs import MINUTES
 from coterie.pipeline.transforms.histories import GroupRecords, history_rows
+from coterie.protocol.messages.consumer_group_facts import GroupEpochRaised
 from coterie.protocol.messages.journal_records import PartitionLoaded
 from tests.pipeline.timeline.facts import began, completed, flapping, joined, member_of, removed
 
@@ -35,10 +36,29 @@ def dead() -> list[Any]:
     ]
 
 
+def unsettled() -> list[Any]:
+    """Return facts of a consumer group one of whose members changes its subscription all the time.
+
+    [pipeline/unsettled]
+    """
+    return [
+        GroupEpochRaised(
+            at_ms=NOW_MS - 600_000 + 50_000 * number,
+            epoch=2 + number,
+            cause="subscription",
+            member_count=3,
+            member_id="c" if number % 4 else "d",
+            client_id="c" if number % 4 else "d",
+            client_host="/h",
+        )
+        for number in range(12)
+    ]
+
+
 def group_rows(facts: list[Any], monkeypatch: pytest.MonkeyPatch) -> GroupRows:
     """Return the rows of the tables that a run makes of facts."""
-    history = journal_history("g", facts)
-    monkeypatch.setattr("coterie.pipeline.transforms.histories.histories_of", lambda *_: [history])
+    history = group_history("g", facts, ())
+    monkeypatch.setattr("coterie.pipeline.transforms.histories.history_of", lambda *_: history)
     tables = history_rows([GroupRecords("g", [], [], [])], {})
     return GroupRows(
         "g",
@@ -48,6 +68,8 @@ def group_rows(facts: list[Any], monkeypatch: pytest.MonkeyPatch) -> GroupRows:
         pa.Table.from_pylist([], TABLES["group_generations"].schema),
         pa.Table.from_pylist([], MINUTES),
         pa.Table.from_pylist([], TABLES["lag_1m"].schema),
+        tables["epoch_bumps"],
+        tables["epoch_handovers"],
     )
 
 
@@ -57,6 +79,7 @@ def group_rows(facts: list[Any], monkeypatch: pytest.MonkeyPatch) -> GroupRows:
         (flapping(NOW_MS - 600_000, 6, 40_000), "rebalance_storm"),
         (flapping(NOW_MS - 3_000_000, 4, 200_000), "flapping_member"),
         (dead(), "expired_member"),
+        (unsettled(), "unsettled_epochs"),
     ],
 )
 def test_journal_and_tables_give_the_same_findings(

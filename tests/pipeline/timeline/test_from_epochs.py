@@ -137,7 +137,7 @@ def test_epochs_in_between_belong_to_the_running_rebalance() -> None:
 def test_epoch_without_a_changed_member_is_a_metadata_change() -> None:
     found = epochs_history("g", [*ONE_MEMBER, epoch(900, 2), current(950, "one", 2, 0, 1, 2)])
     last = found.rebalances[-1]
-    assert last.trigger.cause == "topic metadata change"
+    assert last.trigger.cause == "topics changed"
     assert last.partitions == 3
 
 

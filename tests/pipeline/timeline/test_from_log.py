@@ -4,7 +4,7 @@ import pytest
 
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import Evidence, Generation, RecordedMember
+from coterie.pipeline.timeline.model import Evidence, Generation, RecordedMember, Removed
 from tests.pipeline.timeline.facts import began, completed, joined, logged, member_of, partitions
 
 
@@ -47,7 +47,7 @@ def test_created_group_has_had_no_rebalance() -> None:
     assert [each.to_generation for each in found.rebalances] == [1]
     assert found.rebalances[0].from_generation is None
     # Deleted and created again. An empty group with another number has had a rebalance.
-    again = log_history("g", [created, first, None, created, logged(2, 200)])
+    again = log_history("g", [created, first, Removed(150), created, logged(2, 200)])
     assert [each.to_generation for each in again.rebalances] == [1, 2]
 
 
@@ -122,9 +122,9 @@ def test_rewritten_generation_is_no_rebalance() -> None:
 
 
 def test_tombstone_ends_the_group() -> None:
-    found = log_history("g", [logged(1, 100, one="a-0"), None, logged(1, 900, one="a-0")])
+    found = log_history("g", [logged(1, 100, one="a-0"), Removed(500), logged(1, 900, one="a-0")])
     assert [each.from_generation for each in found.rebalances] == [None, None]
-    assert [each.to_ms for each in found.ownership] == [100, None]
+    assert [each.to_ms for each in found.ownership] == [500, None]
 
 
 def test_journal_continues_the_history_of_the_log() -> None:

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.model import (
     Generation,
     GroupHistory,
     RecordedMember,
-    rebalance_columns,
-    session_columns,
 )
 from coterie.pipeline.timeline.with_departures import Commit, with_departures
 from coterie.pipeline.transforms import departures

@@ -6,7 +6,9 @@ const WHOLE = DATA.span ? [DATA.span[0] + ZERO, DATA.span[1] + ZERO] : null;
 const COLUMNS = {
   rebalance: ['started', 'completed', 'fromGeneration', 'toGeneration', 'cause', 'reason', 'by',
     'duration', 'join', 'sync', 'unowned', 'members', 'joined', 'left', 'replaced', 'moved', 'needed',
-    'evidence'],
+    'evidence', 'type'],
+  bump: ['epoch', 'at', 'cause', 'by', 'members', 'target', 'moved', 'stable', 'assignor', 'evidence'],
+  handover: ['partition', 'epoch', 'at', 'giver', 'taker', 'noticed', 'giveUp', 'takeOver', 'ended'],
   member: ['who', 'client', 'host', 'joined', 'left', 'entry', 'exit', 'evidence', 'caused'],
   partition: ['name', 'committed', 'end', 'lag', 'timeLag', 'stalled', 'moves', 'gap'],
   caused: ['client', 'members', 'cause', 'rebalances', 'unowned', 'isComplete'],
@@ -31,6 +33,11 @@ function when(rebalance) {
   return rebalance.started === null ? rebalance.completed : rebalance.started;
 }
 
+// What numbers the states of a group: a classic group has generations, a consumer group (KIP-848) epochs.
+function unitOf(rebalance) {
+  return rebalance && rebalance.type === 'consumer' ? 'epoch' : 'generation';
+}
+
 // The rows of a group as objects, made when they are needed for the first time.
 function rowsOf(group) {
   if (!group.rows)
@@ -38,6 +45,8 @@ function rowsOf(group) {
       rebalances: (group.rebalances || []).map(row => named('rebalance', row)),
       members: (group.members || []).map(row => named('member', row)),
       partitions: (group.partitions || []).map(row => named('partition', row)),
+      bumps: (group.bumps || []).map(row => named('bump', row)),
+      handovers: (group.handovers || []).map(row => named('handover', row)),
       caused: (group.caused || []).map(row => named('caused', row)),
     };
   return group.rows;

@@ -23,7 +23,7 @@ function anchorOf(id) {
 
 function bodyOf(group) {
   if (!group.rebalances) return [el('p', { class: 'note' }, 'The page has no details of this group.')];
-  const { rebalances, members, partitions, caused } = rowsOf(group);
+  const { rebalances, members, partitions, caused, bumps, handovers } = rowsOf(group);
   const own = spanOf(group), span = () => range || own, parts = [];
   if (group.owned.length)
     parts.push(el('p', { class: 'note' }, 'A lane is a partition, a bar the time of an owner, a gap the',
@@ -47,6 +47,9 @@ function bodyOf(group) {
   if (group.count > rebalances.length)
     parts.push(el('p', { class: 'note' }, `The newest ${grouped(rebalances.length)} of ${
       counted(group.count, 'rebalance')}.`));
+  if (bumps.length) parts.push(el('h3', {}, 'Epochs'), bumpTable(group, bumps));
+  if (handovers.length)
+    parts.push(el('h3', {}, 'Slowest handovers'), handoverTable(group, handovers));
   if (members.length) parts.push(el('h3', {}, 'Members'), memberTable(group, members));
   if (group.memberCount > members.length)
     parts.push(el('p', { class: 'note' }, `The newest ${grouped(members.length)} of ${
@@ -59,7 +62,7 @@ function rebalanceTable(group, rows) {
   const time = name => ({ number: true, cell: row => duration(row[name]) });
   const made = table(`Rebalances of ${group.id}`, [
     column('when', when, { time: true, cell: row => timeCell(when(row), row.completed) }),
-    column('generation', row => row.toGeneration, { cell: generations }),
+    column([...new Set(rows.map(unitOf))].sort().join(', '), row => row.toGeneration, { cell: generations }),
     column('cause', row => row.cause + (row.reason || ''),
       { cell: row => row.reason ? el('span', {}, `${row.cause}: `, nameOf(row.reason)) : row.cause }),
     column('caused by', row => memberText(group, row.by), { cell: row => memberOf(group, row.by) }),
@@ -80,6 +83,40 @@ function rebalanceTable(group, rows) {
 function generations(row) {
   if (row.fromGeneration === null) return `→ ${row.toGeneration === null ? UNKNOWN : row.toGeneration}`;
   return `${row.fromGeneration} → ${row.toGeneration === null ? UNKNOWN : row.toGeneration}`;
+}
+
+// The rises of the epoch of a consumer group: who caused each, and how long its members took.
+function bumpTable(group, rows) {
+  const time = name => ({ number: true, cell: row => duration(row[name]) });
+  const made = table(`Epochs of ${group.id}`, [
+    column('when', row => row.at, { time: true, cell: row => timeCell(row.at, row.at) }),
+    column('epoch', row => row.epoch, { number: true }),
+    column('cause', row => row.cause),
+    column('caused by', row => memberText(group, row.by), { cell: row => memberOf(group, row.by) }),
+    column('members', row => row.members, { number: true }),
+    column('target after', row => row.target, time('target')),
+    column('to move', row => row.moved, { number: true }),
+    column('stable after', row => row.stable, time('stable')),
+    column('assignor', row => row.assignor),
+    column('evidence', row => row.evidence),
+  ], () => rows.filter(row => inRange(row.at, row.at)), 'epoch');
+  watchers.add(made.update);
+  return made.element;
+}
+
+function handoverTable(group, rows) {
+  const time = name => ({ number: true, cell: row => duration(row[name]) });
+  return table(`Slowest handovers of ${group.id}`, [
+    column('partition', row => row.partition, { cell: row => nameOf(row.partition) }),
+    column('epoch', row => row.epoch, { number: true }),
+    column('when', row => row.at, { time: true, cell: row => timeCell(row.at, row.at) }),
+    column('from', row => memberText(group, row.giver), { cell: row => memberOf(group, row.giver) }),
+    column('to', row => memberText(group, row.taker), { cell: row => memberOf(group, row.taker) }),
+    column('asked after', row => row.noticed, time('noticed')),
+    column('given up after', row => row.giveUp, time('giveUp')),
+    column('taken over after', row => row.takeOver, time('takeOver')),
+    column('ended', row => row.ended || 'still kept'),
+  ], () => [...rows], 'handover').element;
 }
 
 // The number of members after a rebalance, with those that came and went in the tip.

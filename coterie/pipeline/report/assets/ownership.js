@@ -80,7 +80,8 @@ function ownership(group, span) {
     const length = bar.to === null ? `since ${both(bar.from)}`
       : `for ${duration(bar.to - bar.from)} from ${both(bar.from)}`;
     const [owner, full] = group.names[bar.who];
-    return { lines: [`${name}: ${owner}`, length, `generation ${bar.generation}`, full || ''] };
+    const unit = unitOf(rowsOf(group).rebalances.find(row => when(row) <= bar.from));
+    return { lines: [`${name}: ${owner}`, length, `${unit} ${bar.generation}`, full || ''] };
   }
 
   const drawing = plot({

@@ -169,7 +169,7 @@ function rebalanceTip(group, row) {
   const change = [['joined', '+'], ['left', '−'], ['replaced', '=']].flatMap(([name, sign]) =>
     row[name].slice(0, 4).map(each => `${sign} ${memberText(group, each)}`));
   return [
-    `${row.cause}${by}, generation ${row.toGeneration === null ? UNKNOWN : row.toGeneration}`,
+    `${row.cause}${by}, ${unitOf(row)} ${row.toGeneration === null ? UNKNOWN : row.toGeneration}`,
     both(when(row)),
     `took ${duration(row.duration)}, without owner ${duration(row.unowned)} over all partitions`,
     `moved ${grouped(row.moved)} (needed ${grouped(row.needed)}), ${counted(row.members || 0, 'member')}`,

@@ -1,0 +1,99 @@
+"""The parts of a history as rows of their tables, with times (`_ts`) in epoch milliseconds."""
+
+from typing import Any
+
+from coterie.assignors import TopicPartition
+from coterie.pipeline.timeline.model import (
+    EpochBump,
+    EpochMember,
+    Handover,
+    MemberSession,
+    Rebalance,
+)
+
+
+def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
+    """Return the columns of `rebalances`."""
+    trigger = rebalance.trigger
+    row = rebalance._asdict()
+    row |= {
+        "trigger": trigger.cause,
+        "trigger_member_key": trigger.member_key,
+        "trigger_member_id": trigger.member_id,
+        "trigger_client_id": trigger.client_id,
+        "trigger_client_host": trigger.client_host,
+        "trigger_identity": trigger.identity,
+        "trigger_reason": trigger.reason,
+        "subscription_change": trigger.subscription_change,
+        "started_ts": row.pop("started_ms"),
+        "completed_ts": row.pop("completed_ms"),
+        "duration_ms": rebalance.duration_ms,
+        "excess_moved": rebalance.excess_moved,
+        "evidence": rebalance.evidence.value,
+    }
+    return row | {name: list(row[name]) for name in ("joined", "left", "replaced")}
+
+
+def session_columns(session: MemberSession) -> dict[str, Any]:
+    """Return the columns of `member_sessions`."""
+    row = session._asdict()
+    return row | {
+        "identity": session.identity,
+        "first_seen_ts": row.pop("first_seen_ms"),
+        "last_seen_ts": row.pop("last_seen_ms"),
+    }
+
+
+def bump_columns(bump: EpochBump) -> dict[str, Any]:
+    """Return the columns of `epoch_bumps`."""
+    trigger = bump.trigger
+    return {
+        "group_id": bump.group_id,
+        "epoch": bump.epoch,
+        "at_ts": bump.at_ms,
+        "cause": trigger.cause,
+        "member_key": trigger.member_key,
+        "member_id": trigger.member_id,
+        "client_id": trigger.client_id,
+        "client_host": trigger.client_host,
+        "identity": trigger.identity,
+        "members": bump.members,
+        "target_ts": bump.target_ms,
+        "assignor": bump.assignor,
+        "changed_members": bump.changed_members,
+        "moved_partitions": bump.moved_partitions,
+        "stable_ts": bump.stable_ms,
+        "stable_ms": None if bump.stable_ms is None else bump.stable_ms - bump.at_ms,
+        "evidence": bump.evidence.value,
+    }
+
+
+def handover_columns(handover: Handover) -> dict[str, Any]:
+    """Return the columns of `epoch_handovers`."""
+    row = handover._asdict()
+    for name in ("asked", "noticed", "given_up", "taken"):
+        row[f"{name}_ts"] = row.pop(f"{name}_ms")
+    return row | {"give_up_ms": handover.give_up_ms, "take_over_ms": handover.take_over_ms}
+
+
+def member_columns(found: EpochMember) -> dict[str, Any]:
+    """Return the columns of `epoch_members`."""
+    member = found.member
+    row = found._asdict()
+    del row["member"]
+    return row | {
+        "member_key": member.key,
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "identity": member.identity,
+        "topics": None if member.topics is None else list(member.topics),
+        "since_ts": row.pop("since_ms"),
+        "target": None if found.target is None else _partitions(found.target),
+        "assigned": _partitions(member.assigned),
+        "pending_revocation": _partitions(found.pending_revocation),
+    }
+
+
+def _partitions(partitions: tuple[TopicPartition, ...]) -> list[dict[str, Any]]:
+    return [{"topic": each.topic, "partition": each.partition} for each in partitions]

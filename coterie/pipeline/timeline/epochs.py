@@ -1,0 +1,481 @@
+"""The state of a consumer group (KIP-848) over time, and the history that follows from it.
+
+A member that joins, leaves or changes its subscription makes the coordinator raise the group epoch,
+which begins a rebalance. The coordinator computes a target assignment, and each member follows it
+at its own pace. The rebalance ends when every member is stable in the newest epoch
+[pipeline/epoch-rebalance].
+
+`from_epochs.py` brings the records of the group log and the facts of the journal here, in order of
+time.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from coterie.assignors import TopicPartition
+from coterie.pipeline.timeline.epoch_handovers import Handovers
+from coterie.pipeline.timeline.holdings import (
+    Holdings,
+    fewest_moves,
+    moved_partitions,
+    partition_moves,
+)
+from coterie.pipeline.timeline.model import (
+    CONSUMER,
+    DOWNGRADE,
+    UPGRADE,
+    EpochBump,
+    EpochMember,
+    Epochs,
+    Evidence,
+    Generation,
+    GroupHistory,
+    PartitionMove,
+    Rebalance,
+    RecordedMember,
+    Trigger,
+)
+from coterie.pipeline.timeline.sessions import Sessions
+
+# The words of the journal, where it has them.
+JOIN = "join"
+LEAVE = "leave or expiry"
+SUBSCRIPTION = "subscription"
+REGEX = "regular expression resolved"
+TOPICS = "topics changed"
+REVOCATION_TIMEOUT = "revocation timeout"
+
+STABLE, UNREVOKED = "Stable", "UnrevokedPartitions"
+# The coordinator removes a member that does not give partitions up when this is over; its clock
+# and that of the records differ by less.
+_TIMEOUT_SLACK_MS = 2_000
+
+
+class Subscriber(NamedTuple):
+    """A member and what it subscribes to.
+
+    Attributes:
+        member: its ids and its client; its topics are None if they are not known.
+        is_classic, regex, server_assignor: see `EpochMember`.
+    """
+
+    member: RecordedMember
+    is_classic: bool = False
+    regex: str | None = None
+    server_assignor: str | None = None
+
+
+class Step(NamedTuple):
+    """Where a member is on its way to its target."""
+
+    at_ms: int
+    member_epoch: int
+    previous_epoch: int | None
+    state: str
+    assigned: frozenset[TopicPartition]
+    pending: frozenset[TopicPartition]
+
+
+class Removal(NamedTuple):
+    """Why a member was removed."""
+
+    cause: str
+    evidence: str | None = None
+    silent_ms: int | None = None
+
+
+class _RunningRebalance:
+    def __init__(self, bump: EpochBump, from_epoch: int | None) -> None:
+        self.bump = bump
+        self.from_epoch = from_epoch
+        self.before: dict[TopicPartition, str] = {}
+        self.joined: list[str] = []
+        self.left: list[str] = []
+        self.skipped = 0
+        self.unowned_ms = 0
+        self.gaps: dict[TopicPartition, int | None] = {}
+        # By key how long after the beginning a member first noticed it.
+        self.noticed: dict[str, int] = {}
+
+
+class EpochTimeline:
+    """The state of one group."""
+
+    def __init__(self, group_id: str) -> None:
+        """Begin without members."""
+        self.group_id = group_id
+        self._holdings = Holdings(group_id)
+        self._sessions = Sessions(group_id)
+        self._handovers = Handovers(group_id)
+        self._members: dict[str, Subscriber] = {}
+        self._steps: dict[str, Step] = {}
+        self._targets: dict[str, frozenset[TopicPartition]] = {}
+        self._changed_targets: set[str] = set()
+        self._target: dict[TopicPartition, str] = {}
+        self._target_epoch: int | None = None
+        self._regexes: dict[str, frozenset[str]] = {}
+        self._epoch: int | None = None
+        self._open: _RunningRebalance | None = None
+        # The changes since the last bump. The first of the same moment causes it.
+        self._changes: list[tuple[int, Trigger]] = []
+        self._joined: list[str] = []
+        self._left: list[str] = []
+        self._left_ms = 0
+        # The owners before members left for which no epoch has been bumped yet.
+        self._before_leaving: dict[TopicPartition, str] = {}
+        self._bumps: list[EpochBump] = []
+        self._rebalances: list[Rebalance] = []
+        self._moves: list[PartitionMove] = []
+        self._generations: list[Generation] = []
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def subscribed(self, now: Subscriber, at_ms: int) -> None:
+        """A member joined, or its subscription is another one."""
+        member = now.member
+        known = self._members.get(member.member_id)
+        self._members[member.member_id] = now
+        if known is None and member.key in self._left:
+            self._restarted(member, at_ms)
+        elif known is None:
+            self._sessions.joined(member, at_ms)
+            self._joined.append(member.key)
+            self._changes.append((at_ms, _trigger(JOIN, member)))
+        elif known.member.topics is not None and (
+            (known.member.topics, known.regex) != (member.topics, now.regex)
+        ):
+            self._changes.append((at_ms, _trigger(SUBSCRIPTION, member)))
+
+    def replaced(self, member: RecordedMember, at_ms: int, *, rebalances: bool) -> None:
+        """A static member has another process."""
+        old = next((each for each in self._members.values() if each.member.key == member.key), None)
+        if old is not None:
+            del self._members[old.member.member_id]
+        self._members[member.member_id] = Subscriber(member)
+        self._sessions.replaced(member, at_ms, rebalances=rebalances)
+
+    def removed(self, member_id: str, at_ms: int, removal: Removal | None) -> None:
+        """A member was removed; without a removal it is not known why."""
+        subscriber = self._members.pop(member_id, None)
+        step = self._steps.pop(member_id, None)
+        self._targets.pop(member_id, None)
+        if subscriber is None:
+            return
+        member = subscriber.member
+        how = removal or self._inferred_removal(member, step, at_ms)
+        self._sessions.left(member.key, at_ms, *how)
+        self._handovers.removed(member.key, at_ms, how.cause)
+        self._changes.append((at_ms, _trigger(how.cause, member)))
+        self._left.append(member.key)
+        self._left_ms = at_ms
+        if self._open is None:
+            self._before_leaving.update(self._holdings.owners)
+        self._holdings.lose_all(member.key, at_ms)
+
+    def resolved(self, regex: str, topics: Iterable[str] | None, at_ms: int) -> None:
+        """A regular expression matches these topics now; None: it is not used any more."""
+        if topics is None:
+            self._regexes.pop(regex, None)
+            return
+        found = frozenset(topics)
+        if found != self._regexes.get(regex, frozenset()):
+            self._changes.append((at_ms, Trigger(REGEX)))
+        self._regexes[regex] = found
+
+    def bumped(
+        self, epoch: int, at_ms: int, recorded: Trigger | None, members: int | None = None
+    ) -> None:
+        """The epoch rose.
+
+        Args:
+            epoch: the new epoch.
+            at_ms: when.
+            recorded: why, according to the journal; None if it does not say.
+            members: the members after it; None if only those that are known can be counted.
+        """
+        trigger = recorded or self._inferred_trigger(at_ms)
+        evidence = Evidence.LOG if recorded is None else Evidence.JOURNAL
+        count = len(self._members) if members is None else members
+        bump = EpochBump(
+            self.group_id, epoch, at_ms, trigger, count, None, None, None, None, None, evidence
+        )
+        self._bumps.append(bump)
+        if self._open is None:
+            self._open = _RunningRebalance(bump, self._epoch)
+            self._open.before = {**self._before_leaving, **self._holdings.owners}
+            if trigger.member_key is not None:
+                self._sessions.caused(trigger.member_key)
+        else:
+            self._open.skipped += 1
+        self._open.joined += self._joined
+        self._open.left += self._left
+        self._changes, self._joined, self._left = [], [], []
+        self._before_leaving = {}
+        self._epoch = epoch
+        if not count:
+            # The group is empty, so no member has to follow the epoch.
+            self._holdings.forget_lost()
+            self._close(at_ms)
+
+    def shall_have(self, member_id: str, partitions: Iterable[TopicPartition] | None) -> None:
+        """A member has another target; it counts as soon as the target as a whole does."""
+        if partitions is None:
+            self._targets.pop(member_id, None)
+            self._changed_targets.discard(member_id)
+        else:
+            self._targets[member_id] = frozenset(partitions)
+            self._changed_targets.add(member_id)
+
+    def targeted(self, epoch: int, at_ms: int) -> None:
+        """A target was computed."""
+        keys = {name: each.member.key for name, each in self._members.items()}
+        target = {
+            partition: keys[name]
+            for name, partitions in self._targets.items()
+            if name in keys
+            for partition in partitions
+        }
+        here = set(keys.values())
+        before = {each: key for each, key in self._target.items() if key in here}
+        changed, moved = len(self._changed_targets), len(moved_partitions(before, target))
+        self._target, self._target_epoch, self._changed_targets = target, epoch, set()
+        self.computed(epoch, at_ms, self._requested_assignor(), changed, moved)
+        self._handovers.targeted(epoch, at_ms, target)
+
+    def computed(
+        self, epoch: int, at_ms: int, assignor: str | None, changed: int, moved: int
+    ) -> None:
+        """Note what is known of a target whose partitions may be unknown."""
+        if self._bumps and self._bumps[-1].epoch == epoch:
+            self._bumps[-1] = self._bumps[-1]._replace(
+                target_ms=at_ms, assignor=assignor, changed_members=changed, moved_partitions=moved
+            )
+
+    def stepped(self, member_id: str, step: Step) -> None:
+        """A member came closer to its target."""
+        subscriber = self._members.get(member_id)
+        if subscriber is None:
+            return
+        key, at_ms = subscriber.member.key, step.at_ms
+        before = self._steps.get(member_id)
+        for partition in before.assigned - step.assigned if before else ():
+            if self._holdings.owners.get(partition) == key:
+                self._holdings.lose(partition, at_ms)
+        opened = self._open
+        if opened is not None:
+            opened.noticed.setdefault(key, at_ms - opened.bump.at_ms)
+        for partition in sorted(step.assigned):
+            if self._holdings.owners.get(partition) != key:
+                # In the group's first epochs nobody had to give up anything.
+                since = None
+                if opened is not None and opened.from_epoch is not None:
+                    since = opened.bump.at_ms
+                gap_ms = self._holdings.take(partition, key, step.member_epoch, at_ms, since)
+                if opened is not None:
+                    opened.gaps[partition] = gap_ms
+                    opened.unowned_ms += gap_ms or 0
+        self._handovers.has(key, set(step.assigned), set(step.pending), at_ms)
+        same = before is not None and (before.member_epoch, before.state) == (
+            step.member_epoch,
+            step.state,
+        )
+        self._steps[member_id] = step._replace(at_ms=before.at_ms) if before and same else step
+        if self._open is not None and self._has_converged():
+            self._close(at_ms)
+
+    def converged(self, epoch: int, at_ms: int) -> None:
+        """All members have reached the target of an epoch, according to the journal."""
+        if self._open is not None and self._bumps[-1].epoch <= epoch:
+            self._close(at_ms)
+
+    def ended(self, at_ms: int) -> None:
+        """The group was deleted, or has become a classic one with the members that it had."""
+        for key in self._left if self._left_ms == at_ms else ():
+            self._sessions.converted(key, LEAVE, DOWNGRADE)
+        for subscriber in self._members.values():
+            self._sessions.left(subscriber.member.key, at_ms, DOWNGRADE)
+        if self._open is not None:
+            self._rebalances.append(self._rebalance(self._open, None, None))
+        self._holdings.lose_everything(at_ms)
+        self._handovers.forget()
+        self._epoch = self._open = self._target_epoch = None
+        self._members, self._steps, self._targets, self._regexes = {}, {}, {}, {}
+        self._target, self._before_leaving = {}, {}
+        self._changes, self._joined, self._left = [], [], []
+        self._changed_targets = set()
+
+    # -- the result --------------------------------------------------------------------------------
+
+    def history(self) -> GroupHistory:
+        """Return the history after all that happened, with a rebalance that has not ended."""
+        rebalances = list(self._rebalances)
+        if self._open is not None:
+            rebalances.append(self._rebalance(self._open, None, None))
+        return GroupHistory(
+            self.group_id,
+            self._generations,
+            rebalances,
+            self._moves,
+            self._holdings.intervals + self._holdings.open_intervals(),
+            self._sessions.all(),
+            Epochs(self._bumps, self._handovers.all(), self._present_members()),
+        )
+
+    def _present_members(self) -> list[EpochMember]:
+        found = []
+        for member_id, subscriber in sorted(self._members.items()):
+            step, target = self._steps.get(member_id), self._targets.get(member_id)
+            assigned = () if step is None else tuple(sorted(step.assigned))
+            found.append(
+                EpochMember(
+                    self.group_id,
+                    subscriber.member._replace(assigned=assigned),
+                    subscriber.is_classic,
+                    subscriber.regex,
+                    subscriber.server_assignor,
+                    self._epoch,
+                    self._target_epoch,
+                    None if step is None else step.member_epoch,
+                    None if step is None else step.previous_epoch,
+                    None if step is None else step.state,
+                    None if step is None else step.at_ms,
+                    None if target is None else tuple(sorted(target)),
+                    () if step is None else tuple(sorted(step.pending)),
+                )
+            )
+        return found
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _restarted(self, member: RecordedMember, at_ms: int) -> None:
+        """Undo the removal of a static member that is back at once [pipeline/static-restart]."""
+        self._left.remove(member.key)
+        self._changes = [each for each in self._changes if each[1].member_key != member.key]
+        self._sessions.returned(member, at_ms)
+        if self._rebalances:
+            last = self._rebalances[-1]
+            self._rebalances[-1] = last._replace(replaced=(*last.replaced, member.key))
+
+    def _inferred_removal(self, member: RecordedMember, step: Step | None, at_ms: int) -> Removal:
+        """Return why a member was removed, as far as the log shows it [pipeline/epoch-bumps]."""
+        timeout_ms = member.rebalance_timeout_ms
+        asked_ms = self._handovers.pending_since(member.key)
+        if (
+            step is not None
+            and step.state == UNREVOKED
+            and timeout_ms is not None
+            and asked_ms is not None
+            and abs(at_ms - asked_ms - timeout_ms) <= _TIMEOUT_SLACK_MS
+        ):
+            return Removal(
+                REVOCATION_TIMEOUT,
+                f"had not given partitions up {(at_ms - asked_ms) / 1000:.1f} s after it was asked,"
+                f" rebalance timeout {timeout_ms / 1000:g} s",
+            )
+        return Removal(LEAVE)
+
+    def _inferred_trigger(self, at_ms: int) -> Trigger:
+        """Return why the epoch rose, as far as the log shows it [pipeline/epoch-bumps]."""
+        members = self._members.values()
+        if self._epoch is None and members and all(each.is_classic for each in members):
+            return Trigger(UPGRADE)
+        # What the coordinator wrote together has one time; older changes raised no epoch.
+        now = [trigger for changed_ms, trigger in self._changes if changed_ms == at_ms]
+        if not now:
+            return Trigger(TOPICS)
+        # A resolution is written with its own bump; a member with a new expression raises none.
+        return now[-1] if now[-1].cause == REGEX else now[0]
+
+    def _requested_assignor(self) -> str | None:
+        """Return the assignor for which most members ask; None if nobody asks for one."""
+        wanted = [each.server_assignor for each in self._members.values() if each.server_assignor]
+        # Of equals `uniform` comes before `range` [consumer-groups/preferred-assignor].
+        return max(sorted(set(wanted), reverse=True), key=wanted.count, default=None)
+
+    def _has_converged(self) -> bool:
+        return all(
+            member_id in self._steps
+            and self._steps[member_id].state == STABLE
+            and not self._steps[member_id].pending
+            and self._steps[member_id].member_epoch == self._epoch
+            for member_id in self._members
+        )
+
+    def _close(self, at_ms: int) -> None:
+        opened, self._open = self._open, None
+        assert opened is not None, "a rebalance is closed once"
+        assert self._epoch is not None, "a bump has opened it"
+        self._bumps[-1] = self._bumps[-1]._replace(stable_ms=at_ms)
+        generation = self._generation(opened, at_ms)
+        self._rebalances.append(self._rebalance(opened, at_ms, generation))
+        if generation.members:
+            self._generations.append(generation)
+        self._moves += partition_moves(
+            self.group_id,
+            (opened.from_epoch, self._epoch),
+            opened.before,
+            self._holdings.owners,
+            opened.gaps,
+            at_ms,
+        )
+
+    def _generation(self, opened: _RunningRebalance, at_ms: int) -> Generation:
+        """Return what the group has reached, in the form of a generation."""
+        assert self._epoch is not None, "a bump has opened it"
+        owned: dict[str, list[TopicPartition]] = {}
+        for partition, key in sorted(self._holdings.owners.items()):
+            owned.setdefault(key, []).append(partition)
+        subscribed = {topic for each in self._members.values() for topic in self._topics_of(each)}
+        # Topics whose names are not known are named by ids, and cannot be compared with these.
+        known = all(partition.topic in subscribed for partition in self._holdings.owners)
+        members = tuple(
+            each.member._replace(
+                topics=self._topics_of(each) if known and each.member.topics is not None else None,
+                assigned=tuple(owned.get(each.member.key, ())),
+                joined_after_ms=opened.noticed.get(each.member.key),
+            )
+            for each in self._members.values()
+        )
+        return Generation(self._epoch, at_ms, CONSUMER, self._bumps[-1].assignor, None, members)
+
+    def _topics_of(self, subscriber: Subscriber) -> tuple[str, ...]:
+        matched = self._regexes.get(subscriber.regex or "", frozenset())
+        return tuple(sorted({*(subscriber.member.topics or ()), *matched}))
+
+    def _rebalance(
+        self, opened: _RunningRebalance, at_ms: int | None, generation: Generation | None
+    ) -> Rebalance:
+        bump, after = opened.bump, self._holdings.owners
+        moved_min = None
+        if generation is not None and not opened.skipped:
+            # Without steps the owners are not known.
+            known = not generation.members or bool(self._steps)
+            moved_min = fewest_moves(opened.before, generation) if known else None
+        return Rebalance(
+            group_id=self.group_id,
+            protocol=None if at_ms is None else self._bumps[-1].assignor,
+            from_generation=opened.from_epoch,
+            to_generation=None if at_ms is None else self._epoch,
+            generations=1,
+            skipped_generations=opened.skipped,
+            started_ms=bump.at_ms,
+            completed_ms=at_ms,
+            join_ms=None,
+            sync_ms=None,
+            initial_delay_ms=None,
+            unowned_partition_ms=opened.unowned_ms if self._steps or not self._members else None,
+            trigger=bump.trigger,
+            joined=tuple(dict.fromkeys(opened.joined)),
+            left=tuple(dict.fromkeys(opened.left)),
+            replaced=(),
+            members=self._bumps[-1].members or 0,
+            partitions=len(after),
+            moved=len(moved_partitions(opened.before, after)),
+            moved_min=moved_min,
+            evidence=bump.evidence,
+            group_type=CONSUMER,
+        )
+
+
+def _trigger(cause: str, member: RecordedMember) -> Trigger:
+    return Trigger(cause, member.key, member.member_id, member.client_id, member.client_host)

@@ -1,0 +1,245 @@
+"""Histories of consumer groups from what our coordinator writes, and from Kafka 4.3.1's log.
+
+The log alone, the journal alone and both together must agree on what each of them can show.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.pipeline.timeline.columns import bump_columns, handover_columns
+from coterie.pipeline.timeline.combined import group_history
+from coterie.pipeline.timeline.from_rows import generations_of
+from coterie.pipeline.timeline.model import Evidence, GroupHistory
+from tests.pipeline.consumer_stories import REBALANCE_MS, ConsumerStory, orders, topic_id
+from tests.pipeline.histories import plain_rows
+from tests.unit.coordinator.consumer.test_sessions import classic_group
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
+
+
+def held_back() -> ConsumerStory:
+    """`a` does not give up partition 2, for which `c` waits, and is removed."""
+    story = orders()
+    story.start("a")
+    story.pass_time(20)
+    story.start("b")
+    story.pass_time(30)
+    story.slow.add("a")
+    story.start("c")
+    story.pass_time(90)
+    story.stop("b")
+    story.pass_time(20)
+    return story
+
+
+def bumps(history: GroupHistory) -> list[tuple[Any, ...]]:
+    assert history.epochs is not None
+    rows = map(bump_columns, history.epochs.bumps)
+    names = "epoch", "cause", "member_key", "members", "moved_partitions", "stable_ms"
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def handovers(history: GroupHistory) -> list[tuple[Any, ...]]:
+    assert history.epochs is not None
+    rows = map(handover_columns, history.epochs.handovers)
+    names = (
+        "epoch", "partition", "from_member_key", "to_member_key", "give_up_ms", "take_over_ms",
+        "ended_by",
+    )  # fmt: skip
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+BUMPS = [
+    (2, "join", "a", 1, 0, 0),
+    (3, "join", "b", 2, 3, 14_000),
+    (4, "join", "c", 3, 2, None),
+    (5, "revocation timeout", "a", 2, 0, 5_000),
+    (6, "leave", "b", 1, 0, 5_000),
+]
+
+
+def test_bumps_have_causes_and_targets_whatever_is_read() -> None:
+    """[pipeline/epoch-bumps]"""
+    story = held_back()
+    assert bumps(story.history()) == BUMPS
+    assert bumps(story.history(log=False)) == BUMPS
+    # The log does not tell a leave from an expiry, but it shows what was asked of a member.
+    by_log = [*BUMPS[:-1], (6, "leave or expiry", *BUMPS[-1][2:])]
+    assert bumps(story.history(journal=False)) == by_log
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_handovers_show_who_holds_a_partition_back(journal: bool) -> None:
+    """[pipeline/epoch-handovers]"""
+    found = handovers(held_back().history(journal=journal))
+    left = "leave" if journal else "leave or expiry"
+    assert found == [
+        (3, 3, "a", "b", 10_000, 4_000, "given up"),
+        (3, 4, "a", "b", 10_000, 4_000, "given up"),
+        (3, 5, "a", "b", 10_000, 4_000, "given up"),
+        (4, 2, "a", "c", 5_000 + REBALANCE_MS, 4_000, "revocation timeout"),
+        (4, 5, "b", "c", 9_000, 4_000, "given up"),
+        (5, 0, "a", "b", 0, 1_000, "revocation timeout"),
+        (5, 1, "a", "c", 0, 0, "revocation timeout"),
+        (6, 0, "b", "c", 0, 0, left),
+        (6, 3, "b", "c", 0, 0, left),
+        (6, 4, "b", "c", 0, 0, left),
+    ]
+
+
+def test_rebalance_lasts_until_all_members_are_stable() -> None:
+    """[pipeline/epoch-rebalance]"""
+    both, log, journal = (
+        held_back().history(log=log, journal=journal)
+        for log, journal in ((True, True), (True, False), (False, True))
+    )
+    spans = [
+        (each.from_generation, each.to_generation, each.duration_ms) for each in both.rebalances
+    ]
+    assert spans == [(None, 2, 0), (2, 3, 14_000), (3, 5, 70_000), (5, 6, 5_000)]
+    for history in (log, journal):
+        assert spans == [
+            (each.from_generation, each.to_generation, each.duration_ms)
+            for each in history.rebalances
+        ]
+    assert [each.moved for each in both.rebalances] == [0, 3, 4, 3]
+    # Partitions are in the log only.
+    assert [each.unowned_partition_ms for each in both.rebalances] == [0, 27_000, 82_000, 15_000]
+    assert {each.unowned_partition_ms for each in journal.rebalances} == {None}
+    assert {each.evidence for each in log.rebalances} == {Evidence.LOG}
+    assert {each.evidence for each in both.rebalances} == {Evidence.JOURNAL}
+
+
+def test_sessions_are_not_counted_twice() -> None:
+    exits = [(each.member_key, each.exit_kind) for each in held_back().history().sessions]
+    assert exits == [("a", "revocation timeout"), ("b", "leave"), ("c", None)]
+
+
+def test_member_at_the_end_of_the_records_has_its_epochs() -> None:
+    story = orders(2)
+    story.start("a")
+    story.pass_time(10)
+    story.silent.add("a")
+    story.start("b")
+    epochs = story.history().epochs
+    assert epochs is not None
+    a, b = epochs.members
+    assert (a.member_epoch, a.target_epoch, a.group_epoch, a.state) == (2, 3, 3, "Stable")
+    assert (b.member_epoch, b.state) == (3, "UnreleasedPartitions")
+    assert a.target is not None
+    assert len(a.member.assigned) == 2
+    assert len(a.target) == 1
+
+
+def test_other_causes_of_a_bump() -> None:
+    """[pipeline/epoch-bumps]"""
+    story = orders(2)
+    story.create_topic("bills", 2)
+    story.start("a")
+    story.pass_time(10)
+    story.subscribe("a", "orders", "bills")
+    story.pass_time(10)
+    story.create_topic("bills", 3)
+    story.pass_time(10)
+    story.start("b", topics=(), subscribed_topic_regex="b.*")
+    story.pass_time(20)
+    story.silent.add("a")
+    story.pass_time(60)
+    causes = [
+        ("join", "a"), ("subscription", "a"), ("topics changed", None),
+        ("regular expression resolved", None), ("session expiry", "a"),
+    ]  # fmt: skip
+    assert [each[1:3] for each in bumps(story.history())] == causes
+    causes[-1] = ("leave or expiry", "a")
+    assert [each[1:3] for each in bumps(story.history(journal=False))] == causes
+
+
+def test_journal_fills_what_compaction_has_removed() -> None:
+    """[pipeline/epochs-and-facts]"""
+    story = held_back()
+    newest = {
+        (row["record_type"], row["member_id"], row["regex"]): number
+        for number, row in enumerate(story.rows)
+    }
+    story.rows = [row for number, row in enumerate(story.rows) if number in newest.values()]
+    assert len(bumps(story.history(journal=False))) == 1
+    found = story.history()
+    assert bumps(found) == BUMPS
+    assert [each.trigger.cause for each in found.rebalances] == [
+        "join", "join", "join", "leave",
+    ]  # fmt: skip
+
+
+def test_deleted_and_created_topic_is_another_topic() -> None:
+    story = orders(2)
+    story.start("a")
+    story.pass_time(10)
+    story.delete_topic("orders")
+    story.pass_time(20)
+    story.put_topic("orders", topic_id("orders", 1), 2)
+    story.pass_time(20)
+    found = story.history()
+    assert [each[1] for each in bumps(found)] == ["join", "topics changed", "topics changed"]
+    assert len(found.generations[-1].members[0].assigned) == 2
+
+
+def kafkas(log: str, group_id: str) -> GroupHistory:
+    """Return the history of a group of Kafka 4.3.1, which has no journal."""
+    content = (GOLDEN / f"{log}.log").read_bytes()
+    epochs, logged = (
+        [row for row in plain_rows(content, view) if row["group_id"] == group_id]
+        for view in ("consumer_epochs", "groups")
+    )
+    return group_history(group_id, [], generations_of(logged), epochs, {})
+
+
+def test_history_of_a_group_of_kafka() -> None:
+    found = kafkas("1", "modern")
+    _, joined, left, emptied = bumps(found)
+    assert joined[:2] == (3, "join")
+    assert joined[3:] == (2, 2, 5001)
+    assert left[:2] == (4, "leave or expiry")
+    assert left[3:] == (1, 0, 662)
+    assert emptied[1:4] == ("leave or expiry", "st1", 0)
+    assert [each[4:] for each in handovers(found)] == [
+        (116, 61, "given up"), (116, 61, "given up"),
+        (0, 0, "leave or expiry"), (0, 0, "leave or expiry"),
+    ]  # fmt: skip
+    assert found.rebalances[1].protocol == "range"
+
+
+def test_regular_expression_of_a_group_of_kafka_raises_its_epoch() -> None:
+    (resolved, left) = bumps(kafkas("0", "regex-group"))
+    assert resolved[1:3] == ("regular expression resolved", None)
+    assert left[1] == "leave or expiry"
+
+
+def test_topics_without_known_names_are_not_compared_with_names() -> None:
+    """[pipeline/topic-ids]"""
+    found = kafkas("1", "mixed")
+    assert [each.moved_min for each in found.rebalances[:2]] == [None, None]
+    assert found.generations[0].members[0].topics is None
+
+
+def upgraded() -> ConsumerStory:
+    """Two classic members, a consumer that joins them, and the downgrade when it has left."""
+    story = ConsumerStory({"foo": 2})
+    classic_group(story, "x", "y")
+    story.start("a", topics=("foo",))
+    story.pass_time(5)
+    story.stop("a")
+    return story
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_group_of_another_type_has_one_history(journal: bool) -> None:
+    """[pipeline/changed-type]"""
+    found = upgraded().history(journal=journal)
+    assert [(each.group_type, each.trigger.cause) for each in found.rebalances] == [
+        ("classic", "join"), ("consumer", "upgrade"), ("consumer", "join"), ("classic", "downgrade")
+    ]  # fmt: skip
+    ends = {(each.member_key.split("-")[0], each.exit_kind) for each in found.sessions}
+    assert ends >= {("x", "upgrade"), ("x", "downgrade"), ("y", "downgrade")}
+    assert ("a", "leave" if journal else "downgrade") in ends

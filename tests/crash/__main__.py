@@ -9,28 +9,34 @@ answer was wrong and every planted bug that was searched for was found.
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import click
 
 from tests.crash.campaign import KINDS, Campaign, Runner, Task, pair_tasks, tasks_of
+from tests.crash.group_crashes import GroupCrashes
+from tests.crash.group_plants import PLANTS as GROUP_PLANTS
 from tests.crash.headers import try_headers
 from tests.crash.pair_plants import PAIR_PLANTS
 from tests.crash.pair_table import claims, search
 from tests.crash.parts import Part, Report, run_parts, search_until, table
 from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
-from tests.crash.transaction_crashes import crash_until
-from tests.crash.transaction_crashes import repeat as repeat_crash
+from tests.crash.story_crashes import StoryCrashes, crash_until
+from tests.crash.story_crashes import find as find_in_story
+from tests.crash.story_crashes import repeat as repeat_crash
+from tests.crash.transaction_crashes import TransactionCrashes
 from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
-from tests.crash.transaction_plants import find as find_in_transactions
+from tests.planting import Plant
 
 # How many of the failures are printed.
 _MAX_PRINTED = 40
 # Every planted bug, and the search for it.
-_ALL_PLANTS = (
+_ALL_PLANTS: tuple[tuple[Plant, Callable[[Plant], str]], ...] = (
     *((plant, find) for plant in PLANTS),
-    *((plant, find_in_transactions) for plant in TRANSACTION_PLANTS),
+    *((plant, partial(find_in_story, TransactionCrashes)) for plant in TRANSACTION_PLANTS),
+    *((plant, partial(find_in_story, GroupCrashes)) for plant in GROUP_PLANTS),
 )
 
 
@@ -44,12 +50,13 @@ _ALL_PLANTS = (
 @click.option(
     "--pipeline-kills", default=60, show_default=True, help="The same, with transactions."
 )
-@click.option("--transactions/--no-transactions", default=True, help="Crash transactions, too.")
+@click.option("--stories/--no-stories", default=True, help="Crash transactions and groups, too.")
 @click.option("--pairs/--no-pairs", default=True, help="Cross all operations, too.")
 @click.option("--repeat", default="", metavar="WHERE", help="One crash, as a failure printed it.")
 @click.option(
     "--repeat-transactions", default="", metavar="WHERE", help="The same, of transactions."
 )
+@click.option("--repeat-groups", default="", metavar="WHERE", help="The same, of groups.")
 def main(
     *,
     seconds: float,
@@ -59,18 +66,19 @@ def main(
     plants: bool,
     kills: int,
     pipeline_kills: int,
-    transactions: bool,
+    stories: bool,
     pairs: bool,
     repeat: str,
     repeat_transactions: str,
+    repeat_groups: str,
 ) -> None:
     """Crash, damage and fail; compare what is left with what was acknowledged."""
     if repeat:
         raise SystemExit(_repeat(repeat))
     if repeat_transactions:
-        wrong = repeat_crash(repeat_transactions)
-        click.echo("\n".join(wrong) or "nothing is wrong")
-        raise SystemExit(1 if wrong else 0)
+        raise SystemExit(_repeat_in_story(TransactionCrashes, repeat_transactions))
+    if repeat_groups:
+        raise SystemExit(_repeat_in_story(GroupCrashes, repeat_groups))
     parts = _parts(
         kinds.split(","),
         scenarios.split(","),
@@ -78,7 +86,7 @@ def main(
         kills=kills,
         pipeline_kills=pipeline_kills,
         plants=plants,
-        transactions=transactions,
+        stories=stories,
         pairs=pairs,
     )
     done = run_parts(list(parts), seconds)
@@ -99,7 +107,7 @@ def _parts(
     kills: int,
     pipeline_kills: int,
     plants: bool,
-    transactions: bool,
+    stories: bool,
     pairs: bool,
 ) -> Iterator[Part]:
     """Yield the parts of a run, with their shares of the time."""
@@ -110,10 +118,9 @@ def _parts(
         yield Part("kills of pipelines", 8, lambda until_s: _kill_pipeline(pipeline_kills, until_s))
     if plants:
         yield Part("wrong headers", 5, _try_headers)
-    if transactions:
-        yield Part(
-            "crashes of transactions", 13, lambda until_s: _crash_transactions(until_s, processes)
-        )
+    if stories:
+        for share, of in ((13, TransactionCrashes), (13, GroupCrashes)):
+            yield Part(f"crashes of {of.what}", share, partial(_crash_stories, of, processes))
     if plants:
         yield Part("planted bugs", 16, lambda until_s: _search_for_plants(until_s, processes))
     if pairs:
@@ -134,6 +141,13 @@ def _repeat(where: str) -> int:
         click.echo(line)
     click.echo(f"{sum(result.outcomes.values())} tried: {dict(result.outcomes)}")
     return 1 if result.failures else 0
+
+
+def _repeat_in_story(of: type[StoryCrashes], where: str) -> int:
+    """Repeat one crash of a story, as a failure printed it."""
+    wrong = repeat_crash(of, where)
+    click.echo("\n".join(wrong) or "nothing is wrong")
+    return 1 if wrong else 0
 
 
 def _print(lines: list[str], head: str) -> None:
@@ -161,11 +175,11 @@ def _kill_pipeline(kills: int, until_s: float) -> Report:
     return Report(what, len(done.failures))
 
 
-def _crash_transactions(until_s: float, processes: int) -> Report:
-    """Crash while transactions run."""
-    tried, failures = crash_until(until_s, processes)
+def _crash_stories(of: type[StoryCrashes], processes: int, until_s: float) -> Report:
+    """Crash while a story runs."""
+    tried, failures = crash_until(of, until_s, processes)
     figures = [f"{kind:<28}{count:>10,}" for kind, count in sorted(tried.items())]
-    _print([*failures[:_MAX_PRINTED], *figures], "crashes of transactions")
+    _print([*failures[:_MAX_PRINTED], *figures], f"crashes of {of.what}")
     return Report(f"{tried.total():,} disks", len(failures))
 
 

@@ -4,23 +4,20 @@ Clients commit as fast as they are answered, and one group forms one generation 
 server rolls its segments several times a second and compacts them at once, so that kills hit all
 of this; some kills come while it starts and loads. After each restart every group must have the
 offset that was acknowledged last or the one whose request was unanswered, and no generation may be
-repeated. Every second server has 40 group partitions and 96 file handles.
+repeated. Members of consumer groups live meanwhile (group_kills.py). Every second server has 40
+group partitions and 96 file handles.
 """
 
 import random
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
-from tests.crash.wire import LATER, Connection, Refused
+from tests.crash.group_kills import MOVED, PARTITIONS, GroupsUnderKills, patiently
+from tests.crash.wire import Connection, Refused
 from tests.live.broker_process import BrokerProcess
-
-_P = ParamSpec("_P")
-_Answer = TypeVar("_Answer")
 
 TOPIC = "ledger"
 COMMITTERS = 3
@@ -33,6 +30,7 @@ _CONFIG = {
     "log.cleaner.backoff.ms": "20",
     "log.cleaner.min.cleanable.ratio": "0.01",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
 }
 # 16 for the files of logs, and 16 for connections.
 _FEW_HANDLES = 96
@@ -63,6 +61,7 @@ class KillResult:
         self.rolled = 0
         self.commits = 0
         self.generations = 0
+        self.epochs = 0
         self.failures: list[str] = []
         self.seconds = 0.0
 
@@ -76,6 +75,7 @@ class KillResult:
             f"{'segments seen at kills':<28}{self.rolled:>10,}",
             f"{'acknowledged commits':<28}{self.commits:>10,}",
             f"{'acknowledged generations':<28}{self.generations:>10,}",
+            f"{'larger epochs of members':<28}{self.epochs:>10,}",
             f"{'lost':<28}{len(self.failures):>10,}",
         ]
 
@@ -92,6 +92,7 @@ class KillRun:
         self.offsets = [Ledger(f"committer-{number}") for number in range(COMMITTERS)]
         self.generations = Ledger("generations")
         self.member_id = ""
+        self.groups = GroupsUnderKills(seed)
         self.done = KillResult()
 
     def run(self, kills: int, until_s: float) -> None:
@@ -104,6 +105,7 @@ class KillRun:
         self.broker.start()
         with closing(Connection(self.broker.port)) as connection:
             connection.create_topic(TOPIC)
+            connection.create_topic(MOVED, PARTITIONS)
         for _ in range(kills):
             if time.monotonic() > until_s:
                 break
@@ -119,11 +121,16 @@ class KillRun:
         """Let the clients work, and kill the server while they do."""
         threads = [threading.Thread(target=self._commit, args=(each,)) for each in self.offsets]
         threads.append(threading.Thread(target=self._rebalance))
+        threads += [
+            threading.Thread(target=self.groups.live, args=(each, self.broker.port))
+            for each in self.groups.members
+        ]
         for thread in threads:
             thread.start()
         # Every client must have something acknowledged before a kill can lose it.
         until = time.monotonic() + _LOAD_LIMIT_S
-        while not all(each.total for each in (*self.offsets, self.generations)):
+        clients = (*self.offsets, self.generations, *self.groups.members)
+        while not all(each.total for each in clients):
             if time.monotonic() > until:
                 self.done.failures.append("not every client was answered")
                 break
@@ -150,7 +157,7 @@ class KillRun:
             with closing(Connection(self.broker.port)) as connection:
                 while True:
                     ledger.sent += 1
-                    _patiently(connection.commit, ledger.group, TOPIC, ledger.sent, _METADATA)
+                    patiently(connection.commit, ledger.group, TOPIC, ledger.sent, _METADATA)
                     ledger.acknowledged = ledger.sent
                     ledger.total += 1
         except OSError:
@@ -177,7 +184,7 @@ class KillRun:
 
     def _next_generation(self, connection: Connection) -> None:
         ledger = self.generations
-        generation, self.member_id = _patiently(connection.join, ledger.group, self.member_id)
+        generation, self.member_id = patiently(connection.join, ledger.group, self.member_id)
         if generation <= ledger.acknowledged:
             self.done.failures.append(f"generation {generation} comes after {ledger.acknowledged}")
         connection.sync(ledger.group, generation, self.member_id)
@@ -186,7 +193,7 @@ class KillRun:
 
     def _compare(self) -> None:
         with closing(Connection(self.broker.port)) as connection:
-            every = [_patiently(connection.fetch, each.group, TOPIC) for each in self.offsets]
+            every = [patiently(connection.fetch, each.group, TOPIC) for each in self.offsets]
         for ledger, found in zip(self.offsets, every, strict=True):
             if not ledger.acknowledged <= found <= ledger.sent:
                 self.done.failures.append(
@@ -195,22 +202,16 @@ class KillRun:
                 )
             # The answer is a promise too.
             ledger.acknowledged = ledger.sent = found
+        self.groups.compare(self.broker.port)
 
     def _count(self) -> None:
+        groups = self.groups.groups
         self.done.commits = sum(each.total for each in self.offsets)
+        self.done.commits += sum(each.commits for each in groups)
         self.done.generations = self.generations.total
-
-
-def _patiently(ask: Callable[_P, _Answer], *arguments: _P.args, **named: _P.kwargs) -> _Answer:
-    """Ask again until the server has loaded the group, as every client does."""
-    until = time.monotonic() + _LOAD_LIMIT_S
-    while True:
-        try:
-            return ask(*arguments, **named)
-        except Refused as refused:
-            if refused.code not in LATER or time.monotonic() > until:
-                raise
-        time.sleep(0.01)
+        self.done.epochs = sum(each.epochs for each in groups)
+        for group in groups:
+            self.done.failures += group.failures
 
 
 def kill_many(
@@ -243,6 +244,7 @@ def kill_many(
             done.rolled += one.rolled
             done.commits += one.commits
             done.generations += one.generations
+            done.epochs += one.epochs
             done.failures += one.failures
     done.seconds = time.monotonic() - began
     return done

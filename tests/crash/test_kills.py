@@ -12,3 +12,4 @@ def test_a_killed_server_keeps_what_it_acknowledged() -> None:
     assert done.kills >= 4
     assert done.commits > 0
     assert done.generations > 0
+    assert done.epochs > 0

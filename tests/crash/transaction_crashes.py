@@ -11,14 +11,8 @@ aborts the open ones after their timeout. Then
 - a producer id or an epoch that a client has got is not given again.
 """
 
-import math
-import multiprocessing
-import random
-import time
 from collections import Counter
-from collections.abc import Iterator
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -30,117 +24,42 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.records import decode_records, iterate_batches
 from coterie.server.broker import Broker
+from tests.crash.broker_run import answer_to, start_broker
 from tests.crash.disk import RecordingFileSystem
-from tests.crash.losses import A_FEW, Crash, deaths, power_losses
+from tests.crash.losses import Crash
 from tests.crash.restart import Wrong
+from tests.crash.story_crashes import StoryCrashes
 from tests.crash.transaction_story import (
     GROUP,
     PARTITIONS,
+    SETTINGS,
     STORIES,
     TIMEOUT_MS,
     TOPIC,
-    Story,
     Transaction,
-    answer_to,
     record_story,
-    start_broker,
 )
 from tests.record_batches import committed
 from tests.unit.server.manual import Client, open_log
 from tests.unit.server.manual_loop import ManualLoop
 
-DEATH, POWER = "death", "power"
-# How many unsynced operations a loss of power loses, or keeps, at once.
-_LOST = 1
 _LATER_MS = 2 * TIMEOUT_MS
 _NO_OFFSET = -1
-_COMMAND = "python -m tests.crash --repeat-transactions"
 
 
-@lru_cache(maxsize=4)
-def _recorded(name: str, flush: bool) -> Story:
-    return record_story(name, flush=flush)
+class TransactionCrashes(StoryCrashes):
+    """The crashes of one story of transactions."""
 
+    what = "transactions"
+    stories = tuple(STORIES)
+    record = staticmethod(record_story)
 
-def forget_stories() -> None:
-    """Forget all stories, because the product has changed."""
-    _recorded.cache_clear()
-
-
-class Task(NamedTuple):
-    """The crashes of one kind after one number of operations of a story."""
-
-    kind: str
-    story: str
-    flush: bool
-    operations: int
-
-
-class TransactionCrashes:
-    """The crashes of one story.
-
-    Attributes:
-        story: what was recorded.
-        tried: how many disks were started on, by the kind of crash.
-    """
-
-    def __init__(self, name: str, *, flush: bool) -> None:
-        self.story = _recorded(name, flush)
-        self.tried: Counter[str] = Counter()
-        self._name = f"{name}:{'commit' if flush else 'never'}"
-        self._seen: set[int] = set()
-
-    def crashes(self, kind: str, operations: int) -> Iterator[Crash]:
-        """Yield the disks that crashes after so many operations leave."""
-        base, every = self.story.base, self.story.operations
-        if kind == DEATH:
-            return deaths(base, every, operations, operations, A_FEW)
-        # Without syncs a loss of power may lose anything.
-        assert self.story.flush, "without syncs nothing is promised"
-        return power_losses(base, every, operations, operations, _LOST, A_FEW)
-
-    def run(
-        self,
-        kind: str,
-        operations: int,
-        sample: int = 1,
-        only: str = "",
-        until_s: float = math.inf,
-    ) -> list[str]:
-        """Try crashes after so many operations.
-
-        Args:
-            kind: the kind of crash.
-            operations: how many operations were done.
-            sample: one in this many crashes is tried.
-            only: try only the crash with this detail.
-            until_s: nothing is tried later, on the monotonic clock.
-
-        Returns:
-            What was wrong, with the option that repeats it; at most one failure.
-        """
-        for number, crash in enumerate(self.crashes(kind, operations)):
-            if time.monotonic() > until_s:
-                break
-            if (number + operations) % sample or only not in ("", crash.detail):
-                continue
-            identity = hash((crash.disk.identity(), operations))
-            if identity in self._seen:
-                continue
-            self._seen.add(identity)
-            self.tried[f"transactions, {crash.kind}"] += 1
-            try:
-                self._check(crash)
-            except Exception as error:
-                where = f"{kind}:{self._name}:{operations}:{crash.detail}"
-                return [f"{type(error).__name__}: {error}\n    {_COMMAND} '{where}'"]
-        return []
-
-    def _check(self, crash: Crash) -> None:
+    def check(self, crash: Crash) -> None:
+        """See `StoryCrashes`."""
         loop = ManualLoop()
         loop.now_ms = self.story.now_ms
         filesystem = RecordingFileSystem(crash.disk.copy(), crash.boot)
-        broker = start_broker(filesystem, loop, flush=self.story.flush)
+        broker = start_broker(filesystem, loop, SETTINGS, flush=self.story.flush)
         client = Client(broker)
         loop.advance(1)
         self._check_ids(client, crash.operations)
@@ -242,51 +161,3 @@ def _check_states(client: Client) -> None:
     for each in answer_to(client, request, 0).transaction_states:
         if each.transaction_state in ("Ongoing", "PrepareCommit", "PrepareAbort"):
             raise Wrong(f"the transaction never ends: {each}")
-
-
-def repeat(where: str) -> list[str]:
-    """Repeat the crash that a failure has printed."""
-    kind, name, mode, operations, detail = where.split(":", 4)
-    crashes = TransactionCrashes(name, flush=mode == "commit")
-    return crashes.run(kind, int(operations), only=detail)
-
-
-def all_kinds() -> list[tuple[str, str, bool]]:
-    """Return every kind of crash: kind, story and whether the broker syncs."""
-    return [
-        (kind, name, flush)
-        for kind in (DEATH, POWER)
-        for name in STORIES
-        for flush in (True, False)
-        if flush or kind == DEATH
-    ]
-
-
-def crash_until(until_s: float, processes: int) -> tuple[Counter[str], list[str]]:
-    """Try as many crashes as there is time for, until a time on the monotonic clock.
-
-    Returns:
-        How many disks were started on, by the kind of crash, and the failures.
-    """
-    tasks = [
-        Task(*each, operations)
-        for each in all_kinds()
-        for operations in range(len(_recorded(*each[1:]).operations) + 1)
-    ]
-    # Each kind and each part of a story gets time.
-    random.Random(1).shuffle(tasks)
-    tried: Counter[str] = Counter()
-    failures: list[str] = []
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        work = partial(_run, until_s=until_s)
-        for found, wrong in pool.imap_unordered(work, tasks):
-            tried += found
-            failures += wrong
-    return tried, failures
-
-
-def _run(task: Task, until_s: float) -> tuple[Counter[str], list[str]]:
-    if time.monotonic() > until_s:
-        return Counter(), []
-    crashes = TransactionCrashes(task.story, flush=task.flush)
-    return crashes.tried, crashes.run(task.kind, task.operations, until_s=until_s)

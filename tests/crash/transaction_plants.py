@@ -1,7 +1,6 @@
-"""Planted bugs about the files of transactions, and the search that must find them."""
+"""Planted bugs about the files of transactions, which crashes of their stories must find."""
 
-from tests.crash.transaction_crashes import TransactionCrashes, forget_stories
-from tests.planting import Plant, planted
+from tests.planting import Plant
 
 PLANTS = (
     Plant(
@@ -96,28 +95,3 @@ PLANTS = (
         ("death:both_protocols:commit",),
     ),
 )
-# A sparse search comes first.
-_STEPS = ((16, 5), (4, 3), (1, 1))
-
-
-def find(plant: Plant) -> str:
-    """Search for a plant; return the kind of crash that found it, or an empty string.
-
-    A plant may break the story itself, in which the broker is killed, too.
-    """
-    with planted(plant):
-        forget_stories()
-        try:
-            for where in plant.kinds:
-                kind, name, mode = where.split(":")
-                try:
-                    crashes = TransactionCrashes(name, flush=mode == "commit")
-                except AssertionError:
-                    return "story"
-                end = len(crashes.story.operations)
-                for step, sample in _STEPS:
-                    if any(crashes.run(kind, at, sample) for at in range(end, -1, -step)):
-                        return kind
-        finally:
-            forget_stories()
-    return ""

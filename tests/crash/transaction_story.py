@@ -1,15 +1,13 @@
 """A broker in virtual time, producers with transactions, and a disk that records what it does.
 
-The whole broker runs: coordinators, markers, flusher, logs. Its story has transactions of both
-protocols beside each other, offsets of a group, transactions that stay open, segments that are
-rolled, a kill and a stop in order. The ledger says when each request was sent and answered, counted
-in operations of the disk.
+The story has transactions of both protocols beside each other, offsets of a group, transactions
+that stay open, segments that are rolled, a kill and a stop in order. The ledger says when each
+request was sent and answered, counted in operations of the disk.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from coterie.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -23,32 +21,14 @@ from coterie.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from coterie.server.broker import Broker
-from tests.crash.disk import Disk, Operation, RecordingFileSystem
-from tests.unit.server.manual import COMMIT, NEVER, Client, make_broker
-from tests.unit.server.manual_loop import ManualLoop
+from tests.crash.broker_run import ROLL_MS, BrokerRun
+from tests.crash.disk import Disk, Operation
 from tests.unit.server.produced import batch, produce_request
-from tests.unit.server.virtual import VirtualEnvironment
 
 TOPIC, PARTITIONS, GROUP = "t", 2, "g"
 TIMEOUT_MS = 60_000
-_ROLL_MS = 1_000
-SETTINGS = {
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "5000",
-    "log.roll.ms": str(_ROLL_MS),
-    "journal.enable": "false",
-}
-_SEED = 7
+SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "5000"}
 _IDS = ("a", "b", "c")
-# What a client sends again.
-_AGAIN = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-)
 
 
 class Transaction:
@@ -104,27 +84,6 @@ class Story(NamedTuple):
     transactions: list[Transaction]
     given: list[Given]
     now_ms: float
-
-
-def start_broker(filesystem: Any, loop: ManualLoop, *, flush: bool) -> Broker:
-    """Start a broker on a disk, whose partitions of coordinators are loaded."""
-    return make_broker(
-        SETTINGS,
-        flush=COMMIT if flush else NEVER,
-        filesystem=filesystem,
-        loop=loop,
-        environment=VirtualEnvironment(loop, _SEED),
-    )
-
-
-def answer_to(client: Client, request: Any, version: int) -> Any:
-    """Send a request and let time pass until it is answered."""
-    client.send(request, version)
-    client.loop.turn()
-    while not (answers := client.answers()):
-        client.loop.jump()
-    ((_, answer),) = answers
-    return answer
 
 
 class Producer:
@@ -227,63 +186,23 @@ class Producer:
         self._run.transactions.append(self.transaction)
 
 
-class _Run:
+class _Run(BrokerRun):
     """A story while it runs."""
 
     def __init__(self, *, flush: bool) -> None:
-        self._flush = flush
-        self.filesystem = RecordingFileSystem()
-        self.loop = ManualLoop()
+        super().__init__(SETTINGS, flush=flush)
         self.transactions: list[Transaction] = []
         self.given: list[Given] = []
         self._number = 0
-        self.start()
         self.broker.controller.create(TOPIC, PARTITIONS, {})
-        self._client.send(FindCoordinatorRequest(key_type=1, coordinator_keys=list(_IDS)), 4)
-        self.loop.advance(_ROLL_MS)
-        self._client.answers()
-
-    @property
-    def done(self) -> int:
-        """How many operations the disk has done."""
-        return len(self.filesystem.operations)
-
-    def start(self) -> None:
-        """Start the broker."""
-        self.broker = start_broker(self.filesystem, self.loop, flush=self._flush)
-        self._client = Client(self.broker)
-
-    def die(self) -> None:
-        """Kill the broker's process, and start another one."""
-        self.broker._data._lock.release()
-        self.loop.forget()
-        self.start()
-
-    def stop(self) -> None:
-        """Stop the broker in order, and start another one."""
-        self.broker._data.close()
-        self.loop.forget()
-        self.start()
-
-    def roll(self) -> None:
-        """Let the next append to each log begin a segment."""
-        self.loop.advance(2 * _ROLL_MS)
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=list(_IDS))
+        self.ask_all(request, 4)
+        self.loop.advance(ROLL_MS)
 
     def next_number(self) -> int:
         """Return the number of the next record."""
         self._number += 1
         return self._number
-
-    def ask_all(self, request: Any, version: int) -> Any:
-        """Return the answer to a request, whose errors the caller looks at."""
-        return answer_to(self._client, request, version)
-
-    def ask(self, request: Any, version: int) -> Any:
-        """Return the answer to a request, which is sent again while the coordinator is busy."""
-        while (answer := self.ask_all(request, version)).error_code in _AGAIN:
-            self.loop.advance(20)
-        assert not answer.error_code, f"{request} is answered with {answer}"
-        return answer
 
     def plain_id(self) -> None:
         """Get a producer id without a transactional id."""

@@ -116,6 +116,8 @@ def _computed(group: ConsumerGroup, assign: Assign) -> list[tuple[str, Partition
         for member in _in_kafkas_order(group)
     ]
     assigned = assign(topics, members, group.is_homogeneous())
+    everything = sum(topics.counts.values())
+    assert sum(map(len, assigned.values())) == everything, f"a partition of {group} has one member"
     computed = []
     for member_id in group.members:
         target: dict[bytes, list[int]] = {}

@@ -72,15 +72,18 @@ class TopicsImage:
     def note_change(self, name: str, *, is_new: bool = False) -> None:
         """Count a change of a topic that its owner has made."""
         self.version += 1
+        assert not is_new or name in self.by_name, f"{name} is created and not shown"
         if is_new:
             self.created_version = self.version
         if len(self._changes) >= _MOST_CHANGES:
             self._changes.clear()
             self._forgotten = self.version
         self._changes[name] = self.version
+        assert len(self._changes) <= _MOST_CHANGES, "the number of changes is limited"
 
     def may_have_changed(self, names: Iterable[str], since: int) -> bool:
         """Return whether one of some topics has changed after a version, as far as is known."""
+        assert since <= self.version, "nobody has seen a later version"
         if since < self._forgotten:
             return True
         changes = self._changes

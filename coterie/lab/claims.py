@@ -29,6 +29,8 @@ class Claim(NamedTuple):
 
 
 _RUN = "coterie lab run"
+# In a checkout: the fault is laid over the machine, and no part of it.
+_PLANTED = "python -m tests.lab.planted"
 
 CLAIMS = (
     Claim(1, "In the ZooKeeper era each consumer had an ephemeral node under its group.", "shown",
@@ -90,7 +92,7 @@ CLAIMS = (
           " --trace clients.txt --verbose"),
     Claim(17, "Handing a partition over in one round would let two members read it.", "shown",
           "The planted fault is found by the invariant that a partition has one owner.",
-          f"{_RUN} three-and-one --machine cooperative --set fault=handover-at-once --seed 1"),
+          f"{_PLANTED} handover-at-once three-and-one --machine cooperative --seed 1"),
     Claim(18, "With hundreds of members the eager protocol is a disaster.", "partly",
           "The protocol settles 500 members in about 4 s. The disaster is the slowest poll, for"
           " which everybody waits.", f"{_RUN} hours"),
@@ -136,5 +138,5 @@ CLAIMS = (
     Claim(32, "mqadmin allocateMQ previews the allocation.", "refuted",
           "RocketMQ 5.4.0 printed queues 7, 5 and 6 for a client that took 0, 1 and 2: it"
           " does not sort. A client that allocates as it does reads what others read, too.",
-          f"{_RUN} three-and-one --machine rocketmq-4 --set fault=unsorted"),
+          f"{_PLANTED} unsorted three-and-one --machine rocketmq-4"),
 )  # fmt: skip

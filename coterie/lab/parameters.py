@@ -37,7 +37,6 @@ class Parameters(NamedTuple):
         draft: the month of server-2015: before 22 September, its heartbeats told of a rebalance by
             ILLEGAL_GENERATION.
         strategy: that of the members of server-2015, whose broker has `range` and `roundrobin`.
-        fault: a planted fault, "" for none.
     """
 
     latency_ms: float = 0.4
@@ -74,26 +73,15 @@ class Parameters(NamedTuple):
     notices_lost: float = 0.0
     strategy: str = "range"
     draft: str = "2015-10"
-    fault: str = ""
 
 
 BEAT_PHASES = ("kept", "restarted", "drifting")
-FAULTS = (
-    "handover-at-once",
-    "revoke-after-join",
-    "forgotten-stop",
-    "ignore-conflicts",
-    "unsorted",
-    "script-from-machine",
-    "lost-timer",
-)
 STRATEGIES = ("range", "roundrobin", "sticky")
 OLDER_DRAFT = "2015-08"
 _CHOICES = {
     "beat_phase": BEAT_PHASES,
     "draft": (OLDER_DRAFT, "2015-10"),
     "strategy": STRATEGIES,
-    "fault": ("", *FAULTS),
 }
 # Below these a run would divide by nothing or not end.
 _LEAST = {

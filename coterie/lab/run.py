@@ -76,8 +76,6 @@ class Run:
         # Pods that start again as soon as they have stopped.
         self._to_start: set[str] = set()
         random = stream(seed, f"script {scenario.name}")
-        if parameters.fault == "script-from-machine":
-            random = self.environment.world.stream(machine)
         if scenario.recording is not None:
             self._forming, self.events = map(list, scenario.recording)
             return

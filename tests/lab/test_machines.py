@@ -10,6 +10,8 @@ from coterie.lab.live.cells import live_scenario
 from coterie.lab.outcome import RunOutcome
 from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import load_scenario
+from tests.lab.planted import PLANTS
+from tests.planting import planted
 
 
 def step(machine: str, members: int, partitions: int, do: str, **keys: object) -> RunOutcome:
@@ -50,8 +52,8 @@ def test_lagging_followers_make_attempts_fail() -> None:
 def test_owner_nodes_prevent_two_readers() -> None:
     settings = {"zk_lag_ms": 2_000}
     step("zookeeper", 12, 24, "leave", settings=settings)
-    with pytest.raises(Violation) as raised:
-        step("zookeeper", 12, 24, "leave", settings={**settings, "fault": "ignore-conflicts"})
+    with planted(PLANTS["ignore-conflicts"]), pytest.raises(Violation) as raised:
+        step("zookeeper", 12, 24, "leave", settings=settings)
     assert raised.value.invariant in ("one-reader", "one-owner")
 
 
@@ -85,8 +87,8 @@ def test_draft_loses_its_groups_with_the_coordinator() -> None:
 def test_unsorted_lists_make_queues_read_twice() -> None:
     sound = step("rocketmq-5", 6, 12, "join")
     assert sound.metrics["double"] == 0
-    with pytest.raises(Violation) as raised:
-        step("rocketmq-5", 6, 12, "join", settings={"fault": "unsorted"})
+    with planted(PLANTS["unsorted"]), pytest.raises(Violation) as raised:
+        step("rocketmq-5", 6, 12, "join")
     assert raised.value.invariant == "settles"
 
 

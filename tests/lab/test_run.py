@@ -9,6 +9,8 @@ from coterie.lab.kernel import Violation
 from coterie.lab.machines import MACHINES
 from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import Scenario, load_scenario
+from tests.lab.planted import PLANTS
+from tests.planting import planted
 
 _DIGESTS = """
 from tests.lab.test_run import digests
@@ -57,23 +59,25 @@ def test_unowned_intervals_are_those_of_the_metric() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "machine", "scenario", "invariant"),
+    ("fault", "machine", "invariant"),
     [
-        ("handover-at-once", "cooperative", "three-and-one", "one-owner"),
-        ("revoke-after-join", "eager-3", "three-and-one", "joins-with-nothing"),
-        ("forgotten-stop", "eager-3", "three-and-one", "ledger"),
-        ("lost-timer", "cooperative", "three-and-one", "one-reader"),
+        ("handover-at-once", "cooperative", "one-owner"),
+        ("revoke-after-join", "eager-3", "joins-with-nothing"),
+        ("forgotten-stop", "eager-3", "ledger"),
+        ("lost-timer", "cooperative", "one-reader"),
+        ("lost-timer", "consumer", "one-reader"),
     ],
 )
-def test_planted_fault_is_found(fault: str, machine: str, scenario: str, invariant: str) -> None:
-    chosen = load_scenario(scenario)
-    if scenario == "three-and-one" and fault == "lost-timer":
+def test_planted_fault_is_found(fault: str, machine: str, invariant: str) -> None:
+    chosen = load_scenario("three-and-one")
+    if fault == "lost-timer":
         chosen = chosen._replace(script=[*chosen.script, {"at_s": 60, "do": "leave", "pod": 1}])
     found = set()
     for seed in range(3):
         run(machine, chosen, seed)
         try:
-            run(machine, chosen, seed, RunOptions({"fault": fault}))
+            with planted(PLANTS[fault]):
+                run(machine, chosen, seed)
         except Violation as violation:
             found.add(violation.invariant)
     assert found == {invariant}
@@ -81,10 +85,8 @@ def test_planted_fault_is_found(fault: str, machine: str, scenario: str, invaria
 
 def test_planted_script_of_the_machine_is_found() -> None:
     scenario = load_scenario("three-and-one")
-    scripts = {
-        run(name, scenario, 1, RunOptions({"fault": "script-from-machine"})).script
-        for name in ("eager-3", "cooperative")
-    }
+    with planted(PLANTS["script-from-machine"]):
+        scripts = {run(name, scenario, 1).script for name in ("eager-3", "cooperative")}
     assert len(scripts) == 2, "pairs of runs with different scripts cannot be compared"
 
 

@@ -35,8 +35,6 @@ def failure(*arguments: str) -> str:
         (("run", "herd", "--set", "beat_phase=odd"), "choose one of kept"),
         (("run", "herd", "--set", "rate"), "KEY=VALUE"),
         (("run", "herd", "--trace", "t"), "exactly one --machine"),
-        (("run", "three-and-one", "--members", "0", "--machine", "static", "--set", "fault=x"),
-         "'x' is no fault"),
     ],
 )  # fmt: skip
 def test_one_sentence(arguments: tuple[str, ...], text: str) -> None:

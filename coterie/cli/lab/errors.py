@@ -21,7 +21,7 @@ def lab_errors() -> Iterator[None]:
     except Violation as error:
         raise CommandFailed(
             f"A run has broken the invariant {error}.",
-            "Unless a fault was planted, this is an error of the lab: please report it.",
+            "This is an error of the lab: please report it.",
         ) from None
 
 

@@ -173,6 +173,7 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
             left -= 1
             if left <= 0:
                 break
+        assert effects.operation is None, "an operation is settled before its effects leave"
         return effects
 
     def new_effects(self) -> Effects[Any]:

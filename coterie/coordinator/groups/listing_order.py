@@ -75,6 +75,7 @@ def in_listing_order(ids: Sequence[str], most: int) -> list[str]:
         ids: the ids in the order in which they were added.
         most: the most members that the group has had.
     """
+    assert len(ids) <= most, "a group has had the members that it has"
     bits = _bits(most, _FIRST_BITS)
     latest_first = ids[::-1]
     return sorted(latest_first, key=lambda each: _slot(java_hash(each), bits))

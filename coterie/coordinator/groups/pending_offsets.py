@@ -177,6 +177,7 @@ class PendingOffsets:
         for place in transaction.offsets:
             self._forget(place, producer_id)
         assert self.transactions or not self.by_group, "a pending offset has a transaction"
+        assert bool(self.by_group) == bool(self.by_topic), "two tables have the same offsets"
         return transaction.offsets
 
     def _forget(self, place: Place, producer_id: int) -> None:

@@ -77,10 +77,6 @@ def abort_timed_out(
         now_ms: the time.
         level: the protocol of the server.
         effects: receives the appends.
-        most: how many are aborted at most.
-
-    Returns:
-        How many were aborted.
     """
 
     def is_due(transaction: Transaction) -> bool:

@@ -205,7 +205,10 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         """Acknowledge the oldest `operations` appends of a partition as durable."""
         effects = super().appended(partition, operations, now_ms)
         for markers in effects.markers:
-            self._waiting[markers.transactional_id] = now_ms + MAX_END_WAIT_MS
+            deadline_ms = now_ms + MAX_END_WAIT_MS
+            latest_ms = next(reversed(self._waiting.values()), deadline_ms)
+            assert latest_ms <= deadline_ms, "the earliest deadline is the first"
+            self._waiting[markers.transactional_id] = deadline_ms
             effects.moves_deadline = True
         return effects
 

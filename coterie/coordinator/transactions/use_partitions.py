@@ -54,6 +54,7 @@ def use_partitions(
     if not _fits_record(transaction, use.partitions):
         return TransactionEffects(LARGE_OPERATION_ERROR)
     transaction.add(use.partitions, use.client_transaction_version, now_ms)
+    assert transaction.has_all(use.partitions), f"{transaction} lacks what was added to it"
     effects = TransactionEffects(ErrorCode.NONE)
     effects.operation = logging(transaction)
     return effects

@@ -50,10 +50,7 @@ class Consumer(PartitionReader, GroupMember):
         """Assign as the client of the leader does."""
         members = [subscription_of(each) for each in joined.members]
         assert joined.protocol_name, "a completed join has a protocol"
-        name = joined.protocol_name
-        if self.environment.parameters.fault == "handover-at-once" and name == COOPERATIVE:
-            name = "sticky"
-        assignment = ASSIGNORS[name](self._counts, members)
+        assignment = ASSIGNORS[joined.protocol_name](self._counts, members)
         return {
             member_id: encoded_assignment(sorted(partitions))
             for member_id, partitions in assignment.items()
@@ -65,8 +62,6 @@ class Consumer(PartitionReader, GroupMember):
             then()
         elif self._cooperative and self.phase != "closing":
             self._commit(self._reading, lambda _: then())
-        elif self.environment.parameters.fault == "revoke-after-join":
-            then()
         else:
             self._revoke(set(self._owned), then)
 

@@ -183,15 +183,8 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
         self.pod.after(delay_us, self._tick, self._beat)
 
     def _tick(self, beat: int) -> None:
-        if beat != self._beat or self._loses_timer():
-            return
-        self._send_beat()
-
-    def _loses_timer(self) -> bool:
-        """Return whether the planted fault hits this member."""
-        ledger, fault = self.environment.ledger, self.environment.parameters.fault
-        is_hit = fault == "lost-timer" and self.pod.name.endswith("0")
-        return is_hit and ledger.window_us is not None
+        if beat == self._beat:
+            self._send_beat()
 
     def _on_beat(self, response: ConsumerGroupHeartbeatResponse) -> None:
         self._waits = False

@@ -283,8 +283,6 @@ class GroupMember(ClassicMember):
         if beat != self._beat:
             return
         parameters = self.environment.parameters
-        if parameters.fault == "lost-timer" and self._loses_timer():
-            return
         delay_us = self.settings.heartbeat_ms * MS
         if parameters.beat_phase == "drifting":
             delay_us += int(self._random.uniform(0, parameters.beat_drift_ms) * MS)
@@ -295,10 +293,6 @@ class GroupMember(ClassicMember):
             self._send_beat()
         elif self.phase == "member":
             self.pod.after(self.poll_wait_us(), self._send_beat)
-
-    def _loses_timer(self) -> bool:
-        """Return whether the planted fault hits this member."""
-        return self.pod.name.endswith("0") and self.environment.ledger.window_us is not None
 
     def _beat_again(self) -> None:
         self.host.find_coordinator(self.pod, self._in_turn(self._send_beat))

@@ -82,7 +82,6 @@ class OldConsumer:
             self.environment.workload.counts,
             parameters.zk_retries,
             parameters.zk_backoff_ms,
-            ignores_conflicts=parameters.fault == "ignore-conflicts",
         )
         self._random = self.environment.world.stream(f"fetchers {pod.name}")
         self._session: Session | None = None

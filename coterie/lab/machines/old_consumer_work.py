@@ -112,21 +112,11 @@ class OldConsumerWork:
         topics: its topics; it reads each with one thread.
     """
 
-    def __init__(
-        self,
-        identity: str,
-        topics: Iterable[str],
-        retries: int,
-        backoff_ms: int,
-        *,
-        ignores_conflicts: bool = False,
-    ) -> None:
+    def __init__(self, identity: str, topics: Iterable[str], retries: int, backoff_ms: int) -> None:
         self.identity = identity
         self.topics = tuple(topics)
         self._retries = retries
         self._backoff_ms = backoff_ms
-        # A planted fault.
-        self._ignores_conflicts = ignores_conflicts
 
     def register(self) -> Work:
         """Create the node of the consumer, watch and rebalance."""
@@ -183,7 +173,7 @@ class OldConsumerWork:
             return True
         (offsets,) = yield Requests((Request("getData", OFFSETS, share),))
         (created,) = yield Requests((Request("create", OWNERS, share, own * len(share)),))
-        if len(created) < len(share) and not self._ignores_conflicts:
+        if len(created) < len(share):
             yield Report("conflict")
             if created:
                 yield Requests((Request("delete", OWNERS, tuple(created)),))

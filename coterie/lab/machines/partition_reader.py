@@ -57,12 +57,10 @@ class PartitionReader(Member):
         self._give_up(set(self._owned))
 
     def _give_up(self, partitions: set[TopicPartition]) -> None:
-        forgets = self.environment.parameters.fault == "forgotten-stop"
         for partition in sorted(partitions):
             self._owned.discard(partition)
             self._reading.discard(partition)
-            if not (forgets and partition.partition == 0):
-                self.environment.ledger.stop(self.pod.identity, partition)
+            self.environment.ledger.stop(self.pod.identity, partition)
 
     def _take(self, added: Iterable[TopicPartition]) -> None:
         """Own new partitions; read them after the callback of the application."""

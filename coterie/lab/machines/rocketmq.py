@@ -376,9 +376,6 @@ class PushConsumer:
 
     def _share(self, members: Members) -> set[TopicPartition]:
         index = bisect_left(members, self.pod.identity)
-        if self.environment.parameters.fault == "unsorted":
-            # Each client has the list in an order of its own.
-            index = self._random.randrange(len(members))
         return self._group.share(index, len(members), self._route)
 
     # -- queues and offsets ------------------------------------------------------------------------

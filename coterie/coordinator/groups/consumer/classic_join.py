@@ -210,6 +210,7 @@ def _update(
 
 def _joined(step: Step, member: ConsumerMember, request: JoinGroupRequest) -> None:
     """Start the session of a member that has joined, and the time in which it has to sync."""
+    assert member.classic is not None, f"{member} has joined with another protocol"
     if member.awaits_join:
         member.awaits_join = False
         step.cancel(TimerKind.REJOIN, member.member_id)

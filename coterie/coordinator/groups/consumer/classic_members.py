@@ -108,6 +108,7 @@ def _has_to_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 def _await_join(step: Step, member: ConsumerMember) -> None:
     """Give a member its rebalance timeout to join again, unless it has it already."""
+    assert member.classic is not None, f"{member} does not join by JoinGroup"
     if not member.awaits_join:
         member.awaits_join = True
         deadline_ms = step.now_ms + member.rebalance_timeout_ms

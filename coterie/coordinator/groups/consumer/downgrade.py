@@ -66,6 +66,7 @@ def downgrade(step: Step, leaving: Collection[str], generation: int | None = Non
     """
     group = step.group
     left = [each for each in group.ordered_members() if each.member_id not in leaving]
+    assert left, f"{group} becomes a classic group without members"
     after = Group(group.group_id, step.now_ms)
     for member in left:
         after.add(_classic_member(member, group), CONSUMER_PROTOCOL_TYPE)
@@ -95,6 +96,7 @@ def begin_classic(step: Step, *, rebalances: bool) -> None:
     """Start the sessions of a group that has become a classic one, and perhaps a rebalance."""
     after = step.becomes
     assert isinstance(after, Group), after
+    assert not step.group.members, f"{step.group} is replaced and has members"
     for member in step.left:
         cancel_timers(step, member)
     following = ClassicStep(step.partition, after, step.now_ms, step.effects, step.context)

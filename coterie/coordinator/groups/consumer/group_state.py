@@ -130,6 +130,12 @@ class ConsumerGroupState(GroupLike):
             self.members or self.target_values or self.regexes or self.has_old_metadata is not None
         ) and (self.metadata is None and self.target_metadata is None)
 
+    @property
+    def counts_nothing(self) -> bool:
+        """Whether all counts and tables of members are empty, as they are without members."""
+        counts = self.by_name, self.by_regex, self.protocols, self.static_members, self.owners
+        return not any(counts) and not self.classic_count and not self.settled
+
     def derived_state(self) -> GroupState:
         """Return the state that follows from the records."""
         if not self.members:
@@ -142,7 +148,9 @@ class ConsumerGroupState(GroupLike):
 
     def is_settled(self, member: ConsumerMember) -> bool:
         """Return whether a member has reached the target."""
-        return member.epoch == self.target_epoch and member.state is MemberState.STABLE
+        # A member without this record has epoch 0, as a target in a log of other software may have.
+        known = member.current is not None
+        return known and member.epoch == self.target_epoch and member.state is MemberState.STABLE
 
     # -- subscriptions -----------------------------------------------------------------------------
 
@@ -232,7 +240,6 @@ class ConsumerGroupState(GroupLike):
     def _add(self, member_id: str) -> ConsumerMember:
         member = self.members[member_id] = ConsumerMember(member_id)
         self.most_members = max(self.most_members, len(self.members))
-        assert self.most_members >= len(self.members), f"{self} has had its members"
         return member
 
     def _count_subscription(self, member: ConsumerMember, step: int) -> None:

@@ -80,6 +80,7 @@ class ConsumerType(GroupType):
     ) -> None:
         """Give every member one session timeout to return [consumer-groups/loaded-timers]."""
         assert group.exists, f"{group} is loaded and was given up"
+        assert not group.unlogged, f"{group} is loaded and has records that are not logged"
         group.topics = partition.topics
         step = Step(partition, group, now_ms)
         step.effects = effects

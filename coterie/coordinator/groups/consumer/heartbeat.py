@@ -199,6 +199,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     bump_for(step, member_id, change, joins=is_new)
     update_target(step, group.members[member_id])
     member = group.members[member_id]
+    assert member.classic is None, f"{member} sends heartbeats of the consumer protocol"
     reconcile_member(step, member, owned, changed=change.any)
     if not step.fits():
         text = "The records of the operation do not fit one batch of the group log."

@@ -50,6 +50,7 @@ def find_member(
         if holder is None:
             return group.members.get(member_id)
         member = group.members[holder]
+        assert member.instance_id == instance_id, f"{member} is not {instance_id}"
         if member.classic is None and member.epoch != STATIC_LEAVE_EPOCH:
             raise Refusal(
                 ErrorCode.UNRELEASED_INSTANCE_ID,

@@ -159,6 +159,7 @@ def finish_removal(step: Step) -> bool:
     """Let a group that has become a classic one rebalance; return whether the records fit."""
     if not step.fits():
         return False
+    assert step.effects.operation is not None, f"a member has left {step.group} without a record"
     if step.becomes is not None:
         begin_classic(step, rebalances=True)
     return True
@@ -166,6 +167,7 @@ def finish_removal(step: Step) -> bool:
 
 def note_joined(step: Step, member: ConsumerMember, session_ms: int) -> None:
     """Note that a member has joined."""
+    assert step.group.members.get(member.member_id) is member, f"{member} has not joined"
     client = step.context.client
     classic = member.classic
     step.note(
@@ -199,6 +201,7 @@ def note_removed(
 ) -> None:
     """Cancel the timers of a member that was removed, and note why."""
     member, group = removed.member, step.becomes or step.group
+    assert member.member_id not in step.group.members, f"{member} is removed and in {group}"
     cancel_timers(step, member)
     step.note(
         MemberRemoved(

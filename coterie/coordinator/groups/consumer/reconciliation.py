@@ -80,6 +80,7 @@ def reconcile(
         raise UnknownState
     if following is None:
         return None
+    assert following.epoch in (member.epoch, epoch), f"{member} goes to another epoch"
     now = member.epoch, member.previous_epoch, state, member.assigned, member.pending
     return None if following == now else following
 

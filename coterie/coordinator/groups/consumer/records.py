@@ -65,6 +65,7 @@ class ConsumerRecords(GroupRecords):
         else:
             group.apply(key, value)
         if group.is_blank and not group.unlogged:
+            assert group.counts_nothing, f"{group} has no members and counts some"
             del self.groups[group_id]
 
     def values(self) -> Mapping[str, Message]:

@@ -111,6 +111,7 @@ def resolve_some(step: Step) -> None:
     if not resolution.go_on():
         step.arm(TimerKind.REGEX, "", now_ms)
         return
+    assert resolution.version <= group.topics.version, "the version of the topics ascends"
     group.resolution = None
     changed = False
     for regex, names in resolution.found.items():

@@ -76,6 +76,7 @@ class Step(GroupStep[ConsumerGroup]):
             value: its value.
             encoded: the value as bytes, if it is encoded already.
         """
+        assert self.becomes is None, f"{self.group} is replaced by {self.becomes}"
         self._before.append((key, self.group.apply(key, value)))
         self.group.unlogged += 1
         operation = self.write((key, value))
@@ -101,10 +102,12 @@ class Step(GroupStep[ConsumerGroup]):
             group.members = members
         group.unlogged -= len(self._before)
         assert group.unlogged == 0, f"{group} has records of another step"
+        assert not self.creates or group.is_blank, f"{group} is new and has records"
         self._before.clear()
         self._encoded.clear()
         self.facts.clear()
         self.effects.operation, self.becomes, self.left = None, None, ()
+        assert self._most_members <= group.most_members, f"{group} forgets members that it has had"
         group.most_members, group.bumped_ms = self._most_members, self._bumped_ms
         # The epoch that a changed topic has raised may be among what was taken back.
         group.checked_version = self._checked_version
@@ -129,12 +132,15 @@ class Step(GroupStep[ConsumerGroup]):
         if not self.has_small_records():
             self.undo()
             return False
+        group, replaces = self.group, self.replaces
+        assert group.unlogged == len(self._before), f"{group} has records of another step"
+        assert self.creates or replaces is None, f"{group} exists and takes the place of {replaces}"
+        assert not (self.creates and self.becomes), f"{group} is created and replaced"
         operation = self.effects.operation
         if operation is None:
             return True
         for fact in self.facts:
             self.note(fact)
-        group, replaces = self.group, self.replaces
         if self.creates:
             records_of(self.partition).groups[group.group_id] = group
             operation.creates, operation.removes = group, replaces

@@ -97,6 +97,8 @@ def upgrade(step: Step, before: Group) -> None:
             current_value(epoch, epoch, MemberState.STABLE, assigned, {}),
         )
     assert len(group.members) == len(before.members), f"each member of {before} is converted"
+    assert group.classic_count == len(group.members), f"members of {group} changed their protocol"
+    assert group.settled == len(group.members), f"a member of {group} has to give something up"
     step.facts.append(
         GroupTypeChanged(
             at_ms=step.now_ms,

@@ -175,6 +175,13 @@ WHOLE = (
 )
 
 
+def test_a_target_of_epoch_0_of_other_software_counts_no_member() -> None:
+    records = target_epoch(0), current("m1", 9, 0), subscription(), without_value(subscription())
+    harness = loaded(*records, subscription("m2"), without_value(subscription("m2")))
+    group = harness.consumer_group()
+    assert (list(group.members), group.settled) == (["m1"], 0)
+
+
 def test_order_of_the_records_does_not_matter() -> None:
     expected = image(loaded(*WHOLE).consumer_group())
     for order in permutations(WHOLE):

@@ -32,10 +32,14 @@ _PREFIXES = tuple(
 
 
 class Software(NamedTuple):
-    """The name and version of a client library."""
+    """The client of a member: name and version of its library, and who has logged in.
 
-    name: str
-    version: str
+    What it has not said is None.
+    """
+
+    name: str | None
+    version: str | None
+    principal: str | None = None
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -85,5 +89,5 @@ def _note_arrival(
 ) -> None:
     if isinstance(fact, MemberJoined | StaticMemberReplaced) and fact.member_id in member_ids:
         name, version = fact.client_software_name, fact.client_software_version
-        if name is not None and version is not None:
-            found[fact.member_id] = Software(name, version)
+        if name is not None or fact.principal is not None:
+            found[fact.member_id] = Software(name, version, fact.principal)

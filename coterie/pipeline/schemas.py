@@ -171,6 +171,7 @@ JOURNAL = pa.schema(
         ("client_host", pa.string()),
         ("client_software_name", pa.string()),
         ("client_software_version", pa.string()),
+        ("principal", pa.string()),
         ("reason", pa.string()),
         ("subscription_change", pa.string()),
         ("requester_client_id", pa.string()),

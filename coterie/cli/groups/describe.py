@@ -223,8 +223,8 @@ def _member_rows(group: GroupDescription, software: Mapping[str, Software]) -> l
 
 
 def _software_row(software: Software | None) -> Row:
-    keys = "client_software", "client_software_version"
-    return dict(zip(keys, software or (None, None), strict=True))
+    keys = "client_software", "client_software_version", "principal"
+    return dict(zip(keys, software or (None,) * len(keys), strict=True))
 
 
 def _state_rows(group: GroupDescription) -> list[Row]:
@@ -274,6 +274,8 @@ def _member_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:
             Column("SOFTWARE", "client_software"),
             Column("VERSION", "client_software_version"),
         ]
+    if any(row["principal"] for row in rows):
+        more.append(Column("PRINCIPAL", "principal"))
     return [
         GROUP,
         CONSUMER_ID,

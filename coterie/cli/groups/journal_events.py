@@ -186,6 +186,7 @@ def _member_joined(fact: facts.MemberJoined) -> Event:
     name = member_name(fact.member_id, fact.group_instance_id)
     details = joined_text(
         client_text(fact.client_id, fact.client_host),
+        _login_text(fact.principal),
         counted(fact.member_count, "member"),
         quoted_reason(fact.reason),
     )
@@ -220,9 +221,14 @@ def _member_fenced(fact: facts.MemberFenced) -> Event:
     return Event(fact.at_ms, "!", "red", f"{name} fenced", details)
 
 
+def _login_text(principal: str | None) -> str | None:
+    return None if principal is None else printable(f"logged in as {principal}")
+
+
 def _static_member_replaced(fact: facts.StaticMemberReplaced) -> Event:
     details = joined_text(
         client_text(fact.client_id, fact.client_host),
+        _login_text(fact.principal),
         None if fact.rebalances else "without a rebalance",
         quoted_reason(fact.reason),
     )

@@ -32,6 +32,11 @@ class ClientContext(NamedTuple):
     software_version: str = ""
     client_port: int = 0
 
+    @property
+    def login(self) -> str | None:
+        """The principal of a client that has logged in; None for others."""
+        return None if self.principal == ANONYMOUS else self.principal
+
 
 class RequestContext:
     """Where a request comes from.

@@ -15,8 +15,7 @@ Conventions of all facts:
 * An absent id is null, never an empty string [journal/absent-values].
 * `member_id`, `group_instance_id`, `client_id` and `client_host` are those of the member that the
   fact is about; for a rebalance, of the member that caused it.
-* A host is written as Java prints it, "/127.0.0.1".
-* Texts that clients choose are cut to `MAX_REASON_LENGTH`.
+* A host is written as Java prints it, "/127.0.0.1". Texts are cut to `MAX_REASON_LENGTH`.
 """
 
 from collections.abc import Callable
@@ -100,8 +99,8 @@ class MemberJoined(Message):
         state, generation_id: of the group before it joined.
         member_count: the members including this one.
         protocols: the names of its protocols, in order of preference.
-        client_software_name, client_software_version: the client library, from ApiVersions v3 and
-            later; null for an older client [journal/client-software].
+        client_software_name, client_software_version: from ApiVersions [journal/client-software].
+        principal: null for a client without a login [journal/principal].
     """
 
     at_ms: Int64
@@ -118,6 +117,7 @@ class MemberJoined(Message):
     reason: String | None = None
     client_software_name: String | None = since(0, tag=0, default=None)
     client_software_version: String | None = since(0, tag=1, default=None)
+    principal: String | None = since(0, tag=2, default=None)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -179,11 +179,10 @@ class StaticMemberReplaced(Message):
     """A static member returned under a new id and keeps its place and its assignment.
 
     Attributes:
-        client_id, client_host: of the new process; descriptions of the group still show the old.
+        client_id, client_host, client_software_name, client_software_version, principal: of the
+            new process; descriptions of the group still show the old.
         rebalances: whether the group rebalances because of it; then a `RebalanceBegan` follows, or
             a rebalance is running already.
-        client_software_name, client_software_version: the client library of the new process, as
-            in `MemberJoined`.
     """
 
     at_ms: Int64
@@ -198,6 +197,7 @@ class StaticMemberReplaced(Message):
     reason: String | None = None
     client_software_name: String | None = since(0, tag=0, default=None)
     client_software_version: String | None = since(0, tag=1, default=None)
+    principal: String | None = since(0, tag=2, default=None)
 
 
 @message(versions=(0, 0), flexible=0)

@@ -250,6 +250,7 @@ def test_describe_members_decodes_assignments() -> None:
         "subscription": None,
         "client_software": None,
         "client_software_version": None,
+        "principal": None,
     }
 
 

@@ -43,6 +43,16 @@ def test_arrival_has_the_software_of_the_client() -> None:
     )
 
 
+def test_arrival_has_the_principal_of_a_login() -> None:
+    """[journal/principal]"""
+    harness = EventHarness()
+    harness.join("anonymous")
+    assert_fields(harness.take_facts()[0], principal=None)
+    harness.client = harness.client._replace(principal="User:alice")
+    harness.join("known")
+    assert_fields(harness.take_facts()[0], principal="User:alice")
+
+
 # --- a rebalance from start to end ----------------------------------------------------------------
 
 

@@ -142,6 +142,7 @@ OTHERS: list[Fact] = [
         reason="größer",
         client_software_name="librdkafka",
         client_software_version="2.5.0",
+        principal="User:alice",
     ),
     MemberFenced(
         at_ms=1,

@@ -244,6 +244,7 @@ def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
         reason=recorded_reason(request.reason),
         client_software_name=context.client.software_name or None,
         client_software_version=context.client.software_version or None,
+        principal=context.client.login,
     )
     step.note(joined)
     start_session(step, member, NEW_MEMBER_JOIN_TIMEOUT_MS)

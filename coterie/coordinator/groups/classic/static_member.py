@@ -92,6 +92,7 @@ def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str)
         reason=recorded_reason(request.reason),
         client_software_name=context.client.software_name or None,
         client_software_version=context.client.software_version or None,
+        principal=context.client.login,
     )
     step.note(replaced)
     assert record is None or step.effects.response is None, "a join that is logged is delayed"

@@ -188,6 +188,7 @@ def note_joined(step: Step, member: ConsumerMember, session_ms: int) -> None:
             reason=None,
             client_software_name=client.software_name or None,
             client_software_version=client.software_version or None,
+            principal=client.login,
         )
     )
 

@@ -54,6 +54,7 @@ def replace_member(step: Step, before: ConsumerMember, member_id: str) -> Consum
             reason=None,
             client_software_name=client.software_name or None,
             client_software_version=client.software_version or None,
+            principal=client.login,
         )
     )
     if member_id != before.member_id:

@@ -83,6 +83,7 @@ class Options(NamedTuple):
         stops_with_input: whether the end of standard input stops the broker.
         release: the release of Kafka to pretend to be; None to be itself.
         features: levels of features to start with, by name.
+        announcement: text to print when the broker is ready.
     """
 
     place: Place
@@ -96,6 +97,7 @@ class Options(NamedTuple):
     stops_with_input: bool = False
     release: Release | None = None
     features: Mapping[str, int] = {}
+    announcement: str = ""
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -181,6 +183,8 @@ def print_ready(options: Options, addresses: Sequence[Address]) -> None:
         f" in {took:.2f} s",
         flush=True,
     )
+    if options.announcement:
+        print(options.announcement, flush=True)
 
 
 def is_plain(place: Place) -> bool:

@@ -85,6 +85,7 @@ class Options(NamedTuple):
         stops_with_input: whether the end of standard input stops the broker.
         release: the release of Kafka to pretend to be; None to be itself.
         features: levels of features to start with, by name.
+        announcement: text to print when the broker is ready.
     """
 
     place: Place
@@ -99,6 +100,7 @@ class Options(NamedTuple):
     stops_with_input: bool = False
     release: Release | None = None
     features: Mapping[str, int] = {}
+    announcement: str = ""
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -152,6 +154,8 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     print_ready(options, addresses)
     if metrics is not None:
         print(f"metrics on {options.http.scheme}://{metrics.address}/metrics", flush=True)
+    if broker.tls_listeners:
+        broker.loop.add_signal_handler(signal.SIGHUP, broker.reload_certificates)
     # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()
@@ -182,6 +186,8 @@ def print_ready(options: Options, addresses: Sequence[Address]) -> None:
         f" in {took:.2f} s",
         flush=True,
     )
+    if options.announcement:
+        print(options.announcement, flush=True)
 
 
 def is_plain(place: Place) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from coterie.server.releases import Release
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
+    from coterie.server.tls.certificates import ListenerCertificates
     from coterie.server.transactions.markers import MarkerWriter
     from coterie.server.transactions.runtime import TransactionRuntime
     from coterie.server.transactions.use import TransactionUses
@@ -65,6 +66,7 @@ class Services:
         fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
         telemetry: counts the metrics that clients push.
+        tls_listeners: the listeners with TLS, whose files can be read again.
     """
 
     environment: "Environment"
@@ -93,6 +95,7 @@ class Services:
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
     telemetry: "Telemetry"
+    tls_listeners: "list[ListenerCertificates]"
 
     @abstractmethod
     def topic_deletion(self, topic: "Topic", done: Callable[[], None]) -> "Change[None]":

@@ -19,6 +19,8 @@ CONSTANTS = {
     "a string": ("MAX_STRING_BYTES",),
     "tagged fields of a structure": ("MAX_TAGS",),
     "time to complete a request": ("FRAME_DEADLINE_MS",),
+    "time to log in: the handshakes of TLS and SASL": ("LOGIN_DEADLINE_MS",),
+    "handshakes of a listener at a time": ("MOST_HANDSHAKES", "STALLED_MS"),
     "bytes buffered for a muted connection": ("RECEIVE_BUFFER_BYTES",),
     "bytes buffered for all connections": ("TOTAL_BUFFERED_BYTES",),
     "time of the event loop for pipelined requests of all connections, in one turn": ("TURN_S",),

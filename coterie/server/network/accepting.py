@@ -11,7 +11,6 @@ from coterie.server.config.listeners import Listener, SecurityProtocol
 from coterie.server.config.sources import ConfigError
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
-from coterie.server.network.routes import Routes
 
 # What the event loop calls for each connection that it accepts.
 Factory = Callable[[], asyncio.BaseProtocol]
@@ -30,25 +29,20 @@ def connection_factory(broker: ConnectionServices, listener: Listener, around: A
         return lambda: around(Connection(broker, name))
     if listener.protocol.has_tls:
         raise ConfigError(f"listener {name} uses {listener.protocol.value}, which is not there yet")
-    routes = login_routes(broker, listener)
+    # Only a listener with logins pays for this import.
+    from coterie.server.security.listener_login import ScramUsersOfBroker, listener_login
+    from coterie.server.security.login_connection import LoginConnection
+
+    login = listener_login(
+        broker.config,
+        listener,
+        ScramUsersOfBroker(broker.credentials),
+        broker.failed_logins,
+        broker.environment.random_bytes,
+    )
 
     def accept() -> asyncio.Protocol:
         connection = Connection(broker, name)
-        connection.routes = routes
-        return around(connection)
+        return LoginConnection(broker, login, connection, around(connection))
 
     return accept
-
-
-def login_routes(broker: ConnectionServices, listener: Listener) -> Routes:
-    """Return what the clients of a listener with SASL may ask for until they have logged in.
-
-    The login gives the connection the routes of the broker: `connection.routes = broker.routes`.
-
-    Raises:
-        ConfigError: the settings of its mechanisms cannot be used.
-    """
-    assert broker.routes is not None
-    raise ConfigError(
-        f"listener {listener.name} uses {listener.protocol.value}: there is no SASL yet"
-    )

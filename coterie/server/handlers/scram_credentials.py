@@ -132,7 +132,8 @@ class _Made:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._records: dict[str, SecurityRecord] = {}
+        # None for an empty salted password, which Kafka notices last.
+        self._records: dict[str, SecurityRecord | None] = {}
         self._refused: dict[str, _Refusal] = {}
         # Each user once, in the order of the request.
         self._users: dict[str, None] = {}
@@ -144,7 +145,8 @@ class _Made:
         self._users[name] = None
         if name in self._refused:
             return
-        if self._records.pop(name, None) is not None:
+        if name in self._records:
+            del self._records[name]
             self._refused[name] = _TWICE
             return
         refusal = self._refusal(asked)
@@ -154,7 +156,7 @@ class _Made:
             record = RemoveUserScramCredentialRecord(name=name, mechanism=asked.mechanism)
             self._records[name] = record
         else:
-            self._records[name] = _credential(asked)
+            self._records[name] = _credential(asked) if asked.salted_password else None
             self._new += name not in self._credentials.users
 
     def _refusal(self, asked: _Alteration) -> _Refusal | None:
@@ -172,8 +174,6 @@ class _Made:
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
         if asked.iterations > MAX_ITERATIONS:
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations"
-        if not asked.salted_password:
-            return ErrorCode.UNKNOWN_SERVER_ERROR, None
         users = self._credentials.users
         if asked.name not in users and len(users) + self._new >= MOST_USERS:
             text = f"At most {MOST_USERS} users may have credentials."
@@ -182,7 +182,10 @@ class _Made:
 
     def store(self, broker: Services, response: DelayedResponse) -> None:
         """Store the records, and answer when they are durable."""
-        records = list(self._records.values())
+        records = [each for each in self._records.values() if each is not None]
+        for name, record in self._records.items():
+            if record is None:
+                self._refused[name] = ErrorCode.UNKNOWN_SERVER_ERROR, None
         if records:
             broker.security_log.append(records, lambda error: response.send(self._answer(error)))
         else:

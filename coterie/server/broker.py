@@ -8,7 +8,7 @@ Stop: stop listening and reading, handle what was received, wait for the disk, g
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -16,6 +16,7 @@ from coterie.security.credentials import Credentials
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener
+from coterie.server.config.sources import ConfigError
 from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -55,6 +56,9 @@ from coterie.server.transactions.markers import MarkerWriter
 from coterie.server.transactions.use import TransactionUses
 from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.filesystem import FileSystem
+
+if TYPE_CHECKING:
+    from coterie.server.tls.certificates import ListenerCertificates
 
 # How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
 DRAIN_TIMEOUT_S = 5.0
@@ -120,6 +124,7 @@ class Broker(ConnectionServices):
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.failed_logins = FailedLogins()
         self._servers: list[asyncio.Server] = []
+        self.tls_listeners: list[ListenerCertificates] = []
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.fetch_sessions = self._make_fetch_sessions()
         # The disk, and who is notified when it fails.
@@ -313,6 +318,18 @@ class Broker(ConnectionServices):
         self.release = release
         self.features.pretend(release)
         self.use_routes(Routes(release.versions))
+
+    def reload_certificates(self) -> None:
+        """Read the files of all listeners with TLS again [security/reload]."""
+        for listener in self.tls_listeners:
+            name = listener.listener.name
+            try:
+                listener.prepare()
+            except ConfigError as error:
+                self.log.error("certificates not reloaded", listener=name, reason=str(error))  # noqa: TRY400 - the text says all
+            else:
+                listener.use_prepared()
+                self.log.info("certificates reloaded", listener=name)
 
     def advertise(self, listener: str, address: Address) -> None:
         """Let the clients of a listener find this broker at an address."""

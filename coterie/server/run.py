@@ -149,6 +149,8 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     print_ready(options, addresses)
     if metrics is not None:
         print(f"metrics on http://{metrics.address}/metrics", flush=True)
+    if broker.tls_listeners:
+        broker.loop.add_signal_handler(signal.SIGHUP, broker.reload_certificates)
     # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()

@@ -5,6 +5,7 @@ from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import (
     find_key,
     is_name_of_plugin,
+    listener_base,
     near_names,
     reason_of,
     removed_keys,
@@ -13,6 +14,9 @@ from coterie.server.config.sources import ConfigError
 
 # A search for similar names takes some milliseconds, and a file may have thousands of names.
 _MOST_HINTS = 10
+
+# The settings that a listener may have for itself begin so.
+_OF_LISTENERS = ("ssl.",)
 
 # What to use instead of a setting of Kafka's.
 _INSTEAD = {
@@ -44,7 +48,12 @@ def refuse_without_effect(config: Config) -> None:
 
 
 def _names(config: Config) -> list[str]:
-    return sorted(name for name in config.given_names if name not in BROKER)
+    return sorted(name for name in config.given_names if not _has_effect(name))
+
+
+def _has_effect(name: str) -> bool:
+    base = listener_base(name)
+    return name in BROKER if base is None else base in BROKER and base.startswith(_OF_LISTENERS)
 
 
 def _origin(config: Config, name: str) -> str:

@@ -382,19 +382,19 @@ def test_a_session_ends_at_the_next_request_after_its_time() -> None:
 def test_a_client_logs_in_again_even_after_the_time() -> None:
     with sasl_broker(LIMITED) as running, LoginClient(running) as client:
         client.log_in()
-        early = client.handshake()
-        assert (early.error_code, early.mechanisms) == (34, [])
-        for _ in range(2):
-            time.sleep(1.6)
+        for _ in range(3):
             assert client.log_in().session_lifetime_ms == 1_500
+            # Not twice in a second.
+            early = client.handshake()
+            assert (early.error_code, early.mechanisms) == (34, [])
             assert client.call(MetadataRequest(topics=None), 9).brokers
+            time.sleep(1.6)
 
 
 @pytest.mark.parametrize("case", ["user", "password", "mechanism", "request", "handshake"])
 def test_a_second_login_that_fails(case: str) -> None:
     with sasl_broker(LIMITED) as running, LoginClient(running) as client:
         client.log_in()
-        time.sleep(1.05)
         answer = client.handshake("SCRAM-SHA-256" if case == "mechanism" else "PLAIN")
         assert answer.error_code == 0
         if case == "mechanism":

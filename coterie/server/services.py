@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from coterie.coordinator.groups.service import GroupCoordinator
+    from coterie.security.credentials import Credentials
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
     from coterie.server.controller import Controller
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from coterie.server.metadata.topics import Topics
     from coterie.server.quotas.client_quotas import ClientQuotas
     from coterie.server.releases import Release
+    from coterie.server.security.security_log import SecurityLog
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
     from coterie.server.tls.certificates import ListenerCertificates
@@ -66,6 +68,8 @@ class Services:
         fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
         telemetry: counts the metrics that clients push.
+        security_log: what outlives a restart of credentials, rules and tokens.
+        credentials: the SCRAM credentials of users.
         tls_listeners: the listeners with TLS, whose files can be read again.
     """
 
@@ -95,6 +99,8 @@ class Services:
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
     telemetry: "Telemetry"
+    security_log: "SecurityLog"
+    credentials: "Credentials"
     tls_listeners: "list[ListenerCertificates]"
 
     @abstractmethod

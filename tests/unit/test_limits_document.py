@@ -39,6 +39,8 @@ CONSTANTS = {
     "transactional ids": ("TransactionConfig.max_ids",),
     "partitions of a transaction": ("MAX_BATCH_BYTES",),
     "users, client ids and addresses with quotas": ("MAX_ENTITIES",),
+    "users with SCRAM credentials": ("MOST_USERS",),
+    "failed logins whose answers are held": ("MOST_HELD",),
     "rates of throttled clients that are kept": ("_RATES_BEFORE_PRUNING",),
     "clients that push metrics and are remembered": ("MAX_CLIENTS",),
     "patterns of all subscriptions of client metrics": ("MAX_STATES",),

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from functools import partial
 
 from coterie.server.config.listeners import Listener, SecurityProtocol
-from coterie.server.config.sources import ConfigError
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
-from coterie.server.network.routes import Routes
 
 # What the event loop calls for each connection that it accepts.
 Factory = Callable[[], asyncio.BaseProtocol]
@@ -30,18 +28,36 @@ def connection_factory(broker: ConnectionServices, listener: Listener, around: A
     if listener.protocol is SecurityProtocol.PLAINTEXT:
         return lambda: around(Connection(broker, name))
     quotas = broker.connection_quotas
-    routes = login_routes(broker, listener) if listener.protocol.has_sasl else None
+    guarded = _login(broker, listener) if listener.protocol.has_sasl else None
     encrypted = _encryption(broker, listener) if listener.protocol.has_tls else None
 
     def accept() -> asyncio.BaseProtocol:
         connection = Connection(broker, name)
-        if routes is not None:
-            connection.routes = routes
         quotas.await_login(connection)
         inner = around(connection)
+        if guarded is not None:
+            inner = guarded(connection, inner)
         return inner if encrypted is None else encrypted(connection, inner)
 
     return accept
+
+
+def _login(
+    broker: ConnectionServices, listener: Listener
+) -> Callable[[Connection, asyncio.Protocol], asyncio.Protocol]:
+    """Return what reads the bytes of a connection until its client has logged in."""
+    # Imported here, because most brokers have no such listener.
+    from coterie.server.security.listener_login import ScramUsersOfBroker, listener_login
+    from coterie.server.security.login_connection import LoginConnection
+
+    shared = listener_login(
+        broker.config,
+        listener,
+        ScramUsersOfBroker(broker.credentials),
+        broker.failed_logins,
+        broker.environment.random_bytes,
+    )
+    return partial(LoginConnection, broker, shared)
 
 
 def _encryption(
@@ -55,18 +71,3 @@ def _encryption(
     shared = TlsListener(broker, listener)
     broker.tls_listeners.append(shared)
     return partial(TlsConnection, shared)
-
-
-def login_routes(broker: ConnectionServices, listener: Listener) -> Routes:
-    """Return what the clients of a listener with SASL may ask for until they have logged in.
-
-    The login gives the connection the routes of the broker, `connection.routes = broker.routes`,
-    and calls `broker.connection_quotas.logged_in(connection)`.
-
-    Raises:
-        ConfigError: the settings of its mechanisms cannot be used.
-    """
-    assert broker.routes is not None
-    raise ConfigError(
-        f"listener {listener.name} uses {listener.protocol.value}: there is no SASL yet"
-    )

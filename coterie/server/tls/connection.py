@@ -273,6 +273,10 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         self._backlog.clear()
         self._transport.abort()
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Hand decrypted bytes to something else from now on, because the client has logged in."""
+        self._inner = cast("asyncio.Protocol", protocol)
+
     def is_closing(self) -> bool:
         """Return whether nothing more is sent."""
         return self._is_closing

@@ -8,6 +8,7 @@ from typing import Self, cast
 
 import pytest
 
+from coterie.address import Address
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.create_topics import (
@@ -15,6 +16,8 @@ from coterie.protocol.messages.create_topics import (
     CreateTopicsRequestTopic,
 )
 from coterie.protocol.messages.metadata import MetadataRequest
+from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from coterie.server.config.listeners import Listener, SecurityProtocol
 from coterie.server.network.connection import Connection
 from tests.unit.server.certificates import (
     Files,
@@ -23,6 +26,7 @@ from tests.unit.server.certificates import (
     tls_client,
     write_certificates,
 )
+from tests.unit.server.logins import ALICE, SETTINGS, LoginClient, framed
 from tests.unit.server.running import RunningBroker, is_closed
 
 HELLO = ApiVersionsRequest(client_software_name="t", client_software_version="1")
@@ -321,3 +325,27 @@ def test_the_stop_sends_the_last_answers(files: Files) -> None:
     with client:
         # With a close_notify: the end is no error of TLS.
         assert client.socket.recv(1) == b""
+
+
+def test_a_login_behind_tls_makes_the_principal(files: Files) -> None:
+    """The certificate of a client does not, on a listener of SASL_SSL."""
+    given = {
+        **SETTINGS,
+        "ssl.keystore.location": files.server,
+        "ssl.truststore.location": files.authority,
+        "listener.name.sasl.ssl.client.auth": "required",
+    }
+    listener = Listener(Address("127.0.0.1", 0), "SASL", SecurityProtocol.SASL_SSL)
+    with RunningBroker(given, listeners=[listener]) as running:
+        context = client_context(files, files.alice)
+        stream = context.wrap_socket(running.connect(), server_hostname="localhost")
+        with LoginClient(running, stream) as client:
+            # What follows the login in the same record is a request like any other.
+            client.handshake()
+            request = MetadataRequest(topics=None)
+            token = framed(SaslAuthenticateRequest(auth_bytes=ALICE), 2, 2)
+            client.socket.sendall(token + encode_request(request, 9, 3, "test"))
+            assert client.receive(SaslAuthenticateRequest(auth_bytes=b""), 2).error_code == 0
+            assert client.receive(request, 9).brokers
+            assert client.call(HELLO, 3).error_code == 0
+            assert principals(running) == {"User:alice"}

@@ -18,11 +18,13 @@ class AclStore:
 
     Attributes:
         ids: the id of each rule, in the order of their creation.
+        version: how often the rules have changed.
     """
 
     def __init__(self) -> None:
         """Begin without rules."""
         self.ids: dict[Acl, bytes] = {}
+        self.version = 0
         self._acls: dict[bytes, Acl] = {}
         self._literal: dict[tuple[int, str], dict[str, list[Acl]]] = {}
         self._prefixed: dict[tuple[int, str], dict[str, list[Acl]]] = {}
@@ -36,6 +38,7 @@ class AclStore:
         """Add a rule; return False if it is there already."""
         if acl in self.ids:
             return False
+        self.version += 1
         self.ids[acl] = acl_id
         self._acls[acl_id] = acl
         key = acl.resource_type, acl.name
@@ -50,6 +53,7 @@ class AclStore:
         acl = self._acls.pop(acl_id, None)
         if acl is None:
             return False
+        self.version += 1
         del self.ids[acl]
         key = acl.resource_type, acl.name
         patterns = self._patterns(acl)

@@ -65,38 +65,42 @@ class Authorizer:
     """The rules, and who needs none.
 
     Attributes:
-        acls: the rules; `changed` must be called after a change of them.
+        acls: the rules.
     """
 
     def __init__(
-        self, super_users: Iterable[str] = (), *, allows_without_acl: bool = False
+        self,
+        acls: AclStore,
+        super_users: Iterable[str] = (),
+        *,
+        allows_without_acl: bool = False,
     ) -> None:
-        """Begin without rules.
+        """Decide by rules, which may change.
 
         Args:
+            acls: the rules.
             super_users: the principals that may do everything.
             allows_without_acl: whether everybody may do everything to a resource for which there is
                 no rule.
         """
-        self.acls = AclStore()
+        self.acls = acls
+        # The state of the rules by which the kept decisions were made.
+        self._version = acls.version
         self._super_users = frozenset(super_users)
         self._default = _ALLOW if allows_without_acl else _DENY
         self._rights: dict[tuple[str, str], Rights] = {}
 
     def rights(self, principal: str, host: str) -> "Rights":
-        """Return what a principal may do from an address."""
+        """Return what a principal may do from an address, by the present rules."""
+        if self.acls.version != self._version:
+            self._rights.clear()
+            self._version = self.acls.version
         rights = self._rights.get((principal, host))
         if rights is None:
             if len(self._rights) >= _MOST_CLIENTS:
                 self._rights.clear()
             rights = self._rights[principal, host] = Rights(self, principal, host)
         return rights
-
-    def changed(self) -> None:
-        """Forget all decisions."""
-        for rights in self._rights.values():
-            rights.forget()
-        self._rights.clear()
 
     def decide(
         self, principal: str, host: str, operation: int, kind: ResourceType, name: str
@@ -157,7 +161,10 @@ def _is_left(acl: Acl, denied: dict[int, set[str]]) -> bool:
 
 
 class Rights:
-    """What a principal may do from an address, as far as it was asked."""
+    """What a principal may do from an address, by one state of the rules, as far as it was asked.
+
+    It must not be used for later requests, because it does not see that a rule changes.
+    """
 
     __slots__ = ("_authorizer", "_for_any", "_host", "_kept", "_left", "_principal")
 
@@ -170,19 +177,14 @@ class Rights:
         self._for_any: dict[tuple[int, int], bool] = {}
         self._left = _MOST_DECISIONS
 
-    def forget(self) -> None:
-        """Forget all decisions."""
-        self._kept.clear()
-        self._for_any.clear()
-        self._left = _MOST_DECISIONS
-
     def decision(self, operation: int, kind: ResourceType, name: str) -> Decision:
         """Return whether an operation on a resource is allowed, and why."""
         key = operation, kind, name
         decision = self._kept.get(key)
         if decision is None:
             if not self._left:
-                self.forget()
+                self._kept.clear()
+                self._left = _MOST_DECISIONS
             self._left -= 1
             decision = self._kept[key] = self._authorizer.decide(
                 self._principal, self._host, operation, kind, name

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from coterie.coordinator.groups.service import GroupCoordinator
+    from coterie.security.acl_store import AclStore
+    from coterie.server.authorization.access import Access
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
     from coterie.server.controller import Controller
@@ -65,6 +67,8 @@ class Services:
         fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
         telemetry: counts the metrics that clients push.
+        acls: the rules of the authorizer.
+        access: the authorizer; None without one.
     """
 
     environment: "Environment"
@@ -93,6 +97,8 @@ class Services:
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
     telemetry: "Telemetry"
+    acls: "AclStore"
+    access: "Access | None"
 
     @abstractmethod
     def topic_deletion(self, topic: "Topic", done: Callable[[], None]) -> "Change[None]":

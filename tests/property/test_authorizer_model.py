@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.resources import ResourceType
 from coterie.security.acl import Acl, AclFilter, PatternType, Permission
+from coterie.security.acl_store import AclStore
 from coterie.security.authorizer import Authorizer
 
 NAMES = ["*", "a", "ab", "abc", "b", "hardcode"]
@@ -120,7 +121,7 @@ def test_decisions_are_those_of_the_model(
     changes: list[tuple[str, Acl, list[tuple[str, str, int, ResourceType, str]]]],
     is_open: bool,
 ) -> None:
-    authorizer = Authorizer(["User:root"], allows_without_acl=is_open)
+    authorizer = Authorizer(AclStore(), ["User:root"], allows_without_acl=is_open)
     rules: set[Acl] = set()
     for number, (change, acl, asked) in enumerate(changes):
         if change == "add":
@@ -130,7 +131,6 @@ def test_decisions_are_those_of_the_model(
             victim = min(rules, key=lambda each: (each != acl, each))
             assert authorizer.acls.remove(authorizer.acls.ids[victim])
             rules.discard(victim)
-        authorizer.changed()
         for question in asked:
             principal, host, operation, kind, name = question
             rights = authorizer.rights(principal, host)
@@ -146,7 +146,7 @@ def test_decisions_are_those_of_the_model(
 
 @given(st.lists(acls, max_size=20), st.data())
 def test_filters_find_what_would_apply(rules: list[Acl], data: st.DataObject) -> None:
-    authorizer = Authorizer()
+    authorizer = Authorizer(AclStore())
     for number, acl in enumerate(rules):
         authorizer.acls.add(acl, b"%d" % number)
     kind, name = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(NAMES[1:]))

@@ -38,8 +38,8 @@ class _SlowFileSystem(OsFileSystem):
     def open(self, path: str) -> OsFile:
         return _SlowFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
-    def create(self, path: str) -> OsFile:
-        super().create(path).close()
+    def create(self, path: str, *, private: bool = False) -> OsFile:
+        super().create(path, private=private).close()
         return self.open(path)
 
 

@@ -91,9 +91,9 @@ class FaultyFileSystem:
         self.checked("open", path)
         return FaultyFile(self, self.filesystem.open(path), path)
 
-    def create(self, path: str) -> File:
+    def create(self, path: str, *, private: bool = False) -> File:
         self.checked("create", path)
-        return FaultyFile(self, self.filesystem.create(path), path)
+        return FaultyFile(self, self.filesystem.create(path, private=private), path)
 
     def exists(self, path: str) -> bool:
         # No file system raises here: a path that cannot be examined does not exist.

@@ -19,17 +19,20 @@ from coterie.control.operations import MAX_WAIT_S
 from coterie.control.served import ServedBroker
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_server import Bounds, HttpServer
+from coterie.server.network.listening import CannotListen
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
     CannotStart,
     Options,
     listening_failed,
+    port_option,
     prepared_log,
     print_ready,
     run_process,
     signalled,
-    try_ports,
+    try_listeners,
+    try_port,
 )
 from coterie.testing.errors import BrokerLeak, BrokerNotStarted
 
@@ -82,8 +85,8 @@ def run_controlled(options: Options, control: ControlOptions) -> int:
 async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     loop = asyncio.get_running_loop()
-    await try_ports(options.place.host, [("--port", options.place.port)])
-    await try_ports(LOOPBACK, [("--control", asked.port)])
+    await try_listeners(options.place)
+    await try_port(Address(LOOPBACK, asked.port), "--control")
     log = prepared_log(options)
     fatal: list[str] = []
 
@@ -135,10 +138,10 @@ async def _start(kafka: ServedBroker, options: Options) -> None:
         await asyncio.to_thread(kafka.start)
     except BrokerNotStarted as error:
         cause = error.__cause__
-        if not isinstance(cause, OSError):
+        if not isinstance(cause, CannotListen):
             raise
-        address = Address(options.place.host, options.place.port)
-        raise CannotStart(listening_failed(address, "--port", cause)) from error
+        option = port_option(options.place)
+        raise CannotStart(listening_failed(cause.address, option, cause)) from error
 
 
 def _announce(options: Options, asked: ControlOptions, kafka: ServedBroker, at: Address) -> None:
@@ -147,7 +150,7 @@ def _announce(options: Options, asked: ControlOptions, kafka: ServedBroker, at: 
     Raises:
         CannotStart: the file cannot be written.
     """
-    print_ready(options, Address(kafka.host, kafka.port))
+    print_ready(options, kafka.addresses)
     # A token that was given is known where it is needed, and does not belong into logs.
     token = f", token {asked.token}" if asked.is_random else ""
     print(f"control on http://{at}{token}", flush=True)

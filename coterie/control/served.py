@@ -8,9 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from coterie.address import Address
 from coterie.server.broker import Broker as Server
-from coterie.server.config.place import Place
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
@@ -45,13 +43,15 @@ class ServedBroker(Broker):
         super().__init__(
             data_dir=data_dir, host=place.host, port=place.port, flush=str(options.flush)
         )
+        self._listeners = place.listeners
         self._options = options
         self._process_log = log
         self._handles = handles
         self._when_fatal = when_fatal
 
     def _new_thread(self) -> ServerThread:
-        return _ServedThread(self._options.place)
+        # With random ids, which those of a test are not.
+        return ServerThread(os.urandom)
 
     def _log(self) -> "FilteringBoundLogger":
         return self._process_log
@@ -64,17 +64,3 @@ class ServedBroker(Broker):
     def _failed(self, fatal: "asyncio.Future[str]") -> None:
         if not fatal.cancelled():
             self._when_fatal(fatal.result())
-
-
-class _ServedThread(ServerThread):
-    """A thread whose broker has random ids and the advertised address of the command."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(os.urandom)
-        self._place = place
-
-    async def serve(self, server: Server, address: Address) -> Address:
-        place = self._place
-        return await server.start(
-            address.host, address.port, place.advertise, listener_name=place.listener_name
-        )

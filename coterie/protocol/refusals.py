@@ -110,6 +110,18 @@ def refused_elements(
     return shape.inner[0], made
 
 
+def empty_refusal(cls: type[Any], error: ErrorCode) -> Any:
+    """Return a response that has an error at its top, if it can, and empty lists.
+
+    Args:
+        cls: the class of the response.
+        error: the error.
+    """
+    fields = fields_of(cls)
+    errors = [each.name for each in fields if each.name.endswith(_ERROR)][:1]
+    return cls.of(*(error if each.name in errors else _neutral(each) for each in fields))
+
+
 def refused_part(cls: type[Any], asked: Any, error: ErrorCode, **others: Any) -> Any:
     """Return an element of a response with an error.
 

@@ -8,5 +8,7 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_GROUPS_TOPIC = "__share_group_state"
 # Facts about groups, kept by time. A topic of ours; Kafka has none like it.
 JOURNAL_TOPIC = "coterie.journal"
+# Credentials, rules and tokens. It is a file, named like a partition, and not a topic.
+SECURITY_TOPIC = "coterie.security"
 # KRaft's own log. Its directory is named like a partition's, but it is not a topic.
 METADATA_TOPIC = "__cluster_metadata"

@@ -6,6 +6,11 @@ Invariants: a rule is stored once, with one id; a pattern without rules is forgo
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from coterie.protocol.messages.security_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    SecurityRecord,
+)
 from coterie.protocol.resources import ResourceType
 from coterie.security.acl import WILDCARD, Acl, AclFilter, PatternType
 
@@ -14,12 +19,18 @@ ByPrincipal = Mapping[str, list[Acl]]
 
 
 class AclStore:
-    """The rules.
+    """The rules, as the records of the security log leave them.
 
     Attributes:
+        record_types: the records that are kept here.
         ids: the id of each rule, in the order of their creation.
         version: how often the rules have changed.
     """
+
+    record_types: tuple[type[SecurityRecord], ...] = (
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+    )
 
     def __init__(self) -> None:
         """Begin without rules."""
@@ -33,6 +44,18 @@ class AclStore:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def replay(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
+        """Apply a record."""
+        if isinstance(record, RemoveAccessControlEntryRecord):
+            self.remove(record.id)
+        else:
+            self.add(acl_of(record), record.id)
+
+    def records(self) -> Iterator[SecurityRecord]:
+        """Return the records that make the present state."""
+        for acl, acl_id in self.ids.items():
+            yield record_of(acl, acl_id)
 
     def add(self, acl: Acl, acl_id: bytes) -> bool:
         """Add a rule; return False if it is there already."""
@@ -102,3 +125,30 @@ class AclStore:
                 if of_kind == kind:
                     for principal in principals:
                         yield from by_principal.get(principal, ())
+
+
+def record_of(acl: Acl, acl_id: bytes) -> AccessControlEntryRecord:
+    """Return the record of a rule."""
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
+def acl_of(record: AccessControlEntryRecord) -> Acl:
+    """Return the rule of a record."""
+    return Acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )

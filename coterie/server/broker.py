@@ -1,4 +1,4 @@
-"""The broker: everything that belongs to one data directory and one port, its start and its stop.
+"""The broker: all that belongs to one data directory and its listeners, its start and its stop.
 
 Start: lock the data directory, open the topics, import the handlers, listen, load the groups.
 Requests about groups get COORDINATOR_LOAD_IN_PROGRESS until their partition is loaded.
@@ -7,16 +7,18 @@ Stop: stop listening and reading, handle what was received, wait for the disk, g
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.security.acl_store import AclStore
+from coterie.security.credentials import Credentials
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
+from coterie.server.config.listeners import Listener
 from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -36,16 +38,19 @@ from coterie.server.logs.partition import Topic
 from coterie.server.metadata.settings_file import SettingsFile
 from coterie.server.metadata.topic_changes import Change, TopicChanges, make_now
 from coterie.server.metadata.topics import Topics
+from coterie.server.network.accepting import connection_factory
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
-from coterie.server.network.listening import listen_backlog, set_buffer_sizes
+from coterie.server.network.listening import CannotListen, listen_backlog, set_buffer_sizes
 from coterie.server.network.routes import Remake, Routes, import_handlers
 from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
+from coterie.server.security.failed_logins import FailedLogins
+from coterie.server.security.security_log import SecurityLog
 from coterie.server.slices import Slices
 from coterie.server.telemetry import Telemetry
 from coterie.server.transactions.making import make_transaction_runtime
@@ -116,7 +121,8 @@ class Broker(ConnectionServices):
         self.routes, self.release = Routes(), None
         self.pending_writes = PendingWrites(self.loop)
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
-        self._server: asyncio.Server | None = None
+        self.failed_logins = FailedLogins()
+        self._servers: list[asyncio.Server] = []
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.fetch_sessions = self._make_fetch_sessions()
         # The disk, and who is notified when it fails.
@@ -147,9 +153,13 @@ class Broker(ConnectionServices):
         self.controller = Controller(config, environment, self.settings, self.logs, self.changes)
         self.controller.take(self._data)
         # What follows from the settings.
+        self.credentials, self.acls = Credentials(), AclStore()
+        self.security_log = SecurityLog(
+            self._data.security_log, environment, disk, self.flusher.mode
+        )
+        self._load_security()
         self.features = Features(self.settings, config)
         self.quotas, self.telemetry = ClientQuotas(self.settings, config), Telemetry(config)
-        self.acls = AclStore()
         self.access = None
         self._checks: list[Remake] = []
         if config.get_text(AUTHORIZER_CLASS):
@@ -166,6 +176,12 @@ class Broker(ConnectionServices):
         # What works in the background, and what is notified of changes of the parts above.
         self.maintenance = Maintenance(self, self._data, watches_directory=not place.is_private)
         self._notice_changes()
+
+    def _load_security(self) -> None:
+        """Read all credentials, rules and tokens [security/log-damage]."""
+        self.security_log.add_store(self.credentials)
+        self.security_log.add_store(self.acls)
+        self.security_log.load(self._data.read_security_log())
 
     def _make_fetch_sessions(self) -> FetchSessionCache:
         slots = self.config.get_int("max.incremental.fetch.session.cache.slots")
@@ -215,51 +231,55 @@ class Broker(ConnectionServices):
                 list(interrupted.items()), lambda: self._topics_deleted(list(interrupted))
             )
 
-    async def start(
-        self,
-        host: str,
-        port: int,
-        advertise: Address | None = None,
-        *,
-        listener_name: str = "PLAINTEXT",
-    ) -> Address:
+    async def start(self, listeners: Sequence[Listener]) -> list[Address]:
         """Listen and load the groups; requests are served meanwhile [connections/listening].
 
         Args:
-            host: the address to listen on.
-            port: the port to listen on; 0 for any free one.
-            advertise: the address that clients are given, if it is another one.
-            listener_name: the name of the listener in the settings.
+            listeners: where clients connect.
 
         Returns:
-            The address that the broker listens on.
+            The address that each of them listens on.
 
         Raises:
-            OSError: the address cannot be used.
+            CannotListen: an address cannot be used.
+            ConfigError: a listener cannot be served with its settings.
         """
         for _ in import_handlers():
             # A signal can end the start.
             await self.environment.next_turn()
-        self._server = await self.loop.create_server(
-            lambda: self._protocol_of(Connection(self, listener_name)),
-            host,
-            port,
-            backlog=listen_backlog(self.config),
-            start_serving=False,
-        )
-        set_buffer_sizes(self._server.sockets, self.config)
-        bound = self._server.sockets[0].getsockname()
-        address = Address(host, bound[1])
-        advertised = advertise or address
-        self.advertise(listener_name, advertised)
+        addresses = [await self._listen(each) for each in listeners]
+        named = list(zip(listeners, addresses, strict=True))
+        advertised = [
+            f"{each.name}://{each.advertised or address}"
+            for each, address in named
+            if each.is_advertised
+        ]
         self.config.record(
             {
-                "listeners": f"{listener_name}://{address}",
-                "advertised.listeners": f"{listener_name}://{advertised}",
+                "listeners": ",".join(f"{each.name}://{address}" for each, address in named),
+                "advertised.listeners": ",".join(advertised),
             }
         )
-        await self._server.start_serving()
+        for server in self._servers:
+            await server.start_serving()
         await self.begin()
+        return addresses
+
+    async def _listen(self, listener: Listener) -> Address:
+        """Bind the socket of a listener, which accepts nothing yet; return its address."""
+        host, port = listener.address
+        factory = connection_factory(self, listener, self._protocol_of)
+        try:
+            server = await self.loop.create_server(
+                factory, host, port, backlog=listen_backlog(self.config), start_serving=False
+            )
+        except OSError as error:
+            raise CannotListen(listener.address, error) from error
+        self._servers.append(server)
+        set_buffer_sizes(server.sockets, self.config)
+        address = Address(host, server.sockets[0].getsockname()[1])
+        if listener.is_advertised:
+            self.advertise(listener.name, listener.advertised or address)
         return address
 
     async def begin(self) -> None:
@@ -298,7 +318,9 @@ class Broker(ConnectionServices):
         from coterie.server.authorization.access import Access, make_authorizer
         from coterie.server.authorization.routes import authorized_route
 
-        self.access = Access(make_authorizer(self.config, self.acls), self.environment)
+        self.access = Access(
+            make_authorizer(self.config, self.acls), self.security_log, self.environment
+        )
         self._checks.append(partial(authorized_route, self.access))
 
     def _throttle(self) -> None:
@@ -367,8 +389,8 @@ class Broker(ConnectionServices):
 
     async def stop(self) -> None:
         """Stop in order: nothing acknowledged is lost, and delayed requests are answered."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         self.connection_quotas.stop_reading()
         self.maintenance.stop()
         self.markers.stop()
@@ -394,8 +416,8 @@ class Broker(ConnectionServices):
         Records of the coordinator that were queued for this turn of the loop are lost, and what the
         operating system has not synced stays as it is. The last facts of the journal are written.
         """
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         self.maintenance.stop()
         self.markers.stop()
         self.connection_quotas.abort_all()
@@ -412,7 +434,9 @@ class Broker(ConnectionServices):
         for runtime in self.runtimes:
             runtime.write()
         self.flusher.begin()
-        works = self.flusher, self.disk, self.changes, self.slices, self.turns
+        works = (
+            self.flusher, self.disk, self.changes, self.slices, self.turns, self.security_log,
+        )  # fmt: skip
         if not await self._wait_for(lambda: all(each.idle for each in works), DRAIN_TIMEOUT_S):
             self.log.error("stopping before the disk has confirmed all writes")
 

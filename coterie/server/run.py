@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,12 +24,15 @@ from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
 from coterie.server.broker import Broker
 from coterie.server.config.config import Config
+from coterie.server.config.listeners import SecurityProtocol
 from coterie.server.config.place import Place
+from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.network.listening import CannotListen
 from coterie.server.releases import Release
 from coterie.server.watchdog import HeldLoop, Watchdog
 from coterie.storage.errors import (
@@ -50,6 +53,9 @@ if TYPE_CHECKING:
 
 EXIT_OK = 0
 EXIT_FAILED = 1
+
+# The setting that gives several listeners their ports.
+LISTENERS = "listeners"
 
 # How many new objects start a search for reference cycles. Requests leave no cycles behind, so with
 # Python's default of 700 the searches would find nothing and cost time. A search of twice as many
@@ -114,30 +120,33 @@ def run_process(serve: Callable[[FileHandles], int]) -> int:
 
 async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
-    ports = (("--port", options.place.port), ("--metrics-port", options.metrics_port))
-    await try_ports(options.place.host, ports)
+    await try_listeners(options.place)
+    await try_port(Address(options.place.host, options.metrics_port or 0), "--metrics-port")
     log = prepared_log(options)
     broker = open_broker(options, Environment.of_process(log), handles)
     recorder = await _record(broker, options)
     broker.fatal.add_done_callback(lambda _: stopping.set())
     place = options.place
-    option, port = "--metrics-port", options.metrics_port
     metrics: HttpServer | None = None
     try:
-        if port is not None:
+        if options.metrics_port is not None:
             # Imported here, because most brokers serve no metrics and start faster without.
             from coterie.server.metrics.serving import serve_metrics
 
-            metrics = await serve_metrics(broker, place.host, port)
-        option, port = "--port", place.port
-        address = await broker.start(
-            place.host, port, place.advertise, listener_name=place.listener_name
-        )
+            metrics = await serve_metrics(broker, place.host, options.metrics_port)
+        addresses = await broker.start(place.listeners)
+    except CannotListen as error:
+        await _stop(broker, metrics, recorder)
+        option = port_option(place)
+        raise CannotStart(listening_failed(error.address, option, error)) from error
     except OSError as error:
         await _stop(broker, metrics, recorder)
-        failed = Address(place.host, port or 0)
-        raise CannotStart(listening_failed(failed, option, error)) from error
-    print_ready(options, address)
+        failed = Address(place.host, options.metrics_port or 0)
+        raise CannotStart(listening_failed(failed, "--metrics-port", error)) from error
+    except ConfigError as error:
+        await _stop(broker, metrics, recorder)
+        raise CannotStart(str(error)) from error
+    print_ready(options, addresses)
     if metrics is not None:
         print(f"metrics on http://{metrics.address}/metrics", flush=True)
     # The objects of the start live as long as the process: exclude them from later searches.
@@ -156,39 +165,58 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     return code
 
 
-def print_ready(options: Options, address: Address) -> None:
-    """Print the line that says where the broker listens."""
-    data_dir = options.place.data_dir
-    where = "memory" if data_dir == IN_MEMORY else data_dir
+def print_ready(options: Options, addresses: Sequence[Address]) -> None:
+    """Print the line that says where the broker listens; `addresses` are those of its listeners."""
+    place = options.place
+    where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
     took = _age_s(options.started)
+    listening = ", ".join(
+        str(address) if is_plain(place) else f"{each.name}://{address}"
+        for each, address in zip(place.listeners, addresses, strict=True)
+    )
     print(
-        f"coterie {__version__} ready on {address} (data in {where}, flush {options.flush})"
+        f"coterie {__version__} ready on {listening} (data in {where}, flush {options.flush})"
         f" in {took:.2f} s",
         flush=True,
     )
 
 
-async def try_ports(host: str, ports: Iterable[tuple[str, int | None]]) -> None:
-    """Find out whether ports are free before anything else happens [terminal/ports-first].
+def is_plain(place: Place) -> bool:
+    """Return whether there is one listener, without security, which --port could describe."""
+    return len(place.listeners) == 1 and (place.listeners[0].protocol is SecurityProtocol.PLAINTEXT)
+
+
+def port_option(place: Place) -> str:
+    """Return what sets the ports of the listeners: an option, or the setting."""
+    return "--port" if len(place.listeners) == 1 else LISTENERS
+
+
+async def try_listeners(place: Place) -> None:
+    """Find out whether all listeners can listen before anything else happens; see `try_port`."""
+    for each in place.listeners:
+        await try_port(each.address, port_option(place))
+
+
+async def try_port(address: Address, option: str) -> None:
+    """Find out whether a port is free before anything else happens [terminal/ports-first].
 
     Args:
-        host: where to listen.
-        ports: the options and their ports; None and 0 for none in particular.
+        address: where to listen; port 0 is none in particular.
+        option: sets the port.
 
     Raises:
-        CannotStart: a port is taken.
+        CannotStart: the port is taken.
     """
-    for option, port in ports:
-        if not port:
-            continue
-        try:
-            trial = await asyncio.get_running_loop().create_server(
-                asyncio.Protocol, host, port, start_serving=False
-            )
-        except OSError as error:
-            raise CannotStart(listening_failed(Address(host, port), option, error)) from error
-        trial.close()
-        await trial.wait_closed()
+    if not address.port:
+        return
+    try:
+        trial = await asyncio.get_running_loop().create_server(
+            asyncio.Protocol, address.host, address.port, start_serving=False
+        )
+    except OSError as error:
+        raise CannotStart(listening_failed(address, option, error)) from error
+    trial.close()
+    await trial.wait_closed()
 
 
 async def _stop(
@@ -214,11 +242,9 @@ async def _record(broker: Broker, options: Options) -> "Recorder | None":
     from coterie.recording.format import NotARecording
     from coterie.recording.serving import record_broker
 
-    address = place.advertise
-    if address is None:
-        address = Address(place.host, place.port)
+    first = place.listeners[0]
     try:
-        return record_broker(broker, recording, str(address))
+        return record_broker(broker, recording, str(first.advertised or first.address))
     except (OSError, NotARecording) as error:
         await _stop(broker)
         reason = describe_error(error) if isinstance(error, OSError) else str(error)
@@ -367,9 +393,10 @@ def _damage_remedy(error: StorageError) -> str:
 def listening_failed(address: Address, option: str, error: OSError) -> str:
     """Return why an address cannot be listened on, and what to do; `option` sets its port."""
     if error.errno == errno.EADDRINUSE:
+        free = "0 in listeners" if option == LISTENERS else f"{option} 0"
         return (
             f"{address} is in use by another program; stop it, or choose another port"
-            f" ({option} 0 picks a free one)"
+            f" ({free} picks a free one)"
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"this user may not listen on {address}; choose a port above 1023 with {option}"

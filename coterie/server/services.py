@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from coterie.coordinator.groups.service import GroupCoordinator
     from coterie.security.acl_store import AclStore
+    from coterie.security.credentials import Credentials
     from coterie.server.authorization.access import Access
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from coterie.server.metadata.topics import Topics
     from coterie.server.quotas.client_quotas import ClientQuotas
     from coterie.server.releases import Release
+    from coterie.server.security.security_log import SecurityLog
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
     from coterie.server.transactions.markers import MarkerWriter
@@ -69,6 +71,8 @@ class Services:
         telemetry: counts the metrics that clients push.
         acls: the rules of the authorizer.
         access: the authorizer; None without one.
+        security_log: what outlives a restart of credentials, rules and tokens.
+        credentials: the SCRAM credentials of users.
     """
 
     environment: "Environment"
@@ -99,6 +103,8 @@ class Services:
     telemetry: "Telemetry"
     acls: "AclStore"
     access: "Access | None"
+    security_log: "SecurityLog"
+    credentials: "Credentials"
 
     @abstractmethod
     def topic_deletion(self, topic: "Topic", done: Callable[[], None]) -> "Change[None]":

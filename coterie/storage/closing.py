@@ -7,22 +7,26 @@ from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.opening import FILES_OF_A_LOG
+from coterie.storage.record_file import RecordFile
 
 # Calls functions, and returns when all have returned.
 RunAll = Callable[[list[Callable[[], None]]], None]
 
 
-def close_logs(logs: list[Log], filesystem: FileSystem, run_all: RunAll | None) -> Exception | None:
+def close_logs(
+    logs: list[Log], security_log: RecordFile, filesystem: FileSystem, run_all: RunAll | None
+) -> Exception | None:
     """Sync and close every log; return the first failure.
 
     Args:
-        logs: the logs.
+        logs: the logs of partitions.
+        security_log: the security log.
         filesystem: where they are.
         run_all: calls functions in several threads; without it the logs are closed here.
     """
     failures: list[Exception] = []
 
-    def close(log: Log) -> None:
+    def close(log: Log | RecordFile) -> None:
         try:
             log.close()
         except Exception as error:  # noqa: BLE001 - returned when the others are closed
@@ -38,4 +42,5 @@ def close_logs(logs: list[Log], filesystem: FileSystem, run_all: RunAll | None) 
         run_all([partial(close, log) for log in movable])
     for log in logs:
         close(log)
+    close(security_log)
     return failures[0] if failures else None

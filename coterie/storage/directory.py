@@ -6,6 +6,7 @@
     .kafka_cleanshutdown            the last stop was clean; see `last_stop.py`
     coterie-boot-id                 how the directory was last used; see `last_stop.py`
     coterie-wal.<id>                what was appended to several logs; see `write_ahead_log.py`
+    coterie.security-0              credentials, rules and tokens; see `record_file.py`
     <topic>-<n>/                    segments, partition.metadata, leader-epoch-checkpoint
     <topic>-<n>.<id>-delete/        a deleted partition whose files are not all removed yet
 
@@ -18,12 +19,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from coterie.storage.closing import RunAll, close_logs
-from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
+from coterie.storage.errors import DirectoryLocked
 from coterie.storage.filesystem import FileSystem, Lock, make_directories
 from coterie.storage.last_stop import LastStop
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
-from coterie.storage.meta_properties import META_FILE, read_meta, write_meta
+from coterie.storage.meta_properties import read_meta, write_meta
 from coterie.storage.offset_checkpoints import (
     CLEANER_FILE,
     LOG_START_FILE,
@@ -33,8 +34,9 @@ from coterie.storage.offset_checkpoints import (
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
 from coterie.storage.opening import LogOpening
+from coterie.storage.record_file import SECURITY_LOG, security_log
 from coterie.storage.recovery import Recovery
-from coterie.storage.segment_digests import FILE_NAME as DIGESTS_FILE
+from coterie.storage.segment_digests import remove_digests
 from coterie.storage.topic_directories import TopicDirectories, TopicOnDisk
 from coterie.storage.write_ahead_log import WriteAheadLog
 from coterie.storage.write_ahead_recovery import Replayed, replay
@@ -54,6 +56,7 @@ class DataDirectory:
         cluster_id, node_id, directory_id: from `meta.properties`.
         last_stop: how the directory was left the last time.
         write_ahead: syncs many logs as one; None if that was not asked for.
+        security_log: the log of credentials, rules and tokens.
         replayed: what the write-ahead log of the last stop held.
         used_by_others: whether another program has used the directory since we did, as far as
             checkpoints show it.
@@ -79,6 +82,7 @@ class DataDirectory:
         self.replayed = Replayed()
         self.used_by_others = False
         self._filesystem = files.filesystem
+        self.security_log = security_log(files.filesystem, path, durable=durable)
         self._lock = lock
         self._durable = durable
         self._directories = TopicDirectories(files.filesystem, path, durable=durable)
@@ -175,7 +179,7 @@ class DataDirectory:
             LogFailed: the last sync of a log failed. The other logs are closed all the same.
             OSError: a checkpoint could not be written, or the directory was removed.
         """
-        failure = close_logs(list(self._logs.values()), self._filesystem, run_all)
+        failure = close_logs([*self._logs.values()], self.security_log, self._filesystem, run_all)
         try:
             is_synced = failure is None and not any(log.failed for log in self._logs.values())
             if self.write_ahead is not None:
@@ -195,6 +199,7 @@ class DataDirectory:
         for log in self._logs.values():
             log.abandon()
         self._logs.clear()
+        self.security_log.abandon()
         if self.write_ahead is not None:
             self.write_ahead.close(synced=False)
         self._lock.release()
@@ -351,12 +356,7 @@ class DataDirectory:
 
     def has_records(self, topic: str, partition: int) -> bool:
         """Return whether the log of a partition has records, without opening it, in any thread."""
-        path = self._directories.path(topic, partition)
-        try:
-            names = [name for name in self._filesystem.list(path) if name.endswith(".log")]
-            return len(names) > 1 or any(self._filesystem.size(f"{path}/{name}") for name in names)
-        except OSError:
-            return False
+        return self._directories.has_records(topic, partition)
 
     def leader_epoch(self, topic: str, partition: int) -> int:
         """Return the leader epoch that a partition had when the directory was taken.
@@ -364,6 +364,16 @@ class DataDirectory:
         The epoch of an open log may be greater.
         """
         return self._directories.leader_epochs.get((topic, partition), 0)
+
+    def read_security_log(self) -> list[bytes]:
+        """Return the values of the records in the security log, and recover its end.
+
+        Raises:
+            CorruptLog, OSError: as `RecordFile.read`.
+        """
+        values = self.security_log.read(self.last_stop.trust(SECURITY_LOG))
+        self.last_stop.settled(SECURITY_LOG)
+        return values
 
     # --- offsets that outlive the process ---------------------------------------------------------
 
@@ -447,13 +457,7 @@ class DataDirectory:
             directory_id=directory_id,
             durable=self._durable,
         )
-        path = f"{self.path}/{META_FILE}"
-        if not meta.is_known_version:
-            raise DirectoryMismatch(f"{path}: version {meta.version} is not 0 or 1")
-        if meta.node_id != str(node_id):
-            raise DirectoryMismatch(
-                f"{path}: the directory is of node {meta.node_id}, this is node {node_id}"
-            )
+        meta.check(self.path, node_id)
         self.node_id = node_id
         self.cluster_id = cluster_id if meta.cluster_id is None else meta.cluster_id
         self.directory_id = directory_id if meta.directory_id is None else meta.directory_id
@@ -476,18 +480,15 @@ class DataDirectory:
         )
         # In case that a deletion was interrupted before this.
         self._forget_deleted()
-        self.last_stop.begin(self._directories.keys())
+        logs = self._directories.keys()
+        if self._filesystem.exists(self.security_log.path):
+            logs.add(SECURITY_LOG)
+        self.last_stop.begin(logs)
 
     def _distrust_digests(self) -> None:
         """Remove what we know of segments that another program may have replaced since."""
-        is_changed = False
-        for topic, partition in sorted(self._directories.keys()):
-            path = self._directories.path(topic, partition)
-            if self._filesystem.exists(f"{path}/{DIGESTS_FILE}"):
-                self._filesystem.remove(f"{path}/{DIGESTS_FILE}")
-                self._filesystem.sync_directory(path)
-                is_changed = True
-        if is_changed:
+        paths = [self._directories.path(*key) for key in sorted(self._directories.keys())]
+        if remove_digests(self._filesystem, paths):
             # So that the digests of this run are believed by the next one.
             for checkpoints in self._checkpoints:
                 checkpoints.seal()

@@ -17,6 +17,8 @@ from typing import Protocol
 
 # The mode of Kafka's files. The umask may restrict it.
 _FILE_MODE = 0o644
+# The mode of files with secrets.
+_PRIVATE_MODE = 0o600
 # Linux has a new id after each boot. Other systems do not have this file.
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # A UUID and a line feed.
@@ -68,8 +70,13 @@ class FileSystem(Protocol):
     def open(self, path: str) -> File:
         """Open an existing file for reading and writing."""
 
-    def create(self, path: str) -> File:
-        """Open a new, empty file. An existing file is emptied."""
+    def create(self, path: str, *, private: bool = False) -> File:
+        """Open a new, empty file. An existing file is emptied.
+
+        Args:
+            path: the file.
+            private: whether only the owner may read a new file.
+        """
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file or directory of that name."""
@@ -202,10 +209,10 @@ class OsFileSystem:
         """See `FileSystem`."""
         return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
-    def create(self, path: str) -> OsFile:
+    def create(self, path: str, *, private: bool = False) -> OsFile:
         """See `FileSystem`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        return OsFile(os.open(path, flags, _FILE_MODE))
+        return OsFile(os.open(path, flags, _PRIVATE_MODE if private else _FILE_MODE))
 
     def exists(self, path: str) -> bool:
         """See `FileSystem`."""

@@ -88,7 +88,7 @@ class MemoryFileSystem:
             raise _error(errno.EISDIR, path)
         return found
 
-    def create(self, path: str) -> File:
+    def create(self, path: str, *, private: bool = False) -> File:  # noqa: ARG002 - no one else reads memory
         """See `FileSystem`."""
         directory, name = self._place(path)
         found = directory.entries.setdefault(name, MemoryFile())

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from coterie.storage.checkpoints import read_file, replace_file
-from coterie.storage.errors import CorruptLog
+from coterie.storage.errors import CorruptLog, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.properties import PropertiesError, properties_text, read_properties
 from coterie.storage.seals import check_properties, seal_properties
@@ -33,6 +33,20 @@ class MetaProperties(NamedTuple):
     def is_known_version(self) -> bool:
         """Whether the file is of a version that we know."""
         return self.version in _KNOWN_VERSIONS
+
+    def check(self, directory: str, node_id: int) -> None:
+        """Check that the file is of a version that we know, and the directory of a node.
+
+        Raises:
+            DirectoryMismatch: one of them is not.
+        """
+        path = f"{directory}/{META_FILE}"
+        if not self.is_known_version:
+            raise DirectoryMismatch(f"{path}: version {self.version} is not 0 or 1")
+        if self.node_id != str(node_id):
+            raise DirectoryMismatch(
+                f"{path}: the directory is of node {self.node_id}, this is node {node_id}"
+            )
 
 
 def read_meta(filesystem: FileSystem, directory: str) -> MetaProperties | None:

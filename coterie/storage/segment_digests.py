@@ -49,6 +49,15 @@ def link(digest: int, batches: Iterable[BatchFacts]) -> int:
     return digest
 
 
+def remove_digests(filesystem: FileSystem, directories: Iterable[str]) -> bool:
+    """Remove the files of some logs; return whether there were any. Raises OSError."""
+    found = [each for each in directories if filesystem.exists(f"{each}/{FILE_NAME}")]
+    for each in found:
+        filesystem.remove(f"{each}/{FILE_NAME}")
+        filesystem.sync_directory(each)
+    return bool(found)
+
+
 class SegmentDigests:
     """The entries of one log, and their file."""
 

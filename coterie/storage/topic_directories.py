@@ -86,6 +86,15 @@ class TopicDirectories:
         topic, partition = key
         return topic in self.topics and partition in self.topics[topic].partitions
 
+    def has_records(self, topic: str, partition: int) -> bool:
+        """Return whether the files of a partition hold records, in any thread."""
+        path = self.path(topic, partition)
+        try:
+            names = [name for name in self._filesystem.list(path) if name.endswith(".log")]
+            return len(names) > 1 or any(self._filesystem.size(f"{path}/{name}") for name in names)
+        except OSError:
+            return False
+
     def keys(self) -> set[Key]:
         """Return all partitions."""
         return {(topic, each) for topic, found in self.topics.items() for each in found.partitions}

@@ -61,7 +61,7 @@ def refusal(
     if left > MAX_BATCH_BYTES:
         return f"{left} bytes are more than a batch can have"
     tail = file.read(position, left)
-    return _header_refusal(tail, expected_offset) or _complete_batch(
+    return _header_refusal(tail, expected_offset) or complete_batch(
         tail, expected_offset, gaps=gaps
     )
 
@@ -86,8 +86,14 @@ def _header_refusal(tail: bytes, expected_offset: int) -> str | None:
     return None
 
 
-def _complete_batch(tail: bytes, expected_offset: int, *, gaps: bool) -> str | None:
-    """Return where a complete batch is, although the first one claims more bytes than there are."""
+def complete_batch(tail: bytes, expected_offset: int, *, gaps: bool) -> str | None:
+    """Return where a complete batch is, although the first one claims more bytes than there are.
+
+    Args:
+        tail: the bytes behind the last good batch of a file.
+        expected_offset: the base offset of the batch that should follow.
+        gaps: whether batches behind it may have greater offsets.
+    """
     left = len(tail)
     if left <= HEADER_BYTES:
         return None

@@ -159,7 +159,7 @@ class Disk:
         """See `FileSystem`."""
         return DiskFile(self, self._filesystem.open(path), path)
 
-    def create(self, path: str) -> File:
+    def create(self, path: str, *, private: bool = False) -> File:
         """See `FileSystem`."""
         self.check_room(path)
         if self._filesystem.exists(path):
@@ -167,7 +167,7 @@ class Disk:
             file.truncate(0)
             return file
         self.unsynced[path] = _Undo(0)
-        return DiskFile(self, self._filesystem.create(path), path)
+        return DiskFile(self, self._filesystem.create(path, private=private), path)
 
     def make_directory(self, path: str) -> None:
         """See `FileSystem`."""

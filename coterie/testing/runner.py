@@ -1,12 +1,13 @@
 """Where a broker of a test runs, and where its waits are done."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from coterie.address import Address
 from coterie.server.broker import Broker
+from coterie.server.config.listeners import Listener
 from coterie.server.environment import Environment
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Submits(Protocol):
         """Wait for a coroutine there; this thread runs no event loop."""
 
 
-class Listener(NamedTuple):
+class Listening(NamedTuple):
     """A further address at which clients are served.
 
     Attributes:
@@ -60,14 +61,15 @@ class Runner(Submits, Protocol):
     def environment(self, log: "FilteringBoundLogger") -> Environment:
         """Return the environment of a broker there."""
 
-    async def serve(self, server: Broker, address: Address) -> Address:
-        """Let a broker serve clients at an address; return the one with its real port.
+    async def serve(self, server: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
+        """Let a broker serve clients; return the address of each listener with its real port.
 
         Raises:
-            OSError: the address cannot be used.
+            CannotListen: an address cannot be used.
+            ConfigError: a listener cannot be served with its settings.
         """
 
-    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listener:
+    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listening:
         """Serve clients at a further address, with a new protocol for each; port 0 is a free one.
 
         Raises:

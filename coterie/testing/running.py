@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Self
 from coterie.address import Address
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
+from coterie.server.config.listeners import Listener
 from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import parse_flush_mode
 from coterie.server.network.connection import Connection
+from coterie.server.network.listening import CannotListen
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -30,7 +32,7 @@ from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
 from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.interception import ELSEWHERE, Interception
-from coterie.testing.runner import Listener, Runner
+from coterie.testing.runner import Listening, Runner
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.versions import initial_levels, release_of
@@ -100,6 +102,7 @@ class RunningBroker:
         check_all("partitions", (topics or {}).values())
         self.host = host
         self.port = port
+        self._listeners: tuple[Listener, ...] = (Listener(Address(host, port)),)
         self._values = {**TEST_CONFIG, **(config or {})}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
@@ -113,7 +116,7 @@ class RunningBroker:
         self._release = release_of(version)
         self._features = initial_levels(features, self._release)
         # Where groups are served while their coordinator has moved.
-        self._elsewhere: Listener | None = None
+        self._elsewhere: Listening | None = None
         # Ids of the cluster, topics and members are the same in each run of a test. It is kept over
         # restarts, so that no id is given twice.
         self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
@@ -318,7 +321,8 @@ class RunningBroker:
         self, topics: Mapping[str, int], features: Mapping[str, int] | None = None
     ) -> None:
         """Start a server where the broker runs, which is here; later starts keep its data."""
-        runner, address = self.thread, self.address
+        runner = self.thread
+        first, *others = self._listeners
         environment = DiskEnvironment(runner.environment(self._log()), self._interception)
         self._interception.now_ms = environment.now_ms
         server = self._make(environment)
@@ -327,11 +331,18 @@ class RunningBroker:
         server.features.start_with(features or {})
         self._interception.lay_over(server)
         try:
-            self.port = (await runner.serve(server, address)).port
-        except OSError as error:
+            listeners = (first._replace(address=self.address), *others)
+            addresses = await runner.serve(server, listeners)
+        except CannotListen as error:
             await server.stop()
-            raise BrokerNotStarted(_not_listening(address, error)) from error
+            raise BrokerNotStarted(_not_listening(error.address, error)) from error
+        except ConfigError as error:
+            await server.stop()
+            raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
         self._server = server
+        self.port = addresses[0].port
+        # A restart listens at the same addresses.
+        self._listeners = tuple(map(_at, listeners, addresses))
         if self._interception.elsewhere is not None:
             await self._listen_elsewhere()
         for name, partitions in topics.items():
@@ -375,6 +386,11 @@ class RunningBroker:
         self._interception.elsewhere = listener.address
 
     @property
+    def addresses(self) -> list[Address]:
+        """Where each of its listeners listens."""
+        return [each.address for each in self._listeners]
+
+    @property
     def address(self) -> Address:
         """Where it listens; port 0 before it has started for the first time."""
         return Address(self.host, self.port)
@@ -392,6 +408,10 @@ class RunningBroker:
         if self._server is None:
             raise BrokerNotStarted(_NOT_RUNNING)
         return self._server
+
+
+def _at(listener: Listener, address: Address) -> Listener:
+    return listener._replace(address=address)
 
 
 def _check_mapping(name: str, value: object, example: str) -> None:

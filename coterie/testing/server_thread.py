@@ -11,17 +11,18 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coterie.address import Address
 from coterie.server.broker import Broker
+from coterie.server.config.listeners import Listener
 from coterie.server.environment import Environment, system_clock
 from coterie.server.workers import Workers
 from coterie.testing.bounds import check
 from coterie.testing.errors import EXPLAINED, BrokerLeak, WrongUse
-from coterie.testing.runner import Listener, Unawaited
+from coterie.testing.runner import Listening, Unawaited
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -122,15 +123,15 @@ class ServerThread:
             suffix=self._suffix,
         )
 
-    async def serve(self, server: Broker, address: Address) -> Address:
-        """Listen on a socket; see `Runner`."""
-        return await server.start(address.host, address.port)
+    async def serve(self, server: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
+        """Listen on sockets; see `Runner`."""
+        return await server.start(listeners)
 
-    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listener:
+    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listening:
         """Listen on a further socket; see `Runner`."""
         listening = await self.loop.create_server(factory, address.host, address.port)
         port = listening.sockets[0].getsockname()[1]
-        return Listener(Address(address.host, port), listening.close)
+        return Listening(Address(address.host, port), listening.close)
 
     def check_waiter(self) -> None:
         """Check that this is another thread; see `Runner`."""

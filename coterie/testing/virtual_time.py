@@ -14,17 +14,18 @@ import random
 import threading
 import time
 from asyncio.selector_events import BaseSelectorEventLoop
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from coterie.address import Address
 from coterie.server.broker import Broker
+from coterie.server.config.listeners import Listener
 from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
 from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
 from coterie.testing.memory_connections import Accept, Frame, connect
-from coterie.testing.runner import Listener, Unawaited
+from coterie.testing.runner import Listening, Unawaited
 from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.selector import JumpingSelector, microseconds_behind
 
@@ -207,13 +208,14 @@ class LoopRunner:
             clock.loop, log, clock.seed, now_ms=clock.now_ms, monotonic_s=clock.monotonic_s
         )
 
-    async def serve(self, server: Broker, address: Address) -> Address:
+    async def serve(self, server: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
         """Serve connections in memory; see `Runner`."""
-        server.advertise("PLAINTEXT", address)
+        for each in listeners:
+            server.advertise(each.name, each.address)
         await server.begin()
-        return address
+        return [each.address for each in listeners]
 
-    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listener:
+    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listening:
         """Serve connections in memory at another address; see `Runner`."""
         address = Address(address.host, address.port or VIRTUAL_ADDRESS.port + 1)
 
@@ -225,7 +227,7 @@ class LoopRunner:
 
         listeners = self.clock.listeners
         listeners[address] = accept
-        return Listener(address, lambda: listeners.pop(address, None))
+        return Listening(address, lambda: listeners.pop(address, None))
 
     @property
     def _is_idle_here(self) -> bool:

@@ -185,7 +185,7 @@ class RecordingFileSystem:
             raise _error(errno.EISDIR, path)
         return RecordingFile(self, inode, path)
 
-    def create(self, path: str) -> "RecordingFile":
+    def create(self, path: str, *, private: bool = False) -> "RecordingFile":
         directory, name = self._place(path)
         inode = self.disk.directories[directory].get(name)
         if inode is None:

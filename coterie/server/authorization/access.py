@@ -4,12 +4,17 @@ A broker without `authorizer.class.name` has none, and its routes are the plain 
 """
 
 import logging
+from collections.abc import Sequence
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.authorized_operations import AclOperation
+from coterie.protocol.messages.security_records import (
+    RemoveAccessControlEntryRecord,
+    SecurityRecord,
+)
 from coterie.protocol.resources import ResourceType
 from coterie.security.acl import CLUSTER_NAME, Acl
-from coterie.security.acl_store import AclStore
+from coterie.security.acl_store import AclStore, record_of
 from coterie.security.authorizer import Authorizer, Decision
 from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
@@ -17,8 +22,8 @@ from coterie.server.config.kafka_keys import ALLOWED_WITHOUT_ACL, SUPER_USERS
 from coterie.server.config.sources import ConfigError
 from coterie.server.environment import Environment
 from coterie.server.loggers import AUTHORIZER
-from coterie.server.metadata.topic_changes import Change
 from coterie.server.network.delayed_response import Exchange
+from coterie.server.security.security_log import Callback, SecurityLog
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 # Names that clients have made up are cut in log lines.
@@ -62,9 +67,18 @@ class Access:
         authorizer: the rules and the decisions.
     """
 
-    def __init__(self, authorizer: Authorizer, environment: Environment) -> None:
-        """Use the rules of an authorizer, and the log of an environment."""
+    def __init__(
+        self, authorizer: Authorizer, security_log: SecurityLog, environment: Environment
+    ) -> None:
+        """Use an authorizer.
+
+        Args:
+            authorizer: its rules are in the security log.
+            security_log: takes changes of the rules.
+            environment: its loggers are used.
+        """
         self.authorizer = authorizer
+        self._security_log = security_log
         self._loggers = environment.loggers
         self._new_id = environment.new_topic_id
 
@@ -72,19 +86,24 @@ class Access:
         """Return what the client of a request may do."""
         return ClientAccess(self, connection, api)
 
-    def create(self, acls: list[Acl]) -> Change[None]:
-        """Add rules, unless they are there already."""
-        yield None
-        for acl in acls:
-            self.authorizer.acls.add(acl, self._new_id())
+    def change(self, add: Sequence[Acl], remove: Sequence[Acl], done: Callback) -> None:
+        """Add and remove rules; they count from now on.
 
-    def remove(self, acls: list[Acl]) -> Change[None]:
-        """Remove rules."""
-        yield None
-        ids = self.authorizer.acls.ids
-        for acl in acls:
-            if acl in ids:
-                self.authorizer.acls.remove(ids[acl])
+        Args:
+            add: rules, of which some may be there already.
+            remove: rules that are there.
+            done: called once, perhaps at once: with None when the change is as durable as `--flush`
+                promises, or with the error.
+        """
+        acls = self.authorizer.acls
+        records: list[SecurityRecord] = [
+            record_of(each, self._new_id()) for each in dict.fromkeys(add) if each not in acls.ids
+        ]
+        records += [RemoveAccessControlEntryRecord(id=acls.ids[each]) for each in remove]
+        if records:
+            self._security_log.append(records, done)
+        else:
+            done(None)
 
     def log(self, client: "ClientAccess", decision: Decision, what: "Wanted", count: int) -> None:
         """Log a decision: INFO for one that denies, DEBUG for one that allows."""

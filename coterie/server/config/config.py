@@ -116,6 +116,11 @@ class Config:
         """Return what the user gave for a setting; None if it was not given."""
         return self._given.get(name)
 
+    def origin(self, name: str) -> str:
+        """Return where a setting was given, for errors; its name if it was not given."""
+        given = self._given.get(name)
+        return name if given is None else given.origin
+
     @property
     def given_names(self) -> set[str]:
         """The names of the settings that the user gave."""

@@ -31,13 +31,10 @@ from coterie.protocol.messages.describe_acls import (
 from coterie.protocol.refusals import refused_in_steps
 from coterie.protocol.resources import ResourceType
 from coterie.security.acl import CLUSTER_NAME, Acl, AclFilter, PatternType, Permission
-from coterie.server.handlers.topic_changes import answer_with_change
-from coterie.server.metadata.topic_changes import Change
-from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler
-from coterie.server.network.sliced_response import MADE_AT_ONCE, answer_in_slices
+from coterie.server.network.sliced_response import MADE_AT_ONCE, answer_in_slices, run_in_slices
 from coterie.server.services import Services
-from coterie.storage.errors import StorageError
 
 # How many rules one request may remove, as in Kafka.
 MOST_REMOVED = 10_000
@@ -45,6 +42,9 @@ MOST_REMOVED = 10_000
 _OF_FILTERS = (1, 2)
 _NO_COLON = "(no colon is present separating the principal type from the principal name)"
 _TOO_MANY = "The number of ACLs to delete in one request is limited to 10000."
+
+# A response, and the rules to add and to remove before it is sent.
+_Changed = tuple[Any, list[Acl], list[Acl]]
 
 
 def _describe(broker: Services, request: DescribeAclsRequest, connection: Exchange) -> Any:
@@ -56,9 +56,8 @@ def _describe(broker: Services, request: DescribeAclsRequest, connection: Exchan
 
 
 def _described(broker: Services, wanted: AclFilter) -> Generator[None, None, DescribeAclsResponse]:
-    assert broker.access is not None, "there is an authorizer"
     resources: dict[tuple[int, str, int], DescribeAclsResponseResource] = {}
-    for count, acl in enumerate(list(broker.access.authorizer.acls.ids), 1):
+    for count, acl in enumerate(list(broker.acls.ids), 1):
         if not count % MADE_AT_ONCE:
             yield
         if wanted.fits(acl):
@@ -98,30 +97,24 @@ def _create(broker: Services, request: CreateAclsRequest, connection: Exchange) 
             and each.permission_type
         ):
             raise ValueError("a rule has a code that stands for no value")
-    return answer_with_change(broker, connection, _created(broker, request))
-
-
-def _created(broker: Services, request: CreateAclsRequest) -> Change[CreateAclsResponse]:
-    access = broker.access
-    assert access is not None, "there is an authorizer"
     if any(map(_is_of_filters, request.creations)):
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         return CreateAclsResponse(results=[_result(error, None) for _ in request.creations])
+    return _answer(broker, connection, _created(request))
+
+
+def _created(request: CreateAclsRequest) -> Generator[None, None, _Changed]:
     results: list[CreateAclsResponseResult] = []
     wanted: list[Acl] = []
     for count, each in enumerate(request.creations, 1):
         if not count % MADE_AT_ONCE:
-            yield None
+            yield
         reason = _invalid(each)
         if reason is None:
             wanted.append(_acl(each))
         error = ErrorCode.NONE if reason is None else ErrorCode.INVALID_REQUEST
         results.append(_result(error, reason or ""))
-    try:
-        yield from access.create(wanted)
-    except (StorageError, OSError) as failure:
-        _failed(results, failure)
-    return CreateAclsResponse(results=results)
+    return CreateAclsResponse(results=results), wanted, []
 
 
 def _is_of_filters(asked: CreateAclsRequestCreation) -> bool:
@@ -173,13 +166,6 @@ def _result(error: ErrorCode, text: str | None) -> CreateAclsResponseResult:
     return CreateAclsResponseResult(error_code=error, error_message=text)
 
 
-def _failed(results: list[Any], failure: Exception) -> None:
-    """Report that nothing was stored."""
-    for each in results:
-        if not each.error_code:
-            each.error_code, each.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(failure)
-
-
 # --- deletion -------------------------------------------------------------------------------------
 
 
@@ -189,21 +175,19 @@ def _delete(broker: Services, request: DeleteAclsRequest, connection: Exchange) 
     filters = [_filter(each) for each in request.filters]
     for each in filters:
         _check_not_unknown(each)
-    return answer_with_change(broker, connection, _deleted(broker, filters))
+    return _answer(broker, connection, _deleted(broker, filters))
 
 
-def _deleted(broker: Services, filters: list[AclFilter]) -> Change[DeleteAclsResponse]:
-    access = broker.access
-    assert access is not None, "there is an authorizer"
+def _deleted(broker: Services, filters: list[AclFilter]) -> Generator[None, None, _Changed]:
     found: dict[Acl, None] = {}
     results = []
     for each in filters:
         reason = _unknown(each)
         matching: list[Acl] = []
         if reason is None:
-            for count, acl in enumerate(list(access.authorizer.acls.ids), 1):
+            for count, acl in enumerate(list(broker.acls.ids), 1):
                 if not count % MADE_AT_ONCE:
-                    yield None
+                    yield
                 if each.fits(acl):
                     matching.append(acl)
         found.update(dict.fromkeys(matching))
@@ -214,15 +198,9 @@ def _deleted(broker: Services, filters: list[AclFilter]) -> Change[DeleteAclsRes
                 matching_acls=[_removed(acl) for acl in matching],
             )
         )
-    try:
-        if len(found) > MOST_REMOVED:
-            return _too_many(results)
-        yield from access.remove(list(found))
-    except (StorageError, OSError) as failure:
-        _failed(results, failure)
-        for result in results:
-            result.matching_acls = []
-    return DeleteAclsResponse(filter_results=results)
+    if len(found) > MOST_REMOVED:
+        return _too_many(results), [], []
+    return DeleteAclsResponse(filter_results=results), [], list(found)
 
 
 def _too_many(results: list[DeleteAclsResponseResult]) -> DeleteAclsResponse:
@@ -258,6 +236,31 @@ def _removed(acl: Acl) -> DeleteAclsResponseAcl:
 
 
 # --- both -----------------------------------------------------------------------------------------
+
+
+def _answer(broker: Services, connection: Exchange, steps: Generator[None, None, _Changed]) -> None:
+    """Change the rules, and answer when that is durable. The connection is muted until then."""
+    delayed = DelayedResponse(connection)
+    connection.delay_and_mute(delayed)
+
+    def change(changed: _Changed) -> None:
+        response, add, remove = changed
+        # A rule may have gone since it was found.
+        still = [each for each in remove if each in broker.acls.ids]
+        assert broker.access is not None, "there is an authorizer"
+        broker.access.change(add, still, lambda error: delayed.send(_outcome(response, error)))
+
+    run_in_slices(broker, connection, steps, change)
+
+
+def _outcome(response: Any, error: Exception | None) -> Any:
+    """Return the response, or one that says that nothing is stored."""
+    if error is not None:
+        results = getattr(response, "results", None) or response.filter_results
+        for each in results:
+            if not each.error_code:
+                each.error_code, each.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    return response
 
 
 def _filter(asked: Any) -> AclFilter:

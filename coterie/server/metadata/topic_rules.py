@@ -13,6 +13,7 @@ from coterie.protocol.topic_names import (
     JOURNAL_TOPIC,
     METADATA_TOPIC,
     OFFSETS_TOPIC,
+    SECURITY_TOPIC,
     SHARE_GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
 )
@@ -74,7 +75,7 @@ def check_not_prohibited(name: str) -> None:
     Raises:
         TopicRefused: a directory of this name is not a topic.
     """
-    if name == METADATA_TOPIC:
+    if name in (METADATA_TOPIC, SECURITY_TOPIC):
         text = f"Creation of internal topic {name} is prohibited."
         raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
 

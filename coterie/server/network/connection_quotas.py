@@ -214,7 +214,7 @@ class ConnectionQuotas:
     def use_routes(self, routes: Routes) -> None:
         """Give another table of routes to all connections."""
         for connection in self._connections:
-            connection.routes = routes
+            connection.routes = connection.routes.over(routes)
 
     def stop_reading(self) -> None:
         """Read no more of any connection, because the server stops."""

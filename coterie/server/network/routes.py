@@ -110,6 +110,10 @@ class Routes(dict[int, Route]):
             f"{api.kafka_name} version {version} is not served, only {first} to {last}"
         )
 
+    def over(self, routes: "Routes") -> "Routes":
+        """Return the table of a connection that has this one when the broker's is replaced."""
+        return routes
+
     @property
     def remakes(self) -> tuple[Remake, ...]:
         """The functions that make each route anew, one after another; none for plain routes."""

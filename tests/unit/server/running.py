@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.server.broker import Broker
 from coterie.server.config.config import Config
+from coterie.server.config.listeners import Listener
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
@@ -36,13 +37,16 @@ class RunningBroker:
         data_dir: str = IN_MEMORY,
         flush: FlushMode = NEVER,
         prepare: Callable[[Broker], None] | None = None,
+        listeners: Sequence[Listener] = (Listener(Address("127.0.0.1", 0)),),
     ) -> None:
         self.log = RecordingLog()
         self.address = Address("", 0)
+        self.addresses: list[Address] = []
         self._settings = settings or {}
         self._data_dir = data_dir
         self._flush = flush
         self._prepare = prepare
+        self._listeners = listeners
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="broker under test")
         self._failure: BaseException | None = None
@@ -90,7 +94,12 @@ class RunningBroker:
         )
         if self._prepare is not None:
             self._prepare(self.broker)
-        self.address = await self.broker.start("127.0.0.1", 0)
+        try:
+            self.addresses = await self.broker.start(self._listeners)
+        except BaseException:
+            await self.broker.stop()
+            raise
+        self.address = self.addresses[0]
         self._ready.set()
         await self._stopping.wait()
         await self.broker.stop()

@@ -4,6 +4,7 @@ import pytest
 
 from coterie.address import Address
 from coterie.server.config.config import Config
+from coterie.server.config.listeners import Listener, ListenerSettings, SecurityProtocol
 from coterie.server.config.place import Place, PlaceOptions, decide_place
 from coterie.server.config.sources import ConfigError
 
@@ -20,7 +21,7 @@ def decide(properties: str = "", options: PlaceOptions | None = None) -> Place:
 
 
 def test_defaults() -> None:
-    assert decide() == Place("PLAINTEXT", "127.0.0.1", 9092, None, "./coterie-data", ())
+    assert decide() == Place((Listener(Address("127.0.0.1", 9092)),), "./coterie-data", ())
 
 
 class TestListeners:
@@ -53,20 +54,28 @@ class TestListeners:
     def test_the_listener_for_clients(
         self, properties: str, name: str, host: str, port: int
     ) -> None:
-        place = decide(properties)
-        assert (place.listener_name, place.host, place.port) == (name, host, port)
+        (listener,) = decide(properties).listeners
+        assert (listener.name, listener.address) == (name, Address(host, port))
+        assert listener.protocol is SecurityProtocol.PLAINTEXT
 
     @pytest.mark.parametrize(
         ("properties", "text"),
         [
             ("listeners=nonsense", "nonsense is not NAME://HOST:PORT"),
             ("listeners=PLAINTEXT://h:70000", "PLAINTEXT://h:70000 is not NAME://HOST:PORT"),
+            ("listeners=A_B://h:1,P(x)://h:2", "P(x)://h:2 is not NAME://HOST:PORT"),
             (
-                "listeners=PLAINTEXT://localhost:1,EXTERNAL://localhost:2",
-                "listeners has 2 listeners for clients (PLAINTEXT, EXTERNAL)",
+                "listeners=PLAINTEXT://localhost:1,SSL://localhost:1",
+                "2 listeners have port 1. Give each a port of its own.",
             ),
-            ("listeners=SSL://localhost:1", "listener SSL uses SSL. This broker has no TLS"),
-            ("listeners=SASL_PLAINTEXT://localhost:1", "no TLS and no SASL yet"),
+            (
+                "listeners=PLAINTEXT://127.0.0.1:1,SSL://[::1]:1,SASL_SSL://:1",
+                "3 listeners have port 1. Give each a port of its own.",
+            ),
+            (
+                "listeners=PLAINTEXT://localhost:1,plaintext://localhost:2",
+                "listener PLAINTEXT is named twice. Give each listener a name of its own",
+            ),
             ("listeners=EXTERNAL://localhost:1", "Add EXTERNAL:PLAINTEXT to listener.security"),
             (
                 "process.roles=controller\nlisteners=CONTROLLER://:9093",
@@ -79,6 +88,57 @@ class TestListeners:
             decide(properties)
         assert str(caught.value).startswith("x.properties, line 1: ")
         assert text in str(caught.value)
+
+
+class TestSeveralListeners:
+    """[settings/listeners] [security/prefixed-settings]"""
+
+    MANY = (
+        "listeners=PLAINTEXT://127.0.0.1:9092,secure://127.0.0.1:9093,SASL_SSL://[::1]:9092\n"
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:ssl,SASL_SSL:SASL_SSL\n"
+    )
+
+    def test_each_has_its_protocol(self) -> None:
+        assert [(str(each), each.protocol.name) for each in decide(self.MANY).listeners] == [
+            ("PLAINTEXT://127.0.0.1:9092", "PLAINTEXT"),
+            ("SECURE://127.0.0.1:9093", "SSL"),
+            ("SASL_SSL://[::1]:9092", "SASL_SSL"),
+        ]
+
+    def test_some_are_advertised(self) -> None:
+        advertised = "advertised.listeners=SECURE://h:7,PLAINTEXT://h:7"
+        listeners = decide(self.MANY + advertised).listeners
+        assert [each.is_advertised for each in listeners] == [True, True, False]
+        assert [each.advertised for each in listeners] == [Address("h", 7), Address("h", 7), None]
+
+    @pytest.mark.parametrize(
+        "options", [PlaceOptions(port=1), PlaceOptions(host="::1"), PlaceOptions(advertise="h:1")]
+    )
+    def test_options_are_for_one_listener(self, options: PlaceOptions) -> None:
+        with pytest.raises(ConfigError, match=r"is for one listener.*line 1 has 3 .*Change the"):
+            decide(self.MANY, options)
+
+    def test_a_map_without_sense_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="line 1: A:TLS is not NAME:PROTOCOL with one of"):
+            decide("listener.security.protocol.map=A:TLS\nlisteners=A://:1")
+
+    def test_a_prefixed_setting_beats_that_of_the_broker(self) -> None:
+        config = Config.load(
+            [
+                "ssl.client.auth=required",
+                "listener.name.a.ssl.client.auth=requested",
+                "listener.name.b.scram-sha-256.connections.max.reauth.ms=7",
+                "listener.name.b.connections.max.reauth.ms=8",
+            ]
+        )
+        first, second = (ListenerSettings(config, name) for name in ("A", "B"))
+        assert first.text("ssl.client.auth") == "requested"
+        assert second.text("ssl.client.auth") == "required"
+        assert second.own_text("ssl.client.auth") is None
+        assert first.value("connections.max.reauth.ms") == 0
+        assert second.value("connections.max.reauth.ms", "SCRAM-SHA-256") == 7
+        assert second.value("connections.max.reauth.ms", "PLAIN") == 8
+        assert second.origin("connections.max.reauth.ms").startswith("--config listener.name.b.c")
 
 
 class TestAdvertisedListeners:
@@ -102,14 +162,14 @@ class TestAdvertisedListeners:
     def test_the_address_that_clients_are_told(
         self, properties: str, advertise: Address | None
     ) -> None:
-        assert decide(properties).advertise == advertise
+        assert decide(properties).listeners[0].advertised == advertise
 
     @pytest.mark.parametrize(
         ("setting", "text"),
         [
             ("PLAINTEXT://0.0.0.0:1", "clients cannot connect to 0.0.0.0"),
-            ("PLAINTEXT://a:1,OTHER://b:1", "has 2 listeners for clients"),
-            ("OTHER://a:1", "names OTHER, but the listener for clients is PLAINTEXT"),
+            ("PLAINTEXT://a:1,OTHER://b:1", "names OTHER, but the listeners for clients are PLAIN"),
+            ("OTHER://a:1", "Advertise one of these, or add OTHER to listeners."),
         ],
     )
     def test_what_cannot_be_advertised_is_refused(self, setting: str, text: str) -> None:
@@ -146,6 +206,26 @@ class TestLoopback:
             with pytest.raises(ConfigError, match="--advertise HOST:PORT"):
                 decide(given, options)
 
+    @pytest.mark.parametrize(
+        ("properties", "host"),
+        [
+            ("listeners=SASL_PLAINTEXT://192.0.2.1:1", "192.0.2.1"),
+            ("listeners=SASL_SSL://:1", "127.0.0.1"),
+            ("listeners=SASL_SSL://:1\nadvertised.listeners=SASL_SSL://h:1", ""),
+            ("listeners=SSL://192.0.2.1:1\nssl.client.auth=required", "192.0.2.1"),
+            (
+                "listeners=SSL://192.0.2.1:1\nlistener.name.ssl.ssl.client.auth=required",
+                "192.0.2.1",
+            ),
+        ],
+    )
+    def test_clients_with_credentials_may_be_elsewhere(self, properties: str, host: str) -> None:
+        assert decide(properties).listeners[0].address.host == host
+
+    def test_encryption_is_no_authentication(self) -> None:
+        with pytest.raises(ConfigError, match=r"Set ssl\.client\.auth=required\. Add --allow-r"):
+            decide("listeners=SSL://192.0.2.1:1\nssl.client.auth=requested")
+
     def test_a_listener_without_host_is_for_this_machine_unless_allowed(self) -> None:
         assert decide(KRAFT).host == "127.0.0.1"
         assert decide(KRAFT, PlaceOptions(allow_remote=True)).host == ""
@@ -177,7 +257,7 @@ class TestOptions:
     def test_each_option_names_what_it_replaces(self) -> None:
         properties = f"{KRAFT}log.dirs=/a\n"
         place = decide(properties, PlaceOptions(port=9099, data_dir=":memory:"))
-        assert (place.host, place.port, place.advertise) == ("127.0.0.1", 9099, None)
+        assert place.listeners == (Listener(Address("127.0.0.1", 9099)),)
         assert place.data_dir == ":memory:"
         assert place.replaced == (
             "--port 9099 replaces listeners (x.properties, line 2)",
@@ -186,9 +266,9 @@ class TestOptions:
         )
         place = decide(KRAFT, PlaceOptions(host="::1"))
         assert (place.host, place.port) == ("::1", 9092)
-        assert place.advertise == Address("localhost", 9092)
+        assert place.listeners[0].advertised == Address("localhost", 9092)
         place = decide(KRAFT, PlaceOptions(port=1, advertise="h:2"))
-        assert place.advertise == Address("h", 2)
+        assert place.listeners[0].advertised == Address("h", 2)
 
     def test_nothing_is_said_where_nothing_is_replaced(self) -> None:
         options = PlaceOptions("127.0.0.1", 1, "h:2", "/d")

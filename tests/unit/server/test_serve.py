@@ -77,7 +77,7 @@ class TestRefused:
             (("--config", "group.max.size=0"), "Value must be at least 1"),
             (("--host", "0.0.0.0"), "--allow-remote"),
             (("--host", "0.0.0.0", "--allow-remote"), "--advertise HOST:PORT"),
-            (("--config", "listeners=SSL://localhost:1"), "This broker has no TLS"),
+            (("--config", "listeners=OTHER://localhost:1"), "Add OTHER:PLAINTEXT to listener"),
             (("--config", "log.dirs=/a"), "contradict each other"),
             (("--flush", "sometimes"), "never, commit, interval:MS"),
             (("--advertise", "nonsense"), "HOST:PORT"),

@@ -53,7 +53,7 @@ class TestKafkasSettings:
         assert ("zookeeper.connect (removed in Kafka 4.0)" in summary["settings"]) == (node_id == 0)
         replaced = [each["reason"] for each in lines if each["event"] == "setting replaced"]
         assert [reason for reason in replaced if "log.dirs" in reason]
-        assert bool([reason for reason in replaced if "listeners" in reason]) == (node_id == 1)
+        assert bool([reason for reason in replaced if "listeners (" in reason]) == (node_id == 1)
 
     def test_listener_and_directory_come_from_the_file(self, tmp_path: Path) -> None:
         properties = tmp_path / "server.properties"

@@ -1,0 +1,161 @@
+"""The APIs of a connection whose login is limited in time, and its next login (KIP-368).
+
+Such a connection has a table of its own, so no other pays for a look at the clock. When the time is
+over, the next request closes the connection without an answer; SaslHandshake begins a new login
+even then [security/reauthentication].
+"""
+
+from functools import partial
+from typing import Any
+
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from coterie.protocol.refusals import refusal
+from coterie.security.login import Login, Session
+from coterie.security.mechanisms import RANDOM_BYTES
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.route import Handler, Route
+from coterie.server.network.routes import Routes
+from coterie.server.security.failed_logins import MOST_HELD
+from coterie.server.security.listener_login import ListenerLogin
+from coterie.server.security.shown import shown
+from coterie.server.services import Services
+
+# As in Kafka a connection does not log in again sooner after its last login.
+_SOONEST_MS = 1_000
+
+
+class SessionRoutes(Routes):
+    """The table of one connection, over that of the broker."""
+
+    def __init__(self, below: Routes, listener: ListenerLogin, session: Session) -> None:
+        """Guard the routes of a table.
+
+        Args:
+            below: the table of the broker.
+            listener: how clients of the listener log in.
+            session: what the login has begun.
+        """
+        super().__init__()
+        self._below = below
+        self._listener = listener
+        self._session = session
+        # The next login, from its handshake on.
+        self._login: Login | None = None
+        # A route of this table, with that of the table below of which it was made.
+        self._made: dict[int, tuple[Route, Route]] = {}
+
+    def load(self, route_key: int) -> Route:
+        """Return a route. The dictionary itself stays empty, so each request comes here."""
+        below = self._below.get(route_key)
+        if below is None:
+            below = self._below.load(route_key)
+        made = self._made.get(route_key)
+        if made is None or made[0] is not below:
+            made = self._made[route_key] = below, below.with_handler(self._guarded(below))
+        return made[1]
+
+    def over(self, routes: Routes) -> Routes:
+        """See `Routes.over`: this table stays, over another one."""
+        self._below = routes
+        return self
+
+    def _guarded(self, below: Route) -> Handler:
+        if below.api is ApiKey.SASL_HANDSHAKE:
+            return self._handshake
+        if below.api is ApiKey.SASL_AUTHENTICATE:
+            return partial(self._authenticate, below)
+        return partial(self._serve, below)
+
+    def _serve(self, below: Route, broker: Services, request: Any, connection: Exchange) -> Any:
+        """Serve a request while the session lasts."""
+        if self._login is not None:
+            if self._is_abandoned(connection):
+                return None
+            answer = refusal(request, ErrorCode.ILLEGAL_SASL_STATE, connection.version)
+            return self._fail(broker, connection, answer, f"{below.api.kafka_name} in a login")
+        expires_ms = self._session.expires_ms
+        if expires_ms is not None and connection.now_ms >= expires_ms:
+            connection.close("SessionExpired", "the login was limited in time")
+            return None
+        return below.handle(broker, request, connection)
+
+    def _is_abandoned(self, connection: Exchange) -> bool:
+        """Close the connection if its client has chosen another mechanism than before."""
+        login = self._login
+        if login is None or not login.changes_mechanism:
+            return False
+        connection.close("LoginFailed", "another mechanism than before")
+        return True
+
+    def _handshake(
+        self, broker: Services, request: SaslHandshakeRequest, connection: Exchange
+    ) -> SaslHandshakeResponse | None:
+        refused = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
+        if self._login is not None:
+            if self._is_abandoned(connection):
+                return None
+            self._fail(broker, connection, refused, "SaslHandshake in a login")
+            return None
+        if connection.now_ms - self._session.began_ms < _SOONEST_MS:
+            return refused
+        login = Login(self._listener.mechanisms, self._session)
+        random = self._listener.random_bytes(RANDOM_BYTES)
+        error = login.handshake(request.mechanism, connection.version, random)
+        names = [each.value for each in self._listener.mechanisms.servers]
+        answer = SaslHandshakeResponse(error_code=error, mechanisms=names)
+        if error is not ErrorCode.NONE:
+            reason = f"unsupported mechanism {shown(request.mechanism)}"
+            self._fail(broker, connection, answer, reason)
+            return None
+        self._login = login
+        return answer
+
+    def _authenticate(
+        self,
+        below: Route,
+        broker: Services,
+        request: SaslAuthenticateRequest,
+        connection: Exchange,
+    ) -> Any:
+        login = self._login
+        if login is None:
+            return self._serve(below, broker, request, connection)
+        if self._is_abandoned(connection):
+            return None
+        verdict = login.token(request.auth_bytes, connection.now_ms)
+        session = verdict.session
+        answer = SaslAuthenticateResponse(
+            error_code=verdict.error,
+            error_message=verdict.text,
+            auth_bytes=verdict.token,
+            session_lifetime_ms=0 if session is None else session.lifetime_ms,
+        )
+        if verdict.error is not ErrorCode.NONE:
+            return self._fail(broker, connection, answer, shown(verdict.text))
+        if session is not None:
+            self._session, self._login = session, None
+        return answer
+
+    def _fail(self, broker: Services, connection: Exchange, answer: Any, reason: str) -> None:
+        """Send an answer after the delay of failures, and close [security/login-delay]."""
+        failed = self._listener.failed
+        if failed.held >= MOST_HELD:
+            connection.close("LoginFailed", reason)
+            return
+        failed.held += 1
+        response = DelayedResponse(connection)
+        connection.delay_and_mute(response)
+
+        def end() -> None:
+            failed.held -= 1
+            if not connection.closed:
+                response.send(answer)
+                connection.close("LoginFailed", reason)
+
+        broker.loop.call_later(self._listener.delay_s, end)

@@ -31,6 +31,7 @@ from coterie.server.authorization.outcome import (
 )
 from coterie.server.cluster import CoordinatorType
 from coterie.server.handlers import list_groups as listing
+from coterie.server.handlers.group_requests import consumer_group_heartbeat as beat
 from coterie.server.handlers.group_requests import serves_consumer_groups
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -153,7 +154,25 @@ def consumer_group_heartbeat(
     for name in set(request.subscribed_topic_names or ()):
         if not access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return answered(heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-    return None
+    return Handled(partial(_heartbeat, access))
+
+
+def _heartbeat(
+    access: ClientAccess,
+    broker: Services,
+    request: ConsumerGroupHeartbeatRequest,
+    connection: Exchange,
+) -> Any:
+    """Handle a heartbeat; if it begins to match regular expressions, then with what it may see."""
+    coordinator, group_id = broker.coordinator, request.group_id
+    before = coordinator.resolution(group_id)
+    response = beat(broker, request, connection)
+    resolution = coordinator.resolution(group_id)
+    if resolution is not None and resolution is not before:
+        resolution.keep(
+            lambda name: access.may_quietly(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+        )
+    return response
 
 
 def consumer_group_describe(

@@ -85,6 +85,8 @@ def text_of(error: ErrorCode) -> str:
 def appended(field: str, elements: Iterable[Any], *, first: bool = False) -> Allowed:
     """Return the outcome that adds refused elements to a list of the response.
 
+    An error of the whole response stands alone.
+
     Args:
         field: the list.
         elements: the elements.
@@ -93,6 +95,8 @@ def appended(field: str, elements: Iterable[Any], *, first: bool = False) -> All
     refused_ones = list(elements)
 
     def complete(response: Any) -> Any:
+        if getattr(response, "error_code", ErrorCode.NONE):
+            return response
         found = getattr(response, field)
         setattr(response, field, refused_ones + found if first else found + refused_ones)
         return response

@@ -284,7 +284,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 
 
 # Versions that Kafka 4.3.1 has, where ours has more.
-_KAFKAS = {ApiKey.DELETE_GROUPS: (0, 2)}
+KAFKAS = {ApiKey.DELETE_GROUPS: (0, 2)}
 
 
 class Case(NamedTuple):
@@ -306,7 +306,7 @@ def cases() -> Iterator[Case]:
     number = 0
     for name, values in REQUESTS:
         api = _api(name)
-        first, last = _KAFKAS.get(api, SERVED_VERSIONS[api])
+        first, last = KAFKAS.get(api, SERVED_VERSIONS[api])
         for rights in _sets_of_rights(api):
             client = f"p{number}"
             number += 1

@@ -34,6 +34,7 @@ SETTINGS = {
     "authorizer.class.name": STANDARD_AUTHORIZER,
     "super.users": "User:ANONYMOUS",
     "auto.create.topics.enable": "true",
+    "offsets.topic.num.partitions": "50",
 }
 # Kafka keeps these in hash tables.
 _UNORDERED = (*UNORDERED, "groups", "results_by_topic", "topic_results", "transaction_states")

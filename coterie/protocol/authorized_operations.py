@@ -1,14 +1,17 @@
 """Authorized operations (KIP-430): sets of ACL operations, one bit for each of Kafka's codes.
 
-Coterie has no authorizer, so every client may do everything that a resource of the type allows.
+Without an authorizer every client may do everything that a resource of the type allows.
 """
 
 from enum import IntEnum
 
 
 class AclOperation(IntEnum):
-    """Kafka's operation codes."""
+    """Kafka's operation codes. ANY is for filters, and ALL for rules."""
 
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -19,6 +22,9 @@ class AclOperation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 def _bits(*operations: AclOperation) -> int:

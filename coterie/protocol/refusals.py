@@ -5,7 +5,7 @@ partitions. `RESOURCES` says where; the declarations say which list of the reque
 way there go along, and what a field has that nothing is known of.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
@@ -52,7 +52,8 @@ class _Shape(NamedTuple):
     elements: "_Shape | None" = None
 
 
-# By the class of a request and its version, or that of an element and of the part that it answers.
+# By the class of a request, with its row if that is not the first, and the version; or by the class
+# of an element and that of the part that it answers.
 _shapes: dict[tuple[Any, Any], _Shape] = {}
 
 
@@ -78,6 +79,35 @@ def refused_in_steps(
     """Return what `refusal` returns, made in steps, because a request may name many things."""
     shape = _shape_of(type(request), version)
     return (yield from _refused(shape, request, error, others))
+
+
+def refused_elements(
+    request: Any, asked: Iterable[Any], error: ErrorCode, version: int, row: int = 0, **others: Any
+) -> tuple[str, list[Any]]:
+    """Return the elements of a response that carry an error for some elements of a request.
+
+    Args:
+        request: the request.
+        asked: elements of the list in it that the response goes along.
+        error, version: the error, and the version of the request.
+        row: the row of the API in `RESOURCES` that has the place of the error.
+        others: what fields have beside the error and the names, at any depth.
+
+    Returns:
+        The name of the list in the response, and the elements for it.
+    """
+    shape = _shape_of(type(request), version, row)
+    assert shape.inner is not None, "the error is in a list"
+    assert shape.elements is not None, "a list on the way to the error has elements"
+    made = []
+    for each in asked:
+        steps = _refused(shape.elements, each, error, others)
+        try:
+            while True:
+                next(steps)
+        except StopIteration as end:
+            made.append(end.value)
+    return shape.inner[0], made
 
 
 def empty_refusal(cls: type[Any], error: ErrorCode) -> Any:
@@ -144,15 +174,16 @@ def _made(shape: _Shape, asked: Any, error: ErrorCode, others: Mapping[str, Any]
     return shape.cls.of(*values)
 
 
-def _shape_of(request: Any, version: int) -> _Shape:
-    shape = _shapes.get((request, version))
+def _shape_of(request: Any, version: int, row: int = 0) -> _Shape:
+    key = (request, version) if not row else ((request, row), version)
+    shape = _shapes.get(key)
     if shape is None:
         api = ApiKey(request.api_key)
         response = response_class(api)
         # An API without resources has its error at the top.
-        places = RESOURCES[api][0].places if api in RESOURCES else (_TOP,)
+        places = RESOURCES[api][row].places if api in RESOURCES else (_TOP,)
         place = next(each for each in places if _is_present(response, each, version))
-        shape = _shapes[request, version] = _shape(response, place, request, version)
+        shape = _shapes[key] = _shape(response, place, request, version)
     return shape
 
 

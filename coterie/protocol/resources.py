@@ -19,12 +19,16 @@ from coterie.protocol.wire import ZERO_UUID
 
 
 class ResourceType(IntEnum):
-    """Kafka's codes of the types of resources."""
+    """Kafka's codes of the types of resources. ANY is for filters."""
 
+    UNKNOWN = 0
+    ANY = 1
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 class Names(NamedTuple):

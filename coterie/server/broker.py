@@ -8,12 +8,15 @@ Stop: stop listening and reading, handle what was received, wait for the disk, g
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from coterie.security.acl_store import AclStore
 from coterie.security.credentials import Credentials
 from coterie.server.cluster import ClusterImage, Node
+from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener
 from coterie.server.config.sources import ConfigError
@@ -42,7 +45,7 @@ from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.listening import CannotListen, listen_backlog, set_buffer_sizes
-from coterie.server.network.routes import Routes, import_handlers
+from coterie.server.network.routes import Remake, Routes, import_handlers
 from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.quotas.routes import throttled_route
@@ -155,13 +158,17 @@ class Broker(ConnectionServices):
         self.controller = Controller(config, environment, self.settings, self.logs, self.changes)
         self.controller.take(self._data)
         # What follows from the settings.
-        self.credentials = Credentials()
+        self.credentials, self.acls = Credentials(), AclStore()
         self.security_log = SecurityLog(
             self._data.security_log, environment, disk, self.flusher.mode
         )
         self._load_security()
         self.features = Features(self.settings, config)
         self.quotas, self.telemetry = ClientQuotas(self.settings, config), Telemetry(config)
+        self.access = None
+        self._checks: list[Remake] = []
+        if config.get_text(AUTHORIZER_CLASS):
+            self._make_access()
         # The coordinators: their topics are created here, and their partitions are loaded later.
         self.host = self._make_host()
         self.groups = make_group_runtime(self, self.host, self.partition_failed)
@@ -178,6 +185,7 @@ class Broker(ConnectionServices):
     def _load_security(self) -> None:
         """Read all credentials, rules and tokens [security/log-damage]."""
         self.security_log.add_store(self.credentials)
+        self.security_log.add_store(self.acls)
         self.security_log.load(self._data.read_security_log())
 
     def _make_fetch_sessions(self) -> FetchSessionCache:
@@ -309,12 +317,31 @@ class Broker(ConnectionServices):
         self.connection_quotas.use_routes(routes)
         self._throttle()
 
+    def _make_access(self) -> None:
+        """Make the authorizer, and what lays it into the routes.
+
+        Raises:
+            ConfigError: the settings of the authorizer cannot be used.
+        """
+        # Imported only by a broker that has one.
+        from coterie.server.authorization.access import Access, make_authorizer
+        from coterie.server.authorization.routes import authorized_route
+
+        self.access = Access(
+            make_authorizer(self.config, self.acls), self.security_log, self.environment
+        )
+        self._checks.append(partial(authorized_route, self.access))
+
     def _throttle(self) -> None:
-        """Count and throttle requests and connections if there are quotas, and only then."""
+        """Count and throttle requests and connections if there are quotas, and only then.
+
+        A request that the authorizer refuses is counted, too.
+        """
         throttling = self.quotas.throttling
-        remade = throttled_route if throttling.throttles_requests else None
-        if self.routes.is_remade != (remade is not None):
-            self.routes.remake(remade)
+        throttled = [throttled_route] if throttling.throttles_requests else []
+        remakes = (*self._checks, *throttled)
+        if self.routes.remakes != remakes:
+            self.routes.remake(remakes)
         self.connection_quotas.throttling = throttling if throttling.throttles_connections else None
 
     def pretend(self, release: Release) -> None:

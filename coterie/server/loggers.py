@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 ROOT = "root"
+AUTHORIZER = "kafka.authorizer.logger"
 BROKER_SERVER = "kafka.server.BrokerServer"
 CLEANER = "org.apache.kafka.storage.internals.log.LogCleaner"
 CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager"
@@ -26,6 +27,7 @@ SOCKET_SERVER = "kafka.network.SocketServer"
 
 _NAMES = (
     ROOT,
+    AUTHORIZER,
     BROKER_SERVER,
     CLEANER,
     CONTROLLER,

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from coterie.coordinator.groups.service import GroupCoordinator
+    from coterie.security.acl_store import AclStore
     from coterie.security.credentials import Credentials
+    from coterie.server.authorization.access import Access
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
     from coterie.server.controller import Controller
@@ -68,6 +70,8 @@ class Services:
         fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
         telemetry: counts the metrics that clients push.
+        acls: the rules of the authorizer.
+        access: the authorizer; None without one.
         security_log: what outlives a restart of credentials, rules and tokens.
         credentials: the SCRAM credentials of users.
         tls_listeners: the listeners with TLS, whose files can be read again.
@@ -99,6 +103,8 @@ class Services:
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
     telemetry: "Telemetry"
+    acls: "AclStore"
+    access: "Access | None"
     security_log: "SecurityLog"
     credentials: "Credentials"
     tls_listeners: "list[ListenerCertificates]"

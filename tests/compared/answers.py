@@ -37,7 +37,7 @@ _ID = re.compile(
 _TIME = re.compile(r"\b\d{13}\b")
 _NEAR_MS = 24 * 3600 * 1000
 # Lists that have no order.
-_UNORDERED = (
+UNORDERED = (
     "config_resources", "configs", "entity", "entries",
     "resources", "responses", "results", "topics",
 )  # fmt: skip
@@ -55,11 +55,23 @@ def exchanges(lines: list[str]) -> Iterator[tuple[int, str, str]]:
 class Conversation:
     """One client's requests, as lines."""
 
-    def __init__(self, client: Client | SocketClient) -> None:
-        """Begin without a request."""
+    def __init__(
+        self,
+        client: Client | SocketClient,
+        names: LearntNames | None = None,
+        unordered: tuple[str, ...] = UNORDERED,
+    ) -> None:
+        """Begin without a request.
+
+        Args:
+            client: the client.
+            names: what is known already of the broker's ids; None for nothing.
+            unordered: the lists that have no order.
+        """
         self._client = client
+        self._unordered = unordered
         # No name of a conversation has this prefix.
-        self._names = LearntNames("\0")
+        self._names = LearntNames("\0") if names is None else names
 
     def answer(self, request: str) -> str:
         """Send the request of a line; return the line of its answer."""
@@ -73,7 +85,7 @@ class Conversation:
             if getattr(topic, "topic_id", ZERO_UUID) != ZERO_UUID and getattr(topic, "name", None):
                 self._names.topic_ids[topic.name] = topic.topic_id
         tree = tree_of(response, line.version, self._names)
-        _sort(tree)
+        _sort(tree, self._unordered)
         text = " ".join(f"{name}={tree_text(value)}" for name, value in tree.items())
         return f"{line.client}< {_TIME.sub(_constant, _ID.sub('*', text))}"
 
@@ -83,13 +95,13 @@ def _constant(match: re.Match[str]) -> str:
     return "*" if abs(int(match[0]) - time.time() * 1000) < _NEAR_MS else match[0]
 
 
-def _sort(tree: Tree) -> None:
+def _sort(tree: Tree, unordered: tuple[str, ...]) -> None:
     """Give each list without an order one."""
     for name, value in tree.items():
         for element in value if isinstance(value, list) else [value]:
             if isinstance(element, dict):
-                _sort(element)
-        if name in _UNORDERED and isinstance(value, list):
+                _sort(element, unordered)
+        if name in unordered and isinstance(value, list):
             value.sort(key=tree_text)
 
 

@@ -189,6 +189,12 @@ class GroupCoordinator(GroupPartitions):
         effects = unchanged(shard, now_ms, request, client)
         return None if effects is None else effects.response
 
+    def resolution(self, group_id: str) -> Any:
+        """Return the matching of regular expressions of a group; None if none is under way."""
+        shard = self._shard_of.get(group_id)
+        group = None if shard is None else shard.groups.get(group_id)
+        return getattr(group, "resolution", None)
+
     def begin_rebalance(self, group_id: str, reason: str, now_ms: int) -> Effects[Any]:
         """Begin a rebalance that no member has caused; no effects if the group cannot."""
         return self.operate(

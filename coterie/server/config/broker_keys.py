@@ -9,6 +9,7 @@ gives the reason.
 from coterie.server.config.keys import ConfigKey
 from coterie.server.config.tables import key_of, rows
 
+AUTHORIZER_CLASS = "authorizer.class.name"
 PER_IP_OVERRIDES = "max.connections.per.ip.overrides"
 CREATION_RATE = "max.connection.creation.rate"
 RECEIVE_BUFFER = "socket.receive.buffer.bytes"

@@ -1,8 +1,9 @@
 """Settings that were given and have no effect on this broker [settings/no-effect]."""
 
-from coterie.server.config.broker_keys import BROKER
+from coterie.server.config.broker_keys import AUTHORIZER_CLASS, BROKER
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import (
+    NAMES_OF_AUTHORIZER,
     find_key,
     is_name_of_plugin,
     listener_base,
@@ -48,7 +49,10 @@ def refuse_without_effect(config: Config) -> None:
 
 
 def _names(config: Config) -> list[str]:
-    return sorted(name for name in config.given_names if not _has_effect(name))
+    effective = NAMES_OF_AUTHORIZER if config.get_text(AUTHORIZER_CLASS) else frozenset[str]()
+    return sorted(
+        name for name in config.given_names if not _has_effect(name) and name not in effective
+    )
 
 
 def _has_effect(name: str) -> bool:

@@ -14,15 +14,18 @@ from coterie.server.config.broker_keys import BROKER, BROKER_TABLE, KAFKAS, OWN
 from coterie.server.config.keys import ConfigKey, UpdateMode
 from coterie.server.config.tables import key_of, rows
 
+# What Kafka's authorizer reads besides the settings of the broker.
+SUPER_USERS = "super.users"
+ALLOWED_WITHOUT_ACL = "allow.everyone.if.no.acl.found"
+NAMES_OF_AUTHORIZER = frozenset({SUPER_USERS, ALLOWED_WITHOUT_ACL})
+
 # Names that are not settings of Kafka's broker. Plugins and other distributions read them: these
 # names ...
-_NAMES_OF_PLUGINS = frozenset(
+_NAMES_OF_PLUGINS = NAMES_OF_AUTHORIZER | frozenset(
     {
-        "allow.everyone.if.no.acl.found",
         "kafka.csv.metrics.dir",
         "kafka.csv.metrics.reporter.enabled",
         "offsets.topic.min.isr",
-        "super.users",
     }
 )
 # ... and names with these prefixes.

@@ -3,7 +3,7 @@
 [topics/description-pages]
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from coterie.protocol.authorized_operations import TOPIC_OPERATIONS
 from coterie.protocol.errors import ErrorCode
@@ -25,17 +25,25 @@ _PAGE_LIMIT = "max.request.partition.size.limit"
 
 
 def handle(
-    broker: Services, request: DescribeTopicPartitionsRequest, connection: Exchange
+    broker: Services,
+    request: DescribeTopicPartitionsRequest,
+    connection: Exchange,
+    may_see: Callable[[str], bool] | None = None,
 ) -> DescribeTopicPartitionsResponse | None:
-    """Return one page, which begins at the cursor of the request."""
-    return answer_in_slices(broker, connection, _answer(broker, request))
+    """Return one page, which begins at the cursor of the request.
+
+    `may_see` tells which topics are among all topics, if not all of them are.
+    """
+    return answer_in_slices(broker, connection, _answer(broker, request, may_see))
 
 
 def _answer(
-    broker: Services, request: DescribeTopicPartitionsRequest
+    broker: Services,
+    request: DescribeTopicPartitionsRequest,
+    may_see: Callable[[str], bool] | None,
 ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     asked = {each.name for each in request.topics}
-    names = sorted(asked or broker.topics.by_name)
+    names = sorted(asked or filter(may_see, broker.topics.by_name))
     cursor = request.cursor
     first = 0
     if cursor is not None:

@@ -16,10 +16,10 @@ _FIRST_BATCH_SINCE = 3
 
 def handle(broker: Services, request: FetchRequest, connection: Exchange) -> None:
     """Answer later, in steps: a conversion takes long."""
-    _FetchOfMessages(broker, request, connection).answer()
+    FetchOfMessages(broker, request, connection).answer()
 
 
-class _FetchOfMessages(Fetch):
+class FetchOfMessages(Fetch):
     """A fetch whose response has messages instead of batches."""
 
     # Each partition may bring a batch, however large it is.

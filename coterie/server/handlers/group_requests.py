@@ -71,7 +71,7 @@ def consumer_group_heartbeat(
 
     Most heartbeats change nothing, and skip `submit`.
     """
-    if not _serves_consumer_groups(broker):
+    if not serves_consumer_groups(broker):
         return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
     now_ms, client = connection.now_ms, connection.client
     response = broker.coordinator.unchanged_heartbeat(now_ms, request, client)
@@ -80,7 +80,7 @@ def consumer_group_heartbeat(
     return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
 
 
-def _serves_consumer_groups(broker: Services) -> bool:
+def serves_consumer_groups(broker: Services) -> bool:
     """Return whether the consumer protocol is on [consumer-groups/switched-off]."""
     served = broker.config.get_list("group.coordinator.rebalance.protocols")
     return broker.features.level(GROUP_VERSION) > 0 and _CONSUMER in served
@@ -125,7 +125,7 @@ def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse | None:
     """Describe consumer groups, each once [administration/describe-named-twice]."""
     groups = request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not _serves_consumer_groups(broker):
+    if not serves_consumer_groups(broker):
         error = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
             groups=[describe_error(group_id, error) for group_id in groups]

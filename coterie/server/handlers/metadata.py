@@ -6,10 +6,7 @@ asks again [topics/auto-creation].
 
 from collections.abc import Generator
 
-from coterie.protocol.authorized_operations import (
-    AUTHORIZED_OPERATIONS_OMITTED,
-    CLUSTER_OPERATIONS,
-)
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.metadata import (
     MetadataRequest,
@@ -19,7 +16,7 @@ from coterie.protocol.messages.metadata import (
 )
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
-from coterie.server.handlers.topic_descriptions import TopicDescriptions
+from coterie.server.handlers.topic_descriptions import EVERYTHING, TopicDescriptions, Visibility
 from coterie.server.loggers import REQUESTS
 from coterie.server.logs.partition import Topic
 from coterie.server.metadata.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
@@ -31,25 +28,31 @@ from coterie.server.services import Services
 # directory, and 20,000 names fit into a small request.
 MOST_CREATED = 100
 
+_AUTO_CREATE = "auto.create.topics.enable"
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
 # Requests have topic ids since version 10, but Kafka answers them since version 12 only.
 _IDS_SINCE = 10
 _IDS_ANSWERED_SINCE = 12
 
 
 def handle(
-    broker: Services, request: MetadataRequest, connection: Exchange
+    broker: Services,
+    request: MetadataRequest,
+    connection: Exchange,
+    visibility: Visibility = EVERYTHING,
 ) -> MetadataResponse | None:
-    """Describe the broker and the topics of the request, or all topics."""
-    return answer_in_slices(broker, connection, _answer(broker, request, connection))
+    """Describe the broker, and the visible ones of the topics of the request or of all topics."""
+    return answer_in_slices(broker, connection, _answer(broker, request, connection, visibility))
 
 
 def _answer(
-    broker: Services, request: MetadataRequest, connection: Exchange
+    broker: Services, request: MetadataRequest, connection: Exchange, visibility: Visibility
 ) -> Generator[None, None, MetadataResponse]:
     asked, version = request.topics, connection.version
     image = broker.image
     topics = TopicDescriptions(
-        broker, version, with_operations=request.include_topic_authorized_operations
+        broker, version, visibility, with_operations=request.include_topic_authorized_operations
     )
     if asked is None or (version == 0 and not asked):
         # The journal is described only by its name [journal/hidden-topic]. Kafka has no such topic,
@@ -65,10 +68,10 @@ def _answer(
             for each in asked:
                 topics.add_error(each.name or "", each.topic_id, refusal)
             return MetadataResponse(brokers=[], topics=topics.encoded)
-        yield from _add_asked(broker, asked, request, topics)
+        yield from _add_asked(broker, asked, request, topics, visibility)
     operations = AUTHORIZED_OPERATIONS_OMITTED
     if request.include_cluster_authorized_operations:
-        operations = CLUSTER_OPERATIONS
+        operations = visibility.cluster_operations()
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -98,6 +101,7 @@ def _add_asked(
     asked: list[MetadataRequestTopic],
     request: MetadataRequest,
     topics: TopicDescriptions,
+    visibility: Visibility,
 ) -> Generator[None, None, None]:
     """Describe topics by name or id; one that is named twice is described once."""
     described: set[str | bytes] = set()
@@ -111,15 +115,25 @@ def _add_asked(
         if key in described:
             continue
         described.add(key)
-        if topic is not None:
+        real_name = topic.name if topic is not None else name
+        if not (topic is None and by_id) and not visibility.may_describe(real_name):
+            # It looks the same whether it exists or not.
+            topics.add_error(each.name, each.topic_id, _DENIED)
+        elif topic is not None:
             yield from topics.add(topic)
         elif by_id:
             topics.add_error(None, each.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif _may_be_created(broker, request) and not visibility.may_create(name):
+            topics.add_error(name, ZERO_UUID, _DENIED, is_internal=name in INTERNAL_TOPICS)
         else:
             may_create = request.allow_auto_topic_creation and created < MOST_CREATED
             created += may_create
             error = _create_missing(broker, name, may_create=may_create)
-            topics.add_error(name, ZERO_UUID, error, is_internal=name in INTERNAL_TOPICS)
+            topics.add_missing(name, error, is_internal=name in INTERNAL_TOPICS)
+
+
+def _may_be_created(broker: Services, request: MetadataRequest) -> bool:
+    return request.allow_auto_topic_creation and broker.config.get_bool(_AUTO_CREATE)
 
 
 def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCode:
@@ -128,11 +142,7 @@ def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCo
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     being_created = broker.topics.being_created
-    if (
-        not may_create
-        or name in being_created
-        or not broker.config.get_bool("auto.create.topics.enable")
-    ):
+    if not may_create or name in being_created or not broker.config.get_bool(_AUTO_CREATE):
         return error
 
     if name in broker.topics.hidden:

@@ -1,7 +1,6 @@
-"""Requests about logins, ACLs (KIP-140) and delegation tokens (KIP-48): all are refused.
+"""Requests about logins and delegation tokens (KIP-48): all are refused.
 
-The broker has a plaintext listener and no authorizer [security/no-login], [security/no-authorizer],
-[security/delegation-tokens].
+The broker has a plaintext listener [security/no-login], [security/delegation-tokens].
 """
 
 from typing import Any
@@ -44,16 +43,10 @@ def _create_token(broker: Services, request: Any, connection: Exchange) -> Any:
 
 _refuse_login = _refusing(ErrorCode.ILLEGAL_SASL_STATE, _LOGGED_IN)
 _refuse_token = _refusing(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-_refuse_rules = _refusing(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.SASL_HANDSHAKE: _refuse_login,
     ApiKey.SASL_AUTHENTICATE: _refuse_login,
-    ApiKey.DESCRIBE_ACLS: _refusing(
-        ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"
-    ),
-    ApiKey.CREATE_ACLS: _refuse_rules,
-    ApiKey.DELETE_ACLS: _refuse_rules,
     ApiKey.CREATE_DELEGATION_TOKEN: _create_token,
     ApiKey.RENEW_DELEGATION_TOKEN: _refuse_token,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _refuse_token,

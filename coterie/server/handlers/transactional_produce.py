@@ -186,6 +186,15 @@ def _is_transactional(records: bytes) -> bool:
     )
 
 
+def has_transactional_batch(request: ProduceRequest) -> bool:
+    """Return whether a batch of a request belongs to a transaction."""
+    return any(
+        each.records is not None and _is_transactional(each.records)
+        for asked in request.topic_data
+        for each in asked.partition_data
+    )
+
+
 def _may_begin(partition: Partition, producer_id: int, epoch: int) -> bool:
     """Return whether a batch of a producer may be the first of a transaction in a partition."""
     topic = partition.topic

@@ -171,11 +171,14 @@ class FetchSession:
         size: the number of partitions that the cache has counted.
         is_replaceable: whether a larger session may have its place.
         has_ended: whether it was closed; requests that wait may still read its partitions.
+        authorized_as: for whom, and by which state of the rules, the idle partitions may be read;
+            None without an authorizer.
     """
 
     __slots__ = (
         "_last_place",
         "active",
+        "authorized_as",
         "created_ms",
         "epoch",
         "has_ended",
@@ -194,6 +197,7 @@ class FetchSession:
         self.partitions: dict[SessionKey, SessionPartition] = {}
         self.active: dict[SessionKey, SessionPartition] = {}
         self.watchers: Watchers = {}
+        self.authorized_as: object = None
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)

@@ -237,6 +237,14 @@ class Read:
         )
 
 
+# A partition with one of these has an empty list of aborted transactions.
+_WITH_LIST = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
+
+
 def refused_partition(
     index: int, error: ErrorCode, *, has_list: bool = False
 ) -> FetchResponsePartition:
@@ -246,14 +254,13 @@ def refused_partition(
         index: the number of the partition.
         error: why it is not read.
         has_list: whether the list of aborted transactions is empty instead of null, as Kafka sends
-            it for an unknown isolation level. It does so for unknown partitions, too.
+            it for an unknown isolation level. It does so for unknown and refused partitions, too.
     """
-    unknown = error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
     return FetchResponsePartition(
         partition_index=index,
         error_code=error,
         high_watermark=-1,
-        aborted_transactions=[] if unknown or has_list else None,
+        aborted_transactions=[] if has_list or error in _WITH_LIST else None,
         records=b"",
     )
 

@@ -43,7 +43,7 @@ class TopicMetadata:
         self.is_internal = name in INTERNAL_TOPICS
         self.is_own = name in OWN_TOPICS
         self.show: Callable[[], None] | None = None
-        self.images: dict[tuple[int, int, bool], bytes] = {}
+        self.images: dict[tuple[int, int, int], bytes] = {}
 
     def __repr__(self) -> str:
         return f"Topic({self.name!r}, {self.partition_count} partitions)"

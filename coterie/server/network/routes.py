@@ -47,9 +47,9 @@ _OLD_HANDLERS: dict[ApiKey, tuple[int, str]] = {
 _FAMILIES: dict[ApiKey, str] = {
     ApiKey.SASL_HANDSHAKE: "security",
     ApiKey.SASL_AUTHENTICATE: "security",
-    ApiKey.DESCRIBE_ACLS: "security",
-    ApiKey.CREATE_ACLS: "security",
-    ApiKey.DELETE_ACLS: "security",
+    ApiKey.DESCRIBE_ACLS: "acls",
+    ApiKey.CREATE_ACLS: "acls",
+    ApiKey.DELETE_ACLS: "acls",
     ApiKey.CREATE_DELEGATION_TOKEN: "security",
     ApiKey.RENEW_DELEGATION_TOKEN: "security",
     ApiKey.EXPIRE_DELEGATION_TOKEN: "security",
@@ -80,7 +80,7 @@ class Routes(dict[int, Route]):
         """Serve some APIs, from a first to a last version; routes are loaded at their first use."""
         super().__init__()
         self._versions = versions
-        self._remade: Remake | None = None
+        self._remakes: tuple[Remake, ...] = ()
 
     def load(self, route_key: int) -> Route:
         """Load the route of an API and version that no request used before.
@@ -100,8 +100,8 @@ class Routes(dict[int, Route]):
         first, last = served
         if first <= version <= last:
             route = _load(api, version)
-            if self._remade is not None:
-                route = self._remade(route)
+            for remake in self._remakes:
+                route = remake(route)
             self[route_key] = route
             return route
         if api is ApiKey.API_VERSIONS:
@@ -115,13 +115,13 @@ class Routes(dict[int, Route]):
         return routes
 
     @property
-    def is_remade(self) -> bool:
-        """Whether the routes are made anew."""
-        return self._remade is not None
+    def remakes(self) -> tuple[Remake, ...]:
+        """The functions that make each route anew, one after another; none for plain routes."""
+        return self._remakes
 
-    def remake(self, remade: Remake | None) -> None:
-        """Make every route of this table anew with a function; None for the plain routes."""
-        self._remade = remade
+    def remake(self, remakes: tuple[Remake, ...]) -> None:
+        """Make every route of this table anew with other functions."""
+        self._remakes = remakes
         self.clear()
 
 
@@ -153,13 +153,13 @@ class Overlay(Routes):
         return route
 
     @property
-    def is_remade(self) -> bool:
-        """Whether the routes of the table below are made anew."""
-        return self._below.is_remade
+    def remakes(self) -> tuple[Remake, ...]:
+        """The functions that make the routes of the table below anew."""
+        return self._below.remakes
 
-    def remake(self, remade: Remake | None) -> None:
+    def remake(self, remakes: tuple[Remake, ...]) -> None:
         """Make the routes of the table below anew, and then those of this one."""
-        self._below.remake(remade)
+        self._below.remake(remakes)
         self.clear()
 
 

@@ -5,6 +5,7 @@ timer that is due at once starts each part. The result is an operation of its ow
 [consumer-groups/regex].
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from coterie.coordinator.groups.consumer.epochs import Bump, bump_epoch
@@ -44,6 +45,11 @@ class Resolution:
         self._patterns: list[tuple[str, Pattern]] = [(each, Pattern(each)) for each in regexes]
         self._names = names
         self._at = 0
+
+    def keep(self, may_match: Callable[[str], bool]) -> None:
+        """Leave out names that must not be matched; nothing was matched before."""
+        assert not self._at, "names are left out before the first is matched"
+        self._names = [name for name in self._names if may_match(name)]
 
     def go_on(self) -> bool:
         """Match some names; return whether all are matched."""

@@ -1,0 +1,1 @@
+"""What clients with some rights are answered, by Kafka and by our broker."""

@@ -27,7 +27,12 @@ from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.wire import Message
-from coterie.server.handlers.many_groups import GROUPS_TOGETHER, PartedRequest, parts_of
+from coterie.server.handlers.many_groups import (
+    GROUPS_TOGETHER,
+    MEMBERS_TOGETHER,
+    PartedRequest,
+    parts_of,
+)
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -133,8 +138,11 @@ def consumer_group_describe(
         return ConsumerGroupDescribeResponse(
             groups=[describe_error(group_id, error) for group_id in groups]
         )
-    if len(groups) > GROUPS_TOGETHER:
+    found = map(broker.coordinator.group, groups)
+    members = sum(group.member_count for group in found if group is not None)
+    if len(groups) > GROUPS_TOGETHER or members > MEMBERS_TOGETHER:
         with_operations = request.include_authorized_operations
+        together = 1 if members > MEMBERS_TOGETHER else GROUPS_TOGETHER
         parted = PartedRequest(
             broker,
             connection,
@@ -149,7 +157,7 @@ def consumer_group_describe(
                     group_ids=part, include_authorized_operations=with_operations
                 )
                 # Those without an id come first, as in Kafka.
-                for part in parts_of(sorted(groups, key=bool))
+                for part in parts_of(sorted(groups, key=bool), together)
             ]
         )
         return None

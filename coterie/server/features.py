@@ -18,6 +18,8 @@ from coterie.server.releases import Release
 from coterie.server.workers import once
 
 GROUP_VERSION = "group.version"
+# The name of the protocol in the setting that lists those that are served.
+_CONSUMER = "consumer"
 TRANSACTION_VERSION = "transaction.version"
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
@@ -113,6 +115,8 @@ class Features:
         supported: the levels of each supported feature.
         finalized: the level of each finalized feature, at least 1.
         epoch: a number that is higher after each change.
+        serves_consumer_groups: whether the consumer protocol is on
+            [consumer-groups/switched-off]. Read for each of its heartbeats.
     """
 
     def __init__(self, settings: SettingsFile, config: Config) -> None:
@@ -173,4 +177,6 @@ class Features:
             for name, (first, last) in self.supported.items()
         }
         self.finalized = {name: level for name, level in levels.items() if level}
+        protocols = self._config.get_list("group.coordinator.rebalance.protocols")
+        self.serves_consumer_groups = self.level(GROUP_VERSION) > 0 and _CONSUMER in protocols
         self._config.keep_min_insync_replicas(kept=self.level(ELIGIBLE_LEADER_REPLICAS) > 0)

@@ -32,7 +32,6 @@ from coterie.server.authorization.outcome import (
 from coterie.server.cluster import CoordinatorType
 from coterie.server.handlers import list_groups as listing
 from coterie.server.handlers.group_requests import consumer_group_heartbeat as beat
-from coterie.server.handlers.group_requests import serves_consumer_groups
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -147,7 +146,7 @@ def consumer_group_heartbeat(
     _connection: Exchange,
 ) -> Outcome:
     """Ask for READ, and for DESCRIBE on every topic that the member subscribes to by its name."""
-    if not serves_consumer_groups(broker):
+    if not broker.features.serves_consumer_groups:
         return None
     if not access.may(AclOperation.READ, _GROUP, request.group_id):
         return answered(heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
@@ -183,7 +182,7 @@ def consumer_group_describe(
 ) -> Outcome:
     """Ask for DESCRIBE on each group, and on every topic in it."""
     request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not serves_consumer_groups(broker):
+    if not broker.features.serves_consumer_groups:
         return None
     outcome = check_elements(broker, access, request, connection, _DESCRIBED_CONSUMERS)
 

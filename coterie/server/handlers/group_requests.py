@@ -27,8 +27,12 @@ from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.wire import Message
-from coterie.server.features import GROUP_VERSION
-from coterie.server.handlers.many_groups import GROUPS_TOGETHER, PartedRequest, parts_of
+from coterie.server.handlers.many_groups import (
+    GROUPS_TOGETHER,
+    MEMBERS_TOGETHER,
+    PartedRequest,
+    parts_of,
+)
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -64,6 +68,16 @@ def heartbeat(
     return effects.response
 
 
+def tells_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Return whether a heartbeat only says who is alive, as those of members at rest do."""
+    return (
+        request.member_epoch > 0
+        and request.topic_partitions is None
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+    )
+
+
 def consumer_group_heartbeat(
     broker: Services, request: ConsumerGroupHeartbeatRequest, connection: Exchange
 ) -> ConsumerGroupHeartbeatResponse | None:
@@ -71,19 +85,13 @@ def consumer_group_heartbeat(
 
     Most heartbeats change nothing, and skip `submit`.
     """
-    if not serves_consumer_groups(broker):
+    if not broker.features.serves_consumer_groups:
         return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
     now_ms, client = connection.now_ms, connection.client
     response = broker.coordinator.unchanged_heartbeat(now_ms, request, client)
     if response is not None:
         return response
     return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
-
-
-def serves_consumer_groups(broker: Services) -> bool:
-    """Return whether the consumer protocol is on [consumer-groups/switched-off]."""
-    served = broker.config.get_list("group.coordinator.rebalance.protocols")
-    return broker.features.level(GROUP_VERSION) > 0 and _CONSUMER in served
 
 
 def leave_group(
@@ -125,13 +133,16 @@ def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse | None:
     """Describe consumer groups, each once [administration/describe-named-twice]."""
     groups = request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not serves_consumer_groups(broker):
+    if not broker.features.serves_consumer_groups:
         error = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
             groups=[describe_error(group_id, error) for group_id in groups]
         )
-    if len(groups) > GROUPS_TOGETHER:
+    found = map(broker.coordinator.group, groups)
+    members = sum(group.member_count for group in found if group is not None)
+    if len(groups) > GROUPS_TOGETHER or members > MEMBERS_TOGETHER:
         with_operations = request.include_authorized_operations
+        together = 1 if members > MEMBERS_TOGETHER else GROUPS_TOGETHER
         parted = PartedRequest(
             broker,
             connection,
@@ -146,7 +157,7 @@ def consumer_group_describe(
                     group_ids=part, include_authorized_operations=with_operations
                 )
                 # Those without an id come first, as in Kafka.
-                for part in parts_of(sorted(groups, key=bool))
+                for part in parts_of(sorted(groups, key=bool), together)
             ]
         )
         return None
@@ -174,9 +185,6 @@ def delete_groups(
         return None
     return broker.groups.submit(broker.coordinator.delete_groups, request, connection)
 
-
-# The name of the protocol in the setting that lists those that are served.
-_CONSUMER = "consumer"
 
 GROUP_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
     ApiKey.JOIN_GROUP: join_group,

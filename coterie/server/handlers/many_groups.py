@@ -19,6 +19,10 @@ from coterie.server.services import Services
 # millisecond, others some microseconds.
 GROUPS_TOGETHER = 8
 
+# How many members of consumer groups are described together. Those of a larger group may own many
+# partitions, each of which is described twice.
+MEMBERS_TOGETHER = 100
+
 # A request, its response, and a part of the request.
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -27,11 +31,9 @@ P = TypeVar("P")
 Verb = Callable[[int, Q, RequestContext], Effects[R]]
 
 
-def parts_of(values: list[P]) -> list[list[P]]:
+def parts_of(values: list[P], together: int = GROUPS_TOGETHER) -> list[list[P]]:
     """Return the groups of a request in parts."""
-    return [
-        values[first : first + GROUPS_TOGETHER] for first in range(0, len(values), GROUPS_TOGETHER)
-    ]
+    return [values[first : first + together] for first in range(0, len(values), together)]
 
 
 class PartedRequest:

@@ -21,7 +21,8 @@ from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.spliced import splicing_framer, stepping_framer
 from coterie.protocol.wire import Message
-from coterie.server.handlers.group_requests import GROUP_HANDLERS
+from coterie.server.handlers.group_requests import GROUP_HANDLERS, tells_nothing
+from coterie.server.network.repeated_requests import remembering
 from coterie.server.network.route import Handler, Route
 
 # Makes a handler of another one, which it may call.
@@ -64,6 +65,9 @@ _FAMILIES: dict[ApiKey, str] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "telemetry",
     ApiKey.PUSH_TELEMETRY: "telemetry",
 }
+
+# Requests that are decoded once for all that have the same bytes.
+_REPEATED = {ApiKey.CONSUMER_GROUP_HEARTBEAT: tells_nothing}
 
 # Responses whose largest array the handler encodes, in slices.
 _SPLICED = {ApiKey.METADATA: "topics", ApiKey.LIST_GROUPS: "groups"}
@@ -190,12 +194,15 @@ def _handler_in(module: str) -> Handler:
 def _load(api: ApiKey, version: int) -> Route:
     request, response = request_class(api), response_class(api)
     array = _SPLICED.get(api)
+    decoder, is_repeated = request.decoder(version), _REPEATED.get(api)
+    if is_repeated is not None:
+        decoder = remembering(decoder, is_repeated)
     newer, module = _OLD_HANDLERS.get(api, (0, ""))
     return Route(
         api,
         version,
         _handler_in(module) if version < newer else _handler(api),
-        request.decoder(version),
+        decoder,
         splicing_framer(response, version, array) if array else response.framer(version),
         flexible=request.has_flexible_header(version),
         in_steps=stepping_framer(response, version, array or ""),

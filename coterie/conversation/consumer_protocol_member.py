@@ -5,6 +5,7 @@ it says what it owns only after that has changed. It chooses its member id.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from coterie.assignors import TopicPartition
 from coterie.conversation.member import Member, carried
@@ -23,13 +24,17 @@ FENCED = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
 )
 
+# How a member names a partition: a topic or its id, and a number.
+P = TypeVar("P", bound=tuple[Any, int])
 
-class ConsumerProtocolMember(Member):
-    """One member.
+
+class HeartbeatMember(Member, Generic[P]):
+    """One member, whatever it calls partitions.
 
     Attributes:
-        names: the topics to which it subscribes.
-        topic_ids: the ids of these topics, by name.
+        names, regex: the topics to which it subscribes, and a regular expression; None to say
+            nothing of them.
+        assignor: the assignor that it asks for; None for any.
         interval_ms: the time between two heartbeats, as the latest answer said.
         says_all: whether the next heartbeat says everything.
     """
@@ -39,8 +44,9 @@ class ConsumerProtocolMember(Member):
         group_id: str,
         member_id: str,
         *,
-        names: Sequence[str],
-        topic_ids: Mapping[str, bytes],
+        names: Sequence[str] | None,
+        regex: str | None = None,
+        assignor: str | None = None,
         rebalance_ms: int,
         instance_id: str | None = None,
     ) -> None:
@@ -49,14 +55,23 @@ class ConsumerProtocolMember(Member):
         self.member_id = member_id
         self.generation_id = JOIN_EPOCH
         self.names = names
-        self.topic_ids = topic_ids
+        self.regex = regex
+        self.assignor = assignor
         self.interval_ms = 0
         self.says_all = True
-        self._said: frozenset[TopicPartition] | None = None
+        self._said: frozenset[P] | None = None
+        # The subscription that its newest full heartbeat had.
+        self._subscribed = names, regex
 
-    def heartbeat_request(
-        self, owned: Iterable[TopicPartition], version: int
-    ) -> ConsumerGroupHeartbeatRequest:
+    def id_of(self, partition: P) -> bytes:
+        """Return the id of the topic of a partition."""
+        raise NotImplementedError
+
+    def partitions(self, topic_id: bytes, indexes: Iterable[int]) -> Iterable[P]:
+        """Return partitions of a topic as this member names them."""
+        raise NotImplementedError
+
+    def heartbeat_request(self, owned: Iterable[P], version: int) -> ConsumerGroupHeartbeatRequest:
         """Return its next heartbeat.
 
         Args:
@@ -68,25 +83,35 @@ class ConsumerProtocolMember(Member):
         values: dict[str, object] = {}
         if is_full:
             values["rebalance_timeout_ms"] = self.rebalance_ms
-            values["subscribed_topic_names"] = list(self.names)
+            values["subscribed_topic_names"] = None if self.names is None else list(self.names)
+            values["subscribed_topic_regex"] = self.regex
+            values["server_assignor"] = self.assignor
+            self._subscribed = self.names, self.regex
         if is_full or has != self._said:
             values["topic_partitions"] = self._listed(has)
             self._said = has
         return self._request(self.generation_id, version, **values)
 
-    def leave_request(self, version: int) -> ConsumerGroupHeartbeatRequest:
-        """Return the heartbeat of a member that leaves; a static one keeps its place."""
-        epoch = LEAVE_EPOCH if self.instance_id is None else STATIC_LEAVE_EPOCH
-        return self._request(epoch, version)
+    def leave_request(
+        self, version: int, *, for_good: bool = False
+    ) -> ConsumerGroupHeartbeatRequest:
+        """Return the heartbeat of a member that leaves; a static one keeps its place.
 
-    def take(self, response: ConsumerGroupHeartbeatResponse) -> frozenset[TopicPartition] | None:
+        Args:
+            version: of the request.
+            for_good: whether a static member gives its place up.
+        """
+        stays = self.instance_id is not None and not for_good
+        return self._request(STATIC_LEAVE_EPOCH if stays else LEAVE_EPOCH, version)
+
+    def take(self, response: ConsumerGroupHeartbeatResponse) -> frozenset[P] | None:
         """Take the answer to a heartbeat.
 
         Returns:
             The partitions that it shall have; None if the answer does not say.
         """
         error = response.error_code
-        self.says_all = bool(error)
+        self.says_all = bool(error) or self._subscribed != (self.names, self.regex)
         if error:
             if error in FENCED:
                 self.generation_id = JOIN_EPOCH
@@ -96,11 +121,10 @@ class ConsumerProtocolMember(Member):
         self.interval_ms = response.heartbeat_interval_ms
         if response.assignment is None:
             return None
-        names = {topic_id: name for name, topic_id in self.topic_ids.items()}
         return frozenset(
-            TopicPartition(names[topic.topic_id], index)
+            partition
             for topic in response.assignment.topic_partitions
-            for index in topic.partitions
+            for partition in self.partitions(topic.topic_id, topic.partitions)
         )
 
     def _request(self, epoch: int, version: int, **values: object) -> ConsumerGroupHeartbeatRequest:
@@ -114,11 +138,44 @@ class ConsumerProtocolMember(Member):
             **values,
         )
 
-    def _listed(self, partitions: Iterable[TopicPartition]) -> list[HeartbeatTopicPartitions]:
-        indexes: dict[str, list[int]] = {}
-        for topic, index in sorted(partitions):
-            indexes.setdefault(topic, []).append(index)
+    def _listed(self, partitions: Iterable[P]) -> list[HeartbeatTopicPartitions]:
+        indexes: dict[bytes, list[int]] = {}
+        for each in sorted(partitions):
+            indexes.setdefault(self.id_of(each), []).append(each[1])
         return [
-            HeartbeatTopicPartitions(topic_id=self.topic_ids[topic], partitions=each)
-            for topic, each in indexes.items()
+            HeartbeatTopicPartitions(topic_id=topic_id, partitions=each)
+            for topic_id, each in indexes.items()
         ]
+
+
+class ConsumerProtocolMember(HeartbeatMember[TopicPartition]):
+    """One member that names its topics.
+
+    Attributes:
+        topic_ids: the ids of these topics, by name.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        member_id: str,
+        *,
+        names: Sequence[str],
+        topic_ids: Mapping[str, bytes],
+        rebalance_ms: int,
+        instance_id: str | None = None,
+    ) -> None:
+        """Describe a member that has not joined."""
+        super().__init__(
+            group_id, member_id, names=names, rebalance_ms=rebalance_ms, instance_id=instance_id
+        )
+        self.topic_ids = topic_ids
+
+    def id_of(self, partition: TopicPartition) -> bytes:
+        """Return the id of the topic; see `HeartbeatMember`."""
+        return self.topic_ids[partition.topic]
+
+    def partitions(self, topic_id: bytes, indexes: Iterable[int]) -> Iterable[TopicPartition]:
+        """Return partitions of a topic; see `HeartbeatMember`."""
+        name = next(name for name, each in self.topic_ids.items() if each == topic_id)
+        return [TopicPartition(name, index) for index in indexes]

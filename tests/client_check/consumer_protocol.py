@@ -4,7 +4,7 @@ A flaw is named by one word, as those of the classic consumer beside it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 
 from coterie.assignors import TopicPartition
@@ -50,21 +50,22 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
         self,
         values: dict[str, str],
         printed: Callable[[str], object],
-        flaws: Iterable[str] = (),
+        flaws: Collection[str] = (),
     ) -> None:
+        self._topics: tuple[str, ...] = (values["topic"],)
+        if "subscribes-to-more" in flaws:
+            self._topics += (_OTHER_TOPIC,)
         ConsumerProtocolMember.__init__(
             self,
             values["group"],
             "",
-            names=(values["topic"],),
+            names=self._topics,
             topic_ids={},
             rebalance_ms=_REBALANCE_MS,
             instance_id=values["instance_id"] or None,
         )
         Program.__init__(self, values, printed, flaws)
         self._make_id()
-        if "subscribes-to-more" in self.flaws:
-            self.names = (values["topic"], _OTHER_TOPIC)
         self._owned: frozenset[TopicPartition] = frozenset()
         self._now = asyncio.Event()
         self._is_accepted = False
@@ -89,7 +90,7 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
         """Send heartbeats: at the interval, and at once if there is something to say or to do."""
         while not self.topic_ids:
             with suppress(Lost):
-                await self.reader.counts(self.names)
+                await self.reader.counts(self._topics)
                 self.topic_ids = self.reader.topic_ids
         while True:
             if "silent-while-processing" in self.flaws and self.reader.is_processing:
@@ -146,11 +147,11 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
         if "never-reports" in self.flaws and not joins:
             request.topic_partitions = None
         if "repeats-itself" in self.flaws and not joins:
-            request.subscribed_topic_names = list(self.names)
+            request.subscribed_topic_names = list(self._topics)
         if "forgets-epoch" in self.flaws and not joins:
             request.member_epoch = JOIN_EPOCH
             request.rebalance_timeout_ms = self.rebalance_ms
-            request.subscribed_topic_names = list(self.names)
+            request.subscribed_topic_names = list(self._topics)
             request.topic_partitions = []
         return request
 

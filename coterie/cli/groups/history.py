@@ -30,9 +30,9 @@ from coterie.protocol.messages.journal_records import (
     Fact,
     GenerationCompleted,
     GenerationMember,
-    OffsetsExpired,
     RebalanceBegan,
 )
+from coterie.protocol.messages.offset_facts import OffsetsExpired
 
 # With --follow: how long the broker may delay the response to a Fetch that finds nothing new.
 _FOLLOW_WAIT_MS = 1_000

@@ -21,11 +21,12 @@ from coterie.cli.timeline import (
     work_text,
 )
 from coterie.client.names import counted
-from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages import journal_records as facts
 from coterie.protocol.messages.connect_protocol import PROTOCOL_TYPE as CONNECT
 from coterie.protocol.messages.connect_protocol import ConnectWorker, decode_worker
 from coterie.protocol.messages.consumer_protocol import decode_assignment
+from coterie.protocol.messages.offset_facts import OffsetsExpired
 
 # A member that rejoined sooner than this after the rebalance began is not remarked on.
 _SLOW_JOIN_MS = 100
@@ -213,7 +214,14 @@ def _member_removed(fact: facts.MemberRemoved) -> Event:
 
 
 def _member_fenced(fact: facts.MemberFenced) -> Event:
-    name = printable(fact.group_instance_id)
+    if fact.error_code == ErrorCode.FENCED_MEMBER_EPOCH:
+        name = member_name(fact.member_id, fact.group_instance_id)
+        details = (
+            f"{fact.request} with epoch {fact.said_epoch} was refused: the epoch of the member is"
+            f" {fact.known_epoch}"
+        )
+        return Event(fact.at_ms, "!", "red", f"{name} fenced", details)
+    name = printable(fact.group_instance_id or "")
     details = (
         f"{fact.request} of {member_name(fact.member_id)} was refused:"
         f" {member_name(fact.holder)} has this instance id"
@@ -281,7 +289,7 @@ def _group_expired(fact: facts.GroupExpired) -> Event:
     return Event(fact.at_ms, "✗", "red", "group expired", details)
 
 
-def _offsets_expired(fact: facts.OffsetsExpired) -> Event:
+def _offsets_expired(fact: OffsetsExpired) -> Event:
     partitions = [(each.topic, part.partition) for each in fact.topics for part in each.partitions]
     details = joined_text(
         counted(fact.offset_count, "offset"),
@@ -317,7 +325,7 @@ _EVENTS: dict[type[facts.Fact], Callable[[Any], Event]] = {
     facts.GroupEmptied: _group_emptied,
     facts.GroupDeleted: _group_deleted,
     facts.GroupExpired: _group_expired,
-    facts.OffsetsExpired: _offsets_expired,
+    OffsetsExpired: _offsets_expired,
     facts.PartitionLoaded: _partition_loaded,
     facts.PartitionUnloaded: _partition_unloaded,
     **CONSUMER_GROUP_EVENTS,

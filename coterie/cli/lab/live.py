@@ -23,7 +23,9 @@ _CLEAR_LINE = "\r\x1b[K"
     help="Who takes part: aiokafka, kafka-python, confluent, connect, old-consumer,"
     " old-consumer-java or rocketmq.",
 )  # fmt: skip
-@click.option("--machine", default="", metavar="NAME", help="How: eager-3, static, cooperative.")
+@click.option(
+    "--machine", default="", metavar="NAME", help="How: eager-3, static, cooperative, consumer."
+)
 @click.option(
     "--bootstrap-server", "bootstrap", default="", metavar="H:P",
     help="A broker that runs; without, one is started for the run.",

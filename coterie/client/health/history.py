@@ -11,6 +11,7 @@ from functools import partial
 from coterie.client.health.finding import Finding, error, names_text, warning
 from coterie.client.health.observation import Observation
 from coterie.client.names import counted, printable, short_member
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
@@ -104,7 +105,13 @@ def _missing(seen: Observation) -> dict[str, int]:
 
 def fenced_members(seen: Observation) -> Iterator[Finding]:
     """Two processes use the same instance id."""
-    fenced = [fact.group_instance_id for fact in seen.facts or () if isinstance(fact, MemberFenced)]
+    fenced = [
+        fact.group_instance_id
+        for fact in seen.facts or ()
+        if isinstance(fact, MemberFenced)
+        and fact.group_instance_id is not None
+        and fact.error_code != ErrorCode.FENCED_MEMBER_EPOCH
+    ]
     if fenced:
         yield error(
             names_text(fenced),

@@ -6,16 +6,14 @@ from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.operation import Operation
 from coterie.protocol.messages.journal_records import (
-    ExpiredOffset,
-    ExpiredTopic,
     GroupExpired,
-    OffsetsExpired,
 )
 from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
 from coterie.protocol.wire import ZERO_UUID
 
 # The most tombstones of one operation of a sweep: half a millisecond. They fit into a batch unless

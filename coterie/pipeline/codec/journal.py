@@ -21,12 +21,12 @@ from coterie.protocol.messages.journal_records import (
     Fact,
     GenerationCompleted,
     GenerationMember,
-    OffsetsExpired,
     PartitionLoaded,
     PartitionUnloaded,
     UnknownFact,
     decode_fact,
 )
+from coterie.protocol.messages.offset_facts import OffsetsExpired
 
 _TIMES = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
 _OPTIONAL_DURATIONS = frozenset(

@@ -31,11 +31,13 @@ from coterie.protocol.messages.consumer_group_facts import (
     RegexResolved,
     TargetComputed,
 )
+from coterie.protocol.messages.offset_facts import OffsetsExpired
 from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     Boolean,
     Bytes,
+    Int16,
     Int32,
     Int64,
     Message,
@@ -158,20 +160,27 @@ class MemberRemoved(Message):
 
 @message(versions=(0, 0), flexible=0)
 class MemberFenced(Message):
-    """A request was refused because another process took over the instance id (KIP-345).
+    """A request was refused because another process has the instance id, or for its epoch.
 
     Attributes:
         member_id: the refused member id.
-        holder: the member id that has `group_instance_id` now.
-        request: "JoinGroup", "SyncGroup" or "LeaveGroup".
+        group_instance_id: null if a dynamic member was refused for its epoch.
+        holder: the member id that has `group_instance_id`; the refused one if it is the epoch.
+        request: "JoinGroup", "SyncGroup", "LeaveGroup" or "ConsumerGroupHeartbeat".
+        error_code: FENCED_INSTANCE_ID (82), FENCED_MEMBER_EPOCH (110) or UNRELEASED_INSTANCE_ID
+            (111).
+        said_epoch, known_epoch: the epoch of a heartbeat, and that of the member; -1 otherwise.
     """
 
     at_ms: Int64
     member_id: String
-    group_instance_id: String
+    group_instance_id: String | None = None
     holder: String
     generation_id: Int32
     request: String
+    error_code: Int16 = since(0, tag=0, default=82)
+    said_epoch: Int32 = since(0, tag=1, default=-1)
+    known_epoch: Int32 = since(0, tag=2, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -311,31 +320,6 @@ class GroupExpired(Message):
 
     at_ms: Int64
     generation_id: Int32
-
-
-@struct
-class ExpiredOffset(Struct):
-    """A committed offset at the time of its expiry."""
-
-    partition: Int32
-    committed_offset: Int64
-
-
-@struct
-class ExpiredTopic(Struct):
-    """The expired offsets of one topic."""
-
-    topic: String
-    partitions: list[ExpiredOffset]
-
-
-@message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
-class OffsetsExpired(Message):
-    """Committed offsets were removed at the end of their retention."""
-
-    at_ms: Int64
-    offset_count: Int32
-    topics: list[ExpiredTopic]
 
 
 @message(versions=(0, 0), flexible=0)

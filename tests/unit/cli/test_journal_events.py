@@ -8,6 +8,7 @@ from coterie.cli.groups.journal_events import JournalEvents
 from coterie.cli.timeline import SHOWN_MEMBERS, Timeline, duration_text
 from coterie.protocol.messages import journal_records as facts
 from coterie.protocol.messages.journal_records import decode_fact
+from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
 from coterie.protocol.records import decode_records, iterate_batches
 from tests.unit.cli.test_groups_history import AT_MS, UUID, began, completed, joined
 
@@ -100,6 +101,22 @@ def lines_of(*some: facts.Fact) -> list[str]:
             "! i1 fenced                 JoinGroup of a was refused: b has this instance id",
         ),
         (
+            facts.MemberFenced(
+                at_ms=AT_MS,
+                member_id="a",
+                holder="a",
+                generation_id=4,
+                request="ConsumerGroupHeartbeat",
+                error_code=110,
+                said_epoch=3,
+                known_epoch=4,
+            ),
+            (
+                "! a fenced                  ConsumerGroupHeartbeat with epoch 3 was refused: the"
+                " epoch of the member is 4"
+            ),
+        ),
+        (
             facts.StaticMemberReplaced(
                 at_ms=AT_MS,
                 group_instance_id="i1",
@@ -159,14 +176,14 @@ def lines_of(*some: facts.Fact) -> list[str]:
             "✗ group expired             generation 3, no members and no offsets left",
         ),
         (
-            facts.OffsetsExpired(
+            OffsetsExpired(
                 at_ms=AT_MS,
                 offset_count=3,
                 topics=[
-                    facts.ExpiredTopic(
+                    ExpiredTopic(
                         topic="t",
                         partitions=[
-                            facts.ExpiredOffset(partition=index, committed_offset=1)
+                            ExpiredOffset(partition=index, committed_offset=1)
                             for index in (5, 0, 1)
                         ],
                     )

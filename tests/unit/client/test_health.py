@@ -179,6 +179,17 @@ FENCED = MemberFenced(
     generation_id=1,
     request="JoinGroup",
 )
+FENCED_FOR_EPOCH = MemberFenced(
+    at_ms=NOW_MS,
+    member_id="a",
+    group_instance_id="i1",
+    holder="a",
+    generation_id=4,
+    request="ConsumerGroupHeartbeat",
+    error_code=110,
+    said_epoch=3,
+    known_epoch=4,
+)
 EXPIRED_STATIC = removed("a", group_instance_id="i1")
 NEW_TOPIC = (topic("t", 3), topic("u", 1))
 
@@ -197,6 +208,8 @@ NEW_TOPIC = (topic("t", 3), topic("u", 1))
         observed(facts=[began("a")] * 10),
         observed(facts=[joined("a"), joined("b"), joined("gone", protocols=["sticky"])]),
         observed(facts=None),
+        # The epoch of a member was over: nobody else has its instance id.
+        observed(facts=[FENCED_FOR_EPOCH]),
     ],
 )
 def test_healthy_group_has_no_findings(seen: Observation) -> None:

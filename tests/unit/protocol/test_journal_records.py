@@ -16,8 +16,6 @@ from coterie.protocol.messages.consumer_group_facts import (
 from coterie.protocol.messages.journal_records import (
     FACT_NAMES,
     FACTS,
-    ExpiredOffset,
-    ExpiredTopic,
     Fact,
     GenerationCompleted,
     GenerationMember,
@@ -29,7 +27,6 @@ from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
     MemberRemoved,
-    OffsetsExpired,
     PartitionLoaded,
     PartitionUnloaded,
     PendingMemberExpired,
@@ -39,6 +36,7 @@ from coterie.protocol.messages.journal_records import (
     decode_fact,
     encode_fact,
 )
+from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
 
 AT_MS = 1_795_298_400_000
 
@@ -151,6 +149,16 @@ OTHERS: list[Fact] = [
         holder="b",
         generation_id=1,
         request="JoinGroup",
+    ),
+    MemberFenced(
+        at_ms=1,
+        member_id="a",
+        holder="a",
+        generation_id=4,
+        request="ConsumerGroupHeartbeat",
+        error_code=110,
+        said_epoch=3,
+        known_epoch=4,
     ),
     StaticMemberReplaced(
         at_ms=1,

@@ -13,6 +13,7 @@ from coterie.coordinator.groups.consumer.downgrade import (
     downgrade,
     is_downgraded_without,
 )
+from coterie.coordinator.groups.consumer.fencing import note_fenced_classic
 from coterie.coordinator.groups.consumer.heartbeat import new_member_id
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.members import (
@@ -57,7 +58,11 @@ def join_consumer_group(step: Step, request: JoinGroupRequest) -> Effects[JoinGr
         return _join(step, request)
     except Refusal as refusal:
         step.undo()
-        return Effects(join_error(refusal.error, refusal.text or ""))
+        error, member_id = refusal.error, request.member_id
+        if error == ErrorCode.FENCED_INSTANCE_ID:
+            note_fenced_classic(step, member_id, request.group_instance_id, "JoinGroup")
+        step.effects.response = join_error(error, refusal.text or "")
+        return step.effects
 
 
 def _join_empty(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:

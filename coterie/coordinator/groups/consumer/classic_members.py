@@ -7,6 +7,7 @@ member that has to reconcile is asked to join again, and has its rebalance timeo
 from coterie.coordinator.groups.classic.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
 from coterie.coordinator.groups.classic.responses import sync_error
 from coterie.coordinator.groups.consumer.downgrade import assignment_bytes
+from coterie.coordinator.groups.consumer.fencing import note_fenced_classic
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.members import start_session
@@ -61,7 +62,11 @@ def sync(step: Step, request: SyncGroupRequest) -> Effects[SyncGroupResponse]:
     group, effects = step.group, step.effects
     member = classic_member(group, request.member_id, request.group_instance_id)
     if isinstance(member, ErrorCode):
-        return Effects(sync_error(member))
+        if member == ErrorCode.FENCED_INSTANCE_ID:
+            instance_id = request.group_instance_id
+            note_fenced_classic(step, request.member_id, instance_id, "SyncGroup")
+        effects.response = sync_error(member)
+        return effects
     if request.generation_id != member.epoch:
         return Effects(sync_error(ErrorCode.ILLEGAL_GENERATION))
     classic = member.classic

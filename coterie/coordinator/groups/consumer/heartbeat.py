@@ -10,6 +10,7 @@ makes no record, no timer and no event.
 
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.group_record import group_tombstone
+from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import find_member
 from coterie.coordinator.groups.consumer.leave import leave
@@ -111,7 +112,10 @@ def heartbeat(
     except Refusal as refusal:
         if step is not None:
             step.undo()
-        return Effects(heartbeat_error(refusal.error, refusal.text))
+        effects = Effects(heartbeat_error(refusal.error, refusal.text))
+        group = partition.groups.get(request.group_id)
+        note_fenced_heartbeat(effects, now_ms, group, request, refusal.error)
+        return effects
 
 
 def _step(

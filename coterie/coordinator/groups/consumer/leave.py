@@ -5,6 +5,10 @@ The epoch that the member had does not matter [consumer-groups/leave].
 
 from coterie.coordinator.groups.classic.leave import leave_response, members_of
 from coterie.coordinator.groups.consumer.epochs import Bump
+from coterie.coordinator.groups.consumer.fencing import (
+    note_fenced_classic,
+    note_fenced_heartbeat,
+)
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import static_member
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
@@ -51,7 +55,10 @@ def leave(
         group = _group_of(partition, request.group_id)
         member = _leaving(group, request)
     except Refusal as refusal:
-        return Effects(heartbeat_error(refusal.error, refusal.text))
+        effects = Effects(heartbeat_error(refusal.error, refusal.text))
+        refused_group = partition.groups.get(request.group_id)
+        note_fenced_heartbeat(effects, now_ms, refused_group, request, refusal.error)
+        return effects
     step = Step(partition, group, now_ms, context)
     if request.member_epoch == STATIC_LEAVE_EPOCH:
         _leave_for_a_while(step, member)
@@ -138,6 +145,8 @@ def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupRes
         errors.append(error)
         if not error:
             leaving.setdefault(member_id, each)
+        elif error == ErrorCode.FENCED_INSTANCE_ID:
+            note_fenced_classic(step, each.member_id, each.group_instance_id, "LeaveGroup")
     assert len(errors) == len(listed), "each listed member has an error"
     group = step.group
     members = [group.members[member_id] for member_id in leaving]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import MemberFenced
 from tests.unit.coordinator.consumer.harness import ConsumerHarness, assigned, image, topic_id
 
 FOO = topic_id("foo")
@@ -94,6 +95,39 @@ def test_instance_of_a_live_member_is_refused() -> None:
         assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID
     assert harness.beat("m1", 2, instance_id="i2").error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert harness.beat("m1", 2).error_code == NONE
+
+
+def fences(harness: ConsumerHarness) -> list[tuple[str, str | None, str, int, int, int]]:
+    """Return who was fenced: id and instance, who it is, the error, the epochs said and known."""
+    return [
+        (
+            each.member_id,
+            each.group_instance_id,
+            each.holder,
+            each.error_code,
+            each.said_epoch,
+            each.known_epoch,
+        )
+        for each in (event.fact for event in harness.events)
+        if isinstance(each, MemberFenced)
+    ]
+
+
+def test_journal_says_who_was_fenced() -> None:
+    """[journal/members] [journal/consumer-groups]"""
+    harness = static()
+    harness.enter("m2", "foo", instance_id="i1")
+    harness.beat("m2", 2, instance_id="i1")
+    harness.beat("m2", -2, instance_id="i1")
+    harness.beat("m1", 7)
+    harness.beat("m9", 2)
+    harness.beat("m1", 2, group_id="other")
+    assert fences(harness) == [
+        ("m2", "i1", "m1", ErrorCode.UNRELEASED_INSTANCE_ID, 0, 2),
+        ("m2", "i1", "m1", ErrorCode.FENCED_INSTANCE_ID, 2, 2),
+        ("m2", "i1", "m1", ErrorCode.FENCED_INSTANCE_ID, -2, 2),
+        ("m1", None, "m1", FENCED, 7, 2),
+    ]
 
 
 @pytest.mark.parametrize("successor", ["m1", "m2"])

@@ -4,11 +4,13 @@ Nothing here changes anything. A cooperative assignor needs two rebalances to ha
 the assignment is that of the second one.
 """
 
-from collections.abc import Iterable, Mapping
+import base64
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
 from coterie.assignors import ASSIGNORS, Assignment, MemberSubscription
+from coterie.assignors.uniform import assign_uniform_by_ids
 from coterie.cli.errors import no_such_topics
 from coterie.cli.output import NOTHING
 from coterie.cli.timeline import partition_ranges
@@ -16,6 +18,9 @@ from coterie.client.cluster import Cluster
 from coterie.client.topics import describe_topics
 
 _COOPERATIVE = "cooperative-sticky"
+# The assignors of the coordinator, for consumer groups (KIP-848).
+UNIFORM = "uniform"
+COORDINATOR_ASSIGNORS = (UNIFORM, "range")
 
 assumed_partitions_option = click.option(
     "--partitions",
@@ -67,6 +72,35 @@ def final_assignment(
         ]
         assignment = ASSIGNORS[assignor](counts, rejoined)
     return assignment
+
+
+def coordinator_assignment(
+    cluster: Cluster, counts: Mapping[str, int], members: Sequence[MemberSubscription]
+) -> Assignment:
+    """Return what the coordinator's `uniform` makes of a consumer group
+    [client/previews-of-consumer-groups].
+
+    Args:
+        cluster: the cluster, for the ids of the topics.
+        counts: the partitions of the topics that exist.
+        members: the members, with the target that they had as what they own.
+    """
+    topics = describe_topics(cluster, sorted(counts))
+    ids = {
+        topic.name: _uuid(topic.topic_id) if topic.topic_id else topic.name.encode().ljust(16)[:16]
+        for topic in topics
+    }
+    known = [
+        each._replace(topics=tuple(topic for topic in each.topics if topic in counts))
+        for each in members
+    ]
+    homogeneous = len({frozenset(each.topics) for each in known}) == 1
+    return assign_uniform_by_ids(counts, ids, known, homogeneous=homogeneous)
+
+
+def _uuid(text: str) -> bytes:
+    """Return the bytes of a topic id in Kafka's form."""
+    return base64.urlsafe_b64decode(text + "==")
 
 
 def ranges_text(assignment: dict[str, list[int]]) -> str:

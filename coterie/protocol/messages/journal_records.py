@@ -163,7 +163,7 @@ class MemberFenced(Message):
     Attributes:
         member_id: the refused member id.
         holder: the member id that has `group_instance_id` now.
-        request: "JoinGroup", "SyncGroup" or "LeaveGroup".
+        request: "JoinGroup", "SyncGroup", "LeaveGroup" or "ConsumerGroupHeartbeat".
     """
 
     at_ms: Int64

@@ -119,6 +119,17 @@ def test_assignors_of_classic_groups_are_remarked_on(broker: Broker, cluster: Cl
     assert "consumer group" not in groups(broker, "assign", "g", "--assignor", "range").stderr
 
 
+def test_two_processes_with_one_instance_id_are_found(broker: Broker, cluster: Cluster) -> None:
+    Consumer(cluster, "a", "orders", instance="i1")
+    with pytest.raises(AssertionError, match="error_code=111"):
+        Consumer(cluster, "b", "orders", instance="i1")
+
+    def found() -> bool:
+        return ("error", "fenced-members", "i1") in checked(broker, "--interval", "0")
+
+    eventually(found, "the refusal in the journal")
+
+
 def test_offsets_are_reset_only_without_members(broker: Broker, cluster: Cluster) -> None:
     member = Consumer(cluster, "a", "orders")
     words = "reset-offsets", "--group", "g", "--topic", "orders", "--to-latest", "--execute"

@@ -46,9 +46,13 @@ from coterie.protocol.messages.consumer_group_heartbeat import (
     HeartbeatAssignment,
     HeartbeatTopicPartitions,
 )
+from coterie.protocol.messages.journal_records import MemberFenced
 
 # The length of a UUID in Java's text form.
 _UUID_LENGTH = 36
+
+# Another process has the instance id.
+_OTHER_HOLDER = (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID)
 
 # The effects of a heartbeat.
 Beat = Effects[ConsumerGroupHeartbeatResponse]
@@ -109,9 +113,33 @@ def heartbeat(
         step = _step(partition, now_ms, request, context)
         return _beat(step, request)
     except Refusal as refusal:
+        refused: Beat = Effects(heartbeat_error(refusal.error, refusal.text))
         if step is not None:
             step.undo()
-        return Effects(heartbeat_error(refusal.error, refusal.text))
+            if refusal.error in _OTHER_HOLDER:
+                _note_fenced(refused, step, request)
+        return refused
+
+
+def _note_fenced(refused: Beat, step: Step, request: ConsumerGroupHeartbeatRequest) -> None:
+    """Note that another member has the instance id of a request."""
+    group, instance_id = step.group, request.instance_id
+    assert instance_id is not None, "only an instance id can be another member's"
+    holder = group.static_members[instance_id]
+    if holder == request.member_id:
+        # It joins again before its place is free.
+        return
+    refused.note(
+        group.group_id,
+        MemberFenced(
+            at_ms=step.now_ms,
+            member_id=request.member_id,
+            group_instance_id=instance_id,
+            holder=holder,
+            generation_id=group.epoch,
+            request="ConsumerGroupHeartbeat",
+        ),
+    )
 
 
 def _step(

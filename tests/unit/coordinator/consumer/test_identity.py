@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import MemberFenced
 from tests.unit.coordinator.consumer.harness import ConsumerHarness, assigned, image, topic_id
 
 FOO = topic_id("foo")
@@ -81,6 +82,21 @@ def static() -> ConsumerHarness:
     harness = ConsumerHarness({"foo": 4})
     harness.enter("m1", "foo", instance_id="i1")
     return harness
+
+
+def test_refused_instances_are_in_the_journal() -> None:
+    """[journal/members]"""
+    harness = static()
+    harness.enter("m2", "foo", instance_id="i1")
+    harness.beat("m2", 2, instance_id="i1")
+    harness.beat("m1", 2, instance_id="i2")
+    harness.beat("m1", 7, instance_id="i1")
+    harness.enter("m1", "foo", instance_id="i1")
+    fenced = [each.fact for each in harness.events if isinstance(each.fact, MemberFenced)]
+    assert [(each.member_id, each.group_instance_id, each.holder) for each in fenced] == [
+        ("m2", "i1", "m1"), ("m2", "i1", "m1"),
+    ]  # fmt: skip
+    assert {each.request for each in fenced} == {"ConsumerGroupHeartbeat"}
 
 
 def test_instance_of_a_live_member_is_refused() -> None:

@@ -39,7 +39,10 @@ def no_such_topics(names: Iterable[str]) -> CommandFailed:
 def live_members_text(group: GroupDescription) -> str:
     """Return how many members a group has, and the id, client and host of the first ones."""
     named = [
-        printable(f"{member.member_id} (client {member.client_id} at {member.host})")
+        printable(
+            f"{member.member_id} (client {member.client_id} at {member.host}"
+            f"{', which has left and keeps its place' if member.has_left else ''})"
+        )
         for member in group.members[:_NAMED_MEMBERS]
     ]
     more = len(group.members) - len(named)

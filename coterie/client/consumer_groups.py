@@ -3,11 +3,13 @@
 DescribeGroups does not describe them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from coterie.client.cluster import Cluster
 from coterie.client.errors import Refused
 from coterie.client.group_description import DescribedMember, GroupDescription
+from coterie.client.topics import describe_topics
+from coterie.coordinator.patterns import InvalidPattern, Pattern
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -15,6 +17,8 @@ from coterie.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponseMember,
     DescribedAssignment,
 )
+
+_CLASSIC_MEMBER = 0
 
 
 def describe_consumer_groups(
@@ -65,7 +69,43 @@ def _member(member: ConsumerGroupDescribeResponseMember) -> DescribedMember:
         member_epoch=member.member_epoch,
         target_assignment=_partitions(member.target_assignment),
         topics=list(member.subscribed_topic_names),
+        regex=member.subscribed_topic_regex or None,
+        is_classic=member.member_type == _CLASSIC_MEMBER,
     )
+
+
+def with_matched_topics(
+    cluster: Cluster, groups: Mapping[str, GroupDescription]
+) -> dict[str, GroupDescription]:
+    """Return groups whose members subscribe to the topics that their expressions match, too.
+
+    The coordinator matches the whole name, with RE2 [consumer-groups/regex].
+    """
+    patterns = {each.regex for group in groups.values() for each in group.members if each.regex}
+    if not patterns:
+        return dict(groups)
+    names = [topic.name for topic in describe_topics(cluster) if not topic.error]
+    matched = {pattern: _matched(pattern, names) for pattern in patterns}
+    return {
+        group_id: group._replace(
+            members=[
+                each._replace(topics=sorted({*(each.topics or ()), *matched[each.regex]}))
+                if each.regex
+                else each
+                for each in group.members
+            ]
+        )
+        for group_id, group in groups.items()
+    }
+
+
+def _matched(pattern: str, names: list[str]) -> list[str]:
+    try:
+        compiled = Pattern(pattern)
+    except InvalidPattern:
+        # RE2/J reads some that RE2 does not [transactions/patterns].
+        return []
+    return [name for name in names if compiled.matches(name)]
 
 
 def _partitions(assignment: DescribedAssignment) -> dict[str, list[int]]:

@@ -5,6 +5,11 @@ from typing import NamedTuple
 from coterie.client.nodes import Node
 from coterie.protocol.messages.connect_protocol import ConnectWorker
 
+# The type of the groups of KIP-848; the others here are "classic".
+CONSUMER_GROUP = "consumer"
+# The epoch of a static member that has left and keeps its place until its session ends.
+LEFT_EPOCH = -2
+
 
 class DescribedMember(NamedTuple):
     """A member of a group.
@@ -17,6 +22,10 @@ class DescribedMember(NamedTuple):
             or its members are not consumers.
         subscription_version: the version of its subscription; None if it is not known.
         worker: what a worker of Kafka Connect runs; None for other members.
+        regex: the regular expression of its subscription, which the coordinator matches with the
+            topics; None without one (KIP-848).
+        is_classic: whether it is a member of the classic protocol in a consumer group; False also
+            if the broker does not say.
     """
 
     member_id: str
@@ -29,6 +38,13 @@ class DescribedMember(NamedTuple):
     topics: list[str] | None = None
     worker: ConnectWorker | None = None
     subscription_version: int | None = None
+    regex: str | None = None
+    is_classic: bool = False
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it is a static member that has left and keeps its place (KIP-848)."""
+        return self.member_epoch == LEFT_EPOCH
 
     @property
     def partition_count(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coterie.coordinator.groups.group_like import GroupLike, SeenMember
-from coterie.pipeline.timeline.model import Rebalance
+from coterie.pipeline.timeline.model import CONSUMER, Rebalance
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
@@ -80,9 +80,12 @@ def rebalance_line(rebalance: Rebalance) -> str:
     took = "not over" if rebalance.duration_ms is None else f"{rebalance.duration_ms} ms"
     generation = "?" if rebalance.to_generation is None else rebalance.to_generation
     members = f"{rebalance.members} member{'s' * (rebalance.members != 1)}"
+    is_consumer = rebalance.group_type == CONSUMER
+    # The journal says of a consumer group how many partitions moved, and not which.
+    moved = f"{rebalance.moved}" if is_consumer else f"{rebalance.moved} of {rebalance.partitions}"
     return (
-        f"generation {generation}: {trigger.cause}{who}{reason}, {took}, "
-        f"{members}, {rebalance.moved} of {rebalance.partitions} partitions moved"
+        f"{'epoch' if is_consumer else 'generation'} {generation}: {trigger.cause}{who}{reason}, "
+        f"{took}, {members}, {moved} partitions moved"
     )
 
 

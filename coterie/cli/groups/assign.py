@@ -16,8 +16,11 @@ from coterie.assignors import (
     TopicPartition,
 )
 from coterie.cli.assignment_preview import (
+    COORDINATOR_ASSIGNORS,
+    UNIFORM,
     assumed_counts,
     assumed_partitions_option,
+    coordinator_assignment,
     final_assignment,
     partition_counts,
     ranges_text,
@@ -37,7 +40,8 @@ from coterie.cli.output import (
 )
 from coterie.cli.timeline import by_topic
 from coterie.cli.values import WholeNumber
-from coterie.client.group_description import GroupDescription
+from coterie.client.consumer_groups import with_matched_topics
+from coterie.client.group_description import CONSUMER_GROUP, GroupDescription
 from coterie.client.groups import describe_groups
 from coterie.client.names import short_member
 
@@ -109,19 +113,24 @@ def command(
     """Show the partitions that each member of a group has now, and those that it would have.
 
     NOW is the current assignment, THEN the one that the assignor would make. Nothing is changed.
+    In a consumer group (KIP-848) NOW has what a member has yet to give up, too, and the coordinator
+    assigns, with uniform or range.
     """
     assumed = assumed_counts(counts)
     topics = [name for each in topic_lists for name in each.split(",") if name]
     if topics and not added:
         raise click.UsageError("--topics needs --add: it names the topics of new members.")
     with connected() as cluster:
-        group = describe_groups(cluster, [group_id])[group_id]
+        group = with_matched_topics(cluster, describe_groups(cluster, [group_id]))[group_id]
         if not group.exists:
             raise no_such_groups([group_id])
         now = [] if topics and not group.members else _members(group)
         members = _varied(now, added, without, topics)
         partitions = {**partition_counts(cluster, members), **assumed}
-    then = final_assignment(assignor, partitions, members)
+        if group.type == CONSUMER_GROUP and assignor == UNIFORM:
+            then = coordinator_assignment(cluster, partitions, _from_target(group, members))
+        else:
+            then = final_assignment(assignor, partitions, members)
     rows = [_row(member, then) for member in members]
     if as_json:
         print_json(rows)
@@ -138,6 +147,12 @@ def command(
         print_table(_FITTED_COLUMNS, rows)
     else:
         print_table(_COLUMNS, rows)
+    if group.type == CONSUMER_GROUP and assignor not in COORDINATOR_ASSIGNORS:
+        usable = " or ".join(COORDINATOR_ASSIGNORS)
+        note(
+            f"The coordinator assigns in a consumer group, with {usable} (group.remote.assignor)."
+            f" {assignor} is for classic groups."
+        )
     note(f"{_moved(now, then)} of {sum(map(len, then.values()))} partitions would change owner.")
 
 
@@ -173,6 +188,26 @@ def _members(group: GroupDescription) -> list[MemberSubscription]:
             member.group_instance_id,
         )
         for member in group.members
+    ]
+
+
+def _from_target(
+    group: GroupDescription, members: Iterable[MemberSubscription]
+) -> list[MemberSubscription]:
+    """Return members with their targets in place of what they have: a target follows from the last.
+
+    Members that are assumed have none.
+    """
+    targets = {each.member_id: each.target_assignment or {} for each in group.members}
+    return [
+        member._replace(
+            owned=tuple(
+                TopicPartition(topic, index)
+                for topic, indexes in targets.get(member.member_id, {}).items()
+                for index in indexes
+            )
+        )
+        for member in members
     ]
 
 

@@ -290,7 +290,12 @@ def _require_no_members(cluster: Cluster, group_id: str) -> None:
     if group.exists and group.state != "Empty":
         raise CommandFailed(
             f"Group '{printable(group_id)}' is {group.state}: {live_members_text(group)}.",
-            "Offsets can only be reset while a group has no members. Stop them first.",
+            "Offsets can only be reset while a group has no members. "
+            + (
+                "Static members are removed when their sessions end."
+                if all(member.has_left for member in group.members)
+                else "Stop them first."
+            ),
         )
 
 

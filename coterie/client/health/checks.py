@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from coterie.client.health import history, members, offsets
+from coterie.client.health import epochs, history, members, offsets
 from coterie.client.health.finding import Finding, Severity
 from coterie.client.health.observation import Observation
 
@@ -11,6 +11,9 @@ Check = Callable[[Observation], Iterator[Finding]]
 
 CHECKS: dict[str, Check] = {
     "stuck-rebalance": members.stuck_rebalance,
+    "held-back-partitions": epochs.held_back_partitions,
+    "stale-epoch": epochs.stale_epoch,
+    "target-not-computed": epochs.target_not_computed,
     "no-members": offsets.no_members,
     "unassigned-partitions": members.unassigned_partitions,
     "assigned-twice": members.assigned_twice,
@@ -21,6 +24,8 @@ CHECKS: dict[str, Check] = {
     "offset-out-of-range": offsets.offset_out_of_range,
     "never-committed": offsets.never_committed,
     "missing-topics": members.missing_topics,
+    "empty-subscription": epochs.empty_subscription,
+    "pattern-without-topics": epochs.pattern_without_topics,
     "unequal-subscriptions": members.unequal_subscriptions,
     "mixed-clients": members.mixed_clients,
     "idle-members": members.idle_members,
@@ -34,11 +39,12 @@ CHECKS: dict[str, Check] = {
     "max-poll-exceeded": history.max_poll_exceeded,
     "expired-member": history.expired_member,
     "flapping-member": history.flapping_member,
+    "unsettled-epochs": history.unsettled_epochs,
     "unequal-assignors": history.unequal_assignors,
 }
 
 # What can't be found with one look, and what can't be found without a journal.
-NEED_TWO_LOOKS = ("not-committing", "lag-grows")
+NEED_TWO_LOOKS = ("not-committing", "lag-grows", "stale-epoch", "target-not-computed")
 NEED_JOURNAL = (
     "missing-static-members",
     "fenced-members",
@@ -47,6 +53,7 @@ NEED_JOURNAL = (
     "max-poll-exceeded",
     "expired-member",
     "flapping-member",
+    "unsettled-epochs",
     "unequal-assignors",
 )
 

@@ -75,6 +75,14 @@ expired_member = partial(
     remedy="A process was killed, stopped for long (garbage collection, a suspended machine) or"
     " lost its network. A consumer that is closed leaves the group at once.",
 )
+# The epoch of a consumer group rises again and again before it is reached.
+unsettled_epochs = partial(
+    _judged,
+    rule="unsettled_epochs",
+    finding=error,
+    remedy="`coterie groups history` shows who raised it and why. Find the member that changes its"
+    " subscription or comes and goes, and those that take long to follow.",
+)
 
 
 def missing_static_members(seen: Observation) -> Iterator[Finding]:
@@ -123,6 +131,9 @@ def fenced_members(seen: Observation) -> Iterator[Finding]:
 
 def unequal_assignors(seen: Observation) -> Iterator[Finding]:
     """The members of the group list different assignors."""
+    if seen.is_consumer_group:
+        # The coordinator assigns, and classic members in such a group need nothing in common.
+        return
     members = {member.member_id: member for member in seen.group.members}
     lists: dict[tuple[str, ...], list[str]] = {}
     for fact in seen.facts or ():

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from coterie.client.group_description import DescribedMember
 from coterie.client.health.finding import (
     Finding,
     error,
@@ -19,7 +20,8 @@ _EVEN = 1
 
 def stuck_rebalance(seen: Observation) -> Iterator[Finding]:
     """The group rebalanced at both looks, or, as a warning, rebalances at the only one."""
-    if not seen.is_rebalancing:
+    # In a consumer group nobody waits for all others; `epochs.py` has checks of its own.
+    if not seen.is_rebalancing or seen.is_consumer_group:
         return
     state = seen.group.state
     wait = (
@@ -57,9 +59,11 @@ def unassigned_partitions(seen: Observation) -> Iterator[Finding]:
             partitions_text(free),
             f"{counted(len(free), 'partition', 'has', 'have')} no owner although the group"
             " subscribes to the topic, so the records are not read.",
-            "Partitions that were added a moment ago are assigned when the members refresh their"
-            " metadata (metadata.max.age.ms, 5 minutes). Otherwise the assignor left them out:"
-            " preview it with `coterie groups assign`, and restart the leader of the group.",
+            "The coordinator assigns them when the next heartbeat of a member comes; check again."
+            if seen.is_consumer_group
+            else "Partitions that were added a moment ago are assigned when the members refresh"
+            " their metadata (metadata.max.age.ms, 5 minutes). Otherwise the assignor left them"
+            " out: preview it with `coterie groups assign`, and restart the leader of the group.",
         )
 
 
@@ -109,7 +113,7 @@ def missing_topics(seen: Observation) -> Iterator[Finding]:
 def unequal_subscriptions(seen: Observation) -> Iterator[Finding]:
     """Members subscribe to different topics."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for member in seen.consumers:
+    for member in _subscribers(seen):
         found.setdefault(tuple(sorted(member.topics or ())), []).append(short_name(member))
     if len(found) > 1:
         parts = [
@@ -145,7 +149,7 @@ def mixed_clients(seen: Observation) -> Iterator[Finding]:
 
 def idle_members(seen: Observation) -> Iterator[Finding]:
     """Members own nothing."""
-    idle = [short_name(each) for each in seen.consumers if not each.partition_count]
+    idle = [short_name(each) for each in _subscribers(seen) if not each.partition_count]
     if not idle:
         return
     count = len(seen.owners)
@@ -160,8 +164,8 @@ def idle_members(seen: Observation) -> Iterator[Finding]:
         f"{counted(len(idle), 'member', 'owns', 'own')} no partition: {why}.",
         "Add partitions, or stop members that are not a reserve."
         if more
-        else "Use an assignor that works across topics, such as sticky or roundrobin; preview it"
-        " with `coterie groups assign`.",
+        else f"Use an assignor that works across topics, such as {_across_topics(seen)}; preview"
+        " it with `coterie groups assign`.",
     )
 
 
@@ -178,6 +182,18 @@ def uneven_assignment(seen: Observation) -> Iterator[Finding]:
         f"The members own {counts[0]} to {counts[-1]} partitions although they have the same"
         f" subscription; the assignor is {seen.group.protocol}.",
         "range, allocate-averagely and averagely-by-circle share each topic on its own, so the"
-        " first members get more of every topic. sticky, cooperative-sticky and roundrobin share"
-        " all of them; preview with `coterie groups assign`.",
+        f" first members get more of every topic. {_across_topics(seen)} share all of them;"
+        " preview with `coterie groups assign`.",
     )
+
+
+def _subscribers(seen: Observation) -> list[DescribedMember]:
+    """Return the members without those that subscribe to nothing, which is a finding of its own."""
+    return [each for each in seen.consumers if each.topics or not seen.is_consumer_group]
+
+
+def _across_topics(seen: Observation) -> str:
+    """Return the assignors that share all topics together, as far as the group can use them."""
+    if seen.is_consumer_group:
+        return "uniform (group.remote.assignor)"
+    return "sticky, cooperative-sticky and roundrobin"

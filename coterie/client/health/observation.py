@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.group_description import DescribedMember, GroupDescription
+from coterie.client.consumer_groups import with_matched_topics
+from coterie.client.group_description import CONSUMER_GROUP, DescribedMember, GroupDescription
 from coterie.client.groups import CONSUMER_PROTOCOL_TYPE, describe_groups
 from coterie.client.history import NoJournal, read_histories
 from coterie.client.names import short_member
@@ -109,6 +110,11 @@ class Observation(NamedTuple):
         return self.group.state in REBALANCING
 
     @property
+    def is_consumer_group(self) -> bool:
+        """Whether it is of type "consumer" (KIP-848)."""
+        return self.group.type == CONSUMER_GROUP
+
+    @property
     def consumers(self) -> list[DescribedMember]:
         """The members with a known subscription; none while the group rebalances."""
         if self.is_rebalancing or self.group.protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -144,7 +150,9 @@ def short_name(member: DescribedMember) -> str:
 def look_at(cluster: Cluster, group_ids: Iterable[str]) -> Look:
     """Read groups, their offsets and their topics."""
     described = describe_groups(cluster, group_ids)
-    groups = {name: group for name, group in described.items() if group.exists}
+    groups = with_matched_topics(
+        cluster, {name: group for name, group in described.items() if group.exists}
+    )
     owned = {name: partitions_of_members(group) for name, group in groups.items()}
     sample = take_sample(cluster, owned)
     names = {topic for offsets in sample.committed.values() for topic, _ in offsets}

@@ -446,9 +446,11 @@ class EpochTimeline:
         self, opened: _RunningRebalance, at_ms: int | None, generation: Generation | None
     ) -> Rebalance:
         bump, after = opened.bump, self._holdings.owners
+        # Without steps only the journal's counts are known.
+        since = self._bumps[-1 - opened.skipped :]
+        targeted = sum(each.moved_partitions or 0 for each in since)
         moved_min = None
         if generation is not None and not opened.skipped:
-            # Without steps the owners are not known.
             known = not generation.members or bool(self._steps)
             moved_min = fewest_moves(opened.before, generation) if known else None
         return Rebalance(
@@ -470,7 +472,7 @@ class EpochTimeline:
             replaced=(),
             members=self._bumps[-1].members or 0,
             partitions=len(after),
-            moved=len(moved_partitions(opened.before, after)),
+            moved=len(moved_partitions(opened.before, after)) if self._steps else targeted,
             moved_min=moved_min,
             evidence=bump.evidence,
             group_type=CONSUMER,

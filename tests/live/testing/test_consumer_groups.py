@@ -50,6 +50,11 @@ def test_a_test_waits_for_consumer_groups_as_for_others() -> None:
             group.wait_stable(members=1)
         group.wait_empty()
         assert group.generation > 3
+        causes = [each.trigger.cause for each in group.history]
+        assert causes[0] == "join"
+        assert causes[-1] == "leave"
+        assert any(each.moved == 2 for each in group.history)
+        assert all(line.startswith("epoch ") for line in group.history_lines())
 
 
 def test_only_libraries_that_speak_the_protocol_get_settings_for_it() -> None:

@@ -97,7 +97,7 @@ def test_one_look_leaves_out_what_needs_two() -> None:
         result = check(broker, "g", "--interval", "0")
         assert len(broker.seen(ApiKey.OFFSET_FETCH)) == 1
     assert result.exit_code == 0
-    assert "Not checked without an --interval: not-committing, lag-grows." in result.stderr
+    assert "Not checked without an --interval: not-committing, lag-grows, stale-" in result.stderr
 
 
 def test_ignored_checks_are_left_out() -> None:

@@ -38,4 +38,5 @@ def close_logs(logs: list[Log], filesystem: FileSystem, run_all: RunAll | None) 
         run_all([partial(close, log) for log in movable])
     for log in logs:
         close(log)
+    assert not any(log.waits_for_sync for log in logs), "a closed log keeps no handle"
     return failures[0] if failures else None

@@ -76,6 +76,8 @@ class TransactionIndex:
         entries = self._load()
         assert transaction.last_offset >= self._base_offset, "the marker is in this segment"
         assert transaction.first_offset <= transaction.last_offset, "a marker ends what began"
+        latest = self._last_offset(len(self) - 1) if entries else -1
+        assert latest < transaction.last_offset, "entries are in the order of their markers"
         entry = _ENTRY.pack(_VERSION, *transaction)
         file = self._files.get(self.path) if entries else self._files.create(self.path)
         file.write(len(entries), entry)
@@ -89,7 +91,10 @@ class TransactionIndex:
         Raises:
             OSError: the file could not be read or written.
         """
-        entries = b"".join(_ENTRY.pack(_VERSION, *each) for each in transactions)
+        listed = list(transactions)
+        markers = [each.last_offset for each in listed]
+        assert markers == sorted(set(markers)), "entries are in the order of their markers"
+        entries = b"".join(_ENTRY.pack(_VERSION, *each) for each in listed)
         existing = self._read()
         self._entries = bytearray(entries)
         # An earlier process may have written the file without a sync.

@@ -117,6 +117,7 @@ def checkpoint_text(path: str, entries: Iterable[tuple[object, ...]]) -> str:
 def text_of_lines(path: str, lines: list[str]) -> str:
     """Return the text of a checkpoint whose entries are lines already."""
     text = "\n".join([_CHECKPOINT_VERSION, str(len(lines)), *lines, ""])
+    assert text.count("\n") == len(lines) + 2, "an entry is one line"
     return seal_entries(path, text) if lines else text
 
 

@@ -43,4 +43,5 @@ def close_logs(
     for log in logs:
         close(log)
     close(security_log)
+    assert not any(log.waits_for_sync for log in logs), "a closed log keeps no handle"
     return failures[0] if failures else None

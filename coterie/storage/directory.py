@@ -410,6 +410,7 @@ class DataDirectory:
 
     def note_log_start(self, topic: str, partition: int, offset: int) -> None:
         """Write down where a log begins now. Raises OSError."""
+        assert offset >= self._log_starts.get((topic, partition)), "a log's start never moves back"
         self._log_starts.update({(topic, partition): offset})
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
@@ -424,7 +425,6 @@ class DataDirectory:
             # Otherwise the log could end before its start after a loss of power.
             log.sync()
         start = log.delete_records(before_offset)
-        assert start >= before_offset, "the start of a log never moves back"
         assert start <= log.log_end_offset, "a log does not begin behind its end"
         self.note_log_start(topic, partition, start)
         return start
@@ -440,6 +440,7 @@ class DataDirectory:
     # --- parts of the methods above ---------------------------------------------------------------
 
     def _leave_clean(self) -> None:
+        assert self.write_ahead is None or self.write_ahead.is_empty, "nothing is to be replayed"
         self.check()
         self.write_recovery_points()
         if not self._durable:

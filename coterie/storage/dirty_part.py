@@ -137,6 +137,7 @@ class DirtyPart:
         assert self.first_offset <= self.end_offset <= self._upper_offset, "the end is lowered"
 
     def _end_at(self, offset: int) -> None:
+        assert offset >= self.first_offset, "the dirty part does not end before it begins"
         self.end_offset = min(self.end_offset, offset)
         self._is_done = True
 

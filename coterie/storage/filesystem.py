@@ -177,6 +177,7 @@ class OsFile:
         """See `File`."""
         # The system gives the number to the next file that is opened, which must not be written to
         # by mistake.
+        assert self._descriptor >= 0, "a file is closed once"
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
 
@@ -190,6 +191,7 @@ class OsLock:
 
     def held(self) -> bool:
         """See `Lock`."""
+        assert self._descriptor >= 0, "a lock that was released is not held"
         ours = os.fstat(self._descriptor)
         try:
             named = os.stat(self._path)
@@ -199,7 +201,9 @@ class OsLock:
 
     def release(self) -> None:
         """See `Lock`."""
-        os.close(self._descriptor)
+        assert self._descriptor >= 0, "a lock is released once"
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
 
 class OsFileSystem:

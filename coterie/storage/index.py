@@ -149,6 +149,7 @@ class _Index:
 
     def _entries(self, start: int, end: int) -> bytes:
         """Return the bytes of the entries from `start` to before `end`, from file and memory."""
+        assert 0 <= start <= end <= len(self), "only entries that exist are read"
         size = self.ENTRY.size
         written = self._written
         data = b""
@@ -271,7 +272,7 @@ class SegmentIndexes:
             return False
         if self.offsets.last is not None:
             relative_offset, position = self.offsets.last
-            if position >= log_bytes or relative_offset < 0:
+            if not 0 <= position < log_bytes or relative_offset < 0:
                 return False
         if self.times.last is None:
             # A finished segment ends with a time entry, unless it is empty.

@@ -74,6 +74,8 @@ class KeyLayouts(Layouts):
             take = _single_keys if records == 1 else _several_keys
             keys, next_offset = take(buffer, at, stop, layout, offsets, check_crc=check_crc)
             if keys:
+                assert len(keys) % records == 0, "a run has whole batches"
+                assert next_offset > offsets.start, "the batches of a run have records"
                 return Run(at + len(keys) // records * size, next_offset, size, records, keys)
         return None
 

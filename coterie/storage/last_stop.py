@@ -108,14 +108,18 @@ class LastStop:
     def write(self) -> None:
         """Write down the boot and the logs that were not recovered yet. Raises OSError."""
         fields = {"boot-id": self._boot_id, "durable": str(self._durable).lower()}
+        listed = 0
         for name, state in _LISTS.items():
             keys = sorted(
                 key
                 for key, trust in self._trusts.items()
                 if state == (trust, key in self._unsynced)
             )
+            listed += len(keys)
             if keys:
                 fields[name] = ",".join(f"{topic}-{number}" for topic, number in keys)
+        unlisted = sum(trust is TailTrust.CLEAN for trust in self._trusts.values())
+        assert listed + unlisted == len(self._trusts), "a log that was not recovered is in one list"
         if fields != self._found:
             path = f"{self._path}/{BOOT_FILE}"
             # This is always synced, so that a damaged file is no loss of power.

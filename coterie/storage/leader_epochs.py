@@ -99,6 +99,8 @@ class LeaderEpochs:
         is_outdated = self._has_learned or len(kept) < len(self.entries)
         self.entries = kept
         self._drop_before(log_start_offset)
+        is_within = not self.entries or _start(self.entries[-1]) <= log_end_offset
+        assert is_within, "no epoch begins behind the end of the log"
         self._update_latest()
         if is_outdated:
             self._has_learned = False

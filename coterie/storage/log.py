@@ -198,6 +198,7 @@ class Log(LogReader):
                 self._roll()
         except OSError as error:
             raise self.fail(error) from error
+        assert not self._segments.all[-1].size, "the log goes on in a segment without batches"
 
     def delete_records(self, before_offset: int) -> int:
         """Let the log begin at `before_offset`; remove the segments before it [log/log-start].
@@ -230,8 +231,7 @@ class Log(LogReader):
             raise self.fail(error) from error
         first_base = self._segments.all[0].base_offset
         assert first_base <= before_offset <= self.log_end_offset, "the log contains its start"
-        active = self._segments.all[-1]
-        assert active.next_offset >= self.log_end_offset, "a deletion keeps the end of the log"
+        assert self._segments.all[-1].next_offset >= self.log_end_offset, "the end of a log stays"
         return before_offset
 
     def remove_expired(
@@ -290,6 +290,7 @@ class Log(LogReader):
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Let a cleaned segment take the place of neighbouring ones. Files are not touched."""
         self._segments.replace(old, cleaned)
+        assert self._segments.all[-1].next_offset == self.log_end_offset, "the end of a log stays"
 
     def prune_snapshots(self) -> None:
         """Remove snapshots of the producers that belong to no segment any more."""
@@ -483,6 +484,7 @@ class Log(LogReader):
         self._files.filesystem.sync_directory(self.directory)
 
     def _begin_segment(self, base_offset: int) -> None:
+        assert base_offset >= self.log_end_offset, "no offset is given twice"
         segment = self.new_segment(base_offset)
         segment.create()
         # From now on the log ends here, even if the directory cannot be synced yet: an older

@@ -57,6 +57,7 @@ class LogReader:
         first_unstable_offset = self.producers.first_unstable_offset
         if first_unstable_offset is None:
             return self.log_end_offset
+        assert first_unstable_offset < self.log_end_offset, "a transaction begins with a record"
         return max(first_unstable_offset, self.log_start_offset)
 
     @property

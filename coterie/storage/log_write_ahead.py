@@ -106,7 +106,8 @@ class LogWriteAhead:
 
     def settled(self, file_id: bytes) -> None:
         """Note that a write-ahead file was removed."""
-        self._live.pop(file_id, None)
+        assert file_id in self._live, "a file that is settled has records of the log"
+        del self._live[file_id]
 
     def _missing(self) -> list[tuple[Segment, int, int]]:
         """Return the segments that are not durable, where that begins, and the digest there."""

@@ -21,10 +21,13 @@ class MemoryFile:
 
     def read(self, position: int, length: int) -> bytes:
         """See `File`."""
+        assert position >= 0, "a file has no bytes before its first"
+        assert length >= 0, "a read has a length"
         return bytes(memoryview(self._bytes)[position : position + length])
 
     def write(self, position: int, data: bytes) -> None:
         """See `File`."""
+        assert position >= 0, "a file has no bytes before its first"
         missing = position - len(self._bytes)
         if missing > 0:
             self._bytes.extend(bytes(missing))
@@ -66,7 +69,8 @@ class _MemoryLock:
         return not self._file.removed
 
     def release(self) -> None:
-        self._held.discard(self._path)
+        assert self._path in self._held, "a lock is released once"
+        self._held.remove(self._path)
 
 
 class MemoryFileSystem:

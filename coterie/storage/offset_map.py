@@ -99,6 +99,7 @@ class OffsetMap:
 
     def add(self, keys: Iterable[bytes | None], place: int) -> None:
         """Add the keys of the next batch. Records without a key are left out."""
+        assert place >> _CELL_SHIFT < len(self._cells), "each batch has its cell"
         self.last.update(dict.fromkeys([map_key(key) for key in keys if key is not None], place))
 
     def add_run(self, keys: list[bytes], place: int, batch_bytes: int, batch_records: int) -> None:
@@ -112,6 +113,7 @@ class OffsetMap:
         """
         assert len(keys) % batch_records == 0, "a run has whole batches"
         places = range(place, place + len(keys) // batch_records * batch_bytes, batch_bytes)
+        assert places[-1] >> _CELL_SHIFT < len(self._cells), "each batch has its cell"
         if batch_records == 1:
             self.last.update(zip(keys, places, strict=True))
         else:
@@ -120,6 +122,7 @@ class OffsetMap:
 
     def mark(self, place: int) -> None:
         """Mark the batch at a place, so that it is read again whatever it holds."""
+        assert place >= 0, "a batch that was mapped has a place"
         self._cells[place >> _CELL_SHIFT] = (place & _CELL_BYTES - 1) + 1
 
     def seal(self) -> Iterator[int]:

@@ -107,6 +107,7 @@ class OpenFiles:
         file = self._files.pop(path, None)
         if file is None:
             return
+        assert file not in self.dropped, "a file is dropped once"
         if file in self._pins:
             self.dropped.add(file)
         else:

@@ -227,6 +227,8 @@ class ProducerLoading:
             OSError: a snapshot could not be removed or synced.
         """
         assert base_offsets, "an open log has an active segment"
+        has_ended = self._segment is None or self.damage is not None
+        assert has_ended, "each segment is read to its end"
         self._snapshots.remove_after(end_offset if trusted else self._from_offset)
         if self.damage is None:
             self.state.sort()

@@ -115,6 +115,8 @@ class ProducerSnapshots:
         assert offset >= 0, "a snapshot stands at an offset of the log"
         if self.offsets and self.offsets[-1] >= offset:
             return
+        unstable = state.first_unstable_offset
+        assert unstable is None or unstable < offset, "a snapshot is behind what it tells of"
         file = self._filesystem.create(self._path(offset))
         try:
             file.write(0, encode_snapshot(state))

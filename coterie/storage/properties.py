@@ -46,10 +46,12 @@ def read_properties(text: str) -> dict[str, str]:
 
 def properties_text(properties: Mapping[str, str]) -> str:
     """Return a properties file that `parse_properties` and Java read as `properties`."""
-    return "".join(
+    text = "".join(
         f"{_escape(name, is_name=True)}={_escape(value, is_name=False)}\n"
         for name, value in properties.items()
     )
+    assert text.count("\n") == len(properties), "a property is one line"
+    return text
 
 
 def _natural_lines(text: str) -> list[str]:

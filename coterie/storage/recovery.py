@@ -88,6 +88,7 @@ def load_segments(
         unscanned = 0
     elif is_unsynced:
         unscanned = min(max(bisect_right(bases, known.recovery_point) - 1, 0), unscanned)
+    assert 0 <= unscanned <= max(len(segments) - 1, 0), "the active segment is scanned"
     producers.begin(names, segments, unscanned)
     cut: TailCut | None = None
     for number, segment in enumerate(segments[:-1]):

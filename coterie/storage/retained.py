@@ -57,6 +57,7 @@ class BatchFilter:
             now_ms: the time of this cleaning.
             delete_retention_ms: how long tombstones and markers stay after it.
         """
+        assert dirty.end_offset <= upper_offset, "the dirty part ends where it may"
         self.bytes_read = self.bytes_written = 0
         self.records_read = self.records_kept = self.tombstones_kept = 0
         self._log = log
@@ -250,6 +251,7 @@ class BatchFilter:
         for base_offset, delta, max_timestamp_ms in run.offsets_and_times(data):
             self._facts.append((length, size, base_offset, base_offset + delta, max_timestamp_ms))
             length += size
+        assert length == self._length + len(data), "a run is kept in whole batches"
         self.records_kept += (length - self._length) // size * run.batch_records
         self._length = length
 
@@ -306,6 +308,8 @@ class BatchFilter:
         """Keep a batch of magic 2, which is `data`."""
         base_offset, last_offset_delta, max_timestamp_ms = OFFSETS_AND_TIME.unpack_from(data)
         length = len(data)
+        ascends = not self._facts or self._facts[-1][3] < base_offset
+        assert ascends, "what stays has the order of the log"
         self._pieces.append(data)
         self._facts.append(
             (self._length, length, base_offset, base_offset + last_offset_delta, max_timestamp_ms)
@@ -337,6 +341,8 @@ class BatchFilter:
         """
         dirty = self._dirty
         last, first_offset, end_offset = dirty.map.last, dirty.first_offset, dirty.end_offset
+        is_placed = place != _NO_PLACE or not records or records[-1][0] < first_offset
+        assert is_placed, "a batch of the dirty part was mapped"
         found = []
         seen: set[bytes] = set()
         # Backwards, because the last one of several records with a key in the batch is the newest.
@@ -369,6 +375,8 @@ class BatchFilter:
         offset = header.base_offset
         aborted = aborted_at(self._log.transactions_from(offset), offset)
         if aborted is not None:
+            ascends = not self._aborted or self._aborted[-1].last_offset < offset
+            assert ascends, "markers stay in the order of the log"
             self._aborted.append(aborted)
 
     def _is_orphaned_marker(self, batch: bytes, header: BatchHeader) -> bool:

@@ -293,6 +293,7 @@ class Segment(SegmentReader):
 
     def finish(self) -> None:
         """Complete the indexes: nothing is appended any more, or the log is closed."""
+        assert self._damage is None, "a damaged segment is never the active one"
         self.indexes.finish()
         for path in self.indexes.paths:
             self._files.drop(path)

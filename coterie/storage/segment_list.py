@@ -25,6 +25,7 @@ class SegmentList:
         self.all = segments
         # The base offsets, for searches.
         self._bases = [segment.base_offset for segment in segments]
+        assert self._bases == sorted(set(self._bases)), "offsets ascend"
 
     @property
     def size_bytes(self) -> int:
@@ -140,7 +141,9 @@ class SegmentList:
     def chunks(self, offset: int, end_offset: int, chunk_bytes: int) -> Iterator[bytes]:
         """Yield all batches from `offset` to `end_offset`: see `Log.chunks`."""
         while offset < end_offset:
-            data, offset = self.read(offset, chunk_bytes)
+            data, next_offset = self.read(offset, chunk_bytes)
+            assert next_offset > offset, "a read makes progress"
+            offset = next_offset
             if data:
                 yield data
 

@@ -143,6 +143,8 @@ class SegmentReader:
         is_known = entry is None
         if entry is not None:
             relative_offset, start = entry
+            if start < 0:
+                raise IndexDamaged(f"{self.path} has no batch before byte 0")
             greatest_base = self.base_offset + relative_offset
         file = self._files.get(self.path)
         for position, _, base_offset, last_offset, _ in steps(file, start, self.size):
@@ -226,6 +228,7 @@ class SegmentReader:
         missing = self._missing_end(next_offset) if end == self.size else None
         if missing is not None:
             raise missing
+        assert end <= self.size, "what is checked is in use"
         # One stretch is remembered, which is enough for a reader that goes forward.
         self._checked = (start, end) if start <= position <= stop else (position, end)
 

@@ -47,7 +47,7 @@ class Slices:
         # At least a header, to know how long the batch is.
         self._slice_bytes = max(slice_bytes, HEADER_BYTES)
         self._end = segment.size if end is None else end
-        assert self._end <= segment.size, "a slice lies within its segment"
+        assert 0 <= position <= self._end <= segment.size, "a slice lies within its segment"
 
     @property
     def left(self) -> int:
@@ -60,6 +60,7 @@ class Slices:
         Raises:
             BadBatch: no batch begins here, or the file is shorter than it was.
         """
+        assert self.left > 0, "there is something to read"
         buffer = self._read(min(self._slice_bytes, self.left))
         if len(buffer) < LOG_OVERHEAD_BYTES:
             raise BadBatch(self.position, "the file ends within a batch")

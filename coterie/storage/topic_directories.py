@@ -139,6 +139,7 @@ class TopicDirectories:
             CorruptLog, DirectoryMismatch: the metadata of a partition is damaged.
             OSError: a directory could not be read or changed.
         """
+        assert not self.topics, "the topics of a directory are found once"
         names = self._filesystem.list(self._path)
         for name in names:
             self._load_deleted(name)
@@ -220,6 +221,7 @@ class TopicDirectories:
         """
         found = self.topics[topic]
         assert found.topic_id == ZERO_UUID, "a topic keeps its id"
+        assert topic_id != ZERO_UUID, "a topic gets an id of its own"
         self.topics[topic] = TopicOnDisk(topic_id, found.partitions)
 
     # --- creation ---------------------------------------------------------------------------------
@@ -244,6 +246,7 @@ class TopicDirectories:
                 # Its files would become those of the new partition.
                 raise FileExistsError(errno.EEXIST, "something else has this name", path)
         assert topic not in self._unmade, "what an earlier creation has left was removed"
+        assert topic not in self._unrenamed, "the deletion of an earlier topic has ended"
         made = 0
         try:
             for path in paths:
@@ -257,7 +260,9 @@ class TopicDirectories:
             self._unmade[topic] = descending[:made]
             self._try_to_unmake(topic)
             raise
-        self.topics[topic] = TopicOnDisk(topic_id, known.partitions.union(descending))
+        self.topics[topic] = found = TopicOnDisk(topic_id, known.partitions.union(descending))
+        count = len(known.partitions) + len(descending)
+        assert len(found.partitions) == count, "a creation names each partition once"
 
     def _make_partition(self, path: str, topic_id: bytes) -> None:
         self._filesystem.make_directory(path)

@@ -116,7 +116,6 @@ def test_our_file_is_not_believed_after_another_program_has_cleaned(memory: Plac
     directory, log = filled(memory)
     clean(log, 0, NOW_MS, CLEANER)
     directory.set_cleaner_offset("t", 0, log.segments[-1].base_offset)
-    directory._lock.release()
     data = memory.read(FIRST)
     memory.write(FIRST, data[: cuts(data)[-1]])  # as if Kafka had dropped a record
     memory.write("cleaner-offset-checkpoint", memory.read_plain("cleaner-offset-checkpoint"))

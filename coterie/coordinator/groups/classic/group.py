@@ -144,6 +144,7 @@ class Group(GroupLike):
         if member.delayed_join is not None:
             self.awaiting_joins += 1
         self.pending_joins.discard(member_id)
+        assert self.awaiting_joins <= len(self.members), f"{self} counts its joins wrong"
 
     def remove(self, member_id: str) -> Member:
         """Remove and return a member.

@@ -238,6 +238,7 @@ class ConsumerGroupState(GroupLike):
         return before
 
     def _add(self, member_id: str) -> ConsumerMember:
+        assert member_id not in self.members, f"{member_id} is in {self}"
         member = self.members[member_id] = ConsumerMember(member_id)
         self.most_members = max(self.most_members, len(self.members))
         return member

@@ -81,6 +81,7 @@ class ConsumerType(GroupType):
         """Give every member one session timeout to return [consumer-groups/loaded-timers]."""
         assert group.exists, f"{group} is loaded and was given up"
         assert not group.unlogged, f"{group} is loaded and has records that are not logged"
+        assert group.resolution is None, f"{group} is loaded while its topics are matched"
         group.topics = partition.topics
         step = Step(partition, group, now_ms)
         step.effects = effects

@@ -97,6 +97,7 @@ class ConsumerMember:
 
     def take_records(self, other: "ConsumerMember") -> None:
         """Take over what the log says of a member that has taken the place of this one."""
+        assert other.member_id == self.member_id, f"{other} is another member than {self}"
         if other is not self:
             self.set_subscription(other.subscription)
             self.set_current(other.current)

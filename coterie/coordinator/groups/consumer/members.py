@@ -109,6 +109,7 @@ def time_revocation(step: Step, member: ConsumerMember) -> None:
             step.cancel(TimerKind.REVOCATION, member.member_id)
     elif member.revocation is not member.current:
         # A record was written: there is something new to give up.
+        assert member.current is not None, f"{member} is asked without a record"
         member.revocation = member.current
         deadline_ms = step.now_ms + member.rebalance_timeout_ms
         step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)

@@ -54,6 +54,7 @@ class Resolution:
     def go_on(self) -> bool:
         """Match some names; return whether all are matched."""
         assert self._patterns, "there is something to match"
+        assert not self._at or self._at < len(self._names), "a resolution ends once"
         count = max(1, _MATCHED_TOGETHER // sum(pattern.states for _, pattern in self._patterns))
         for name in self._names[self._at : self._at + count]:
             for regex, pattern in self._patterns:

@@ -19,7 +19,6 @@ from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener
-from coterie.server.config.sources import ConfigError
 from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -349,18 +348,6 @@ class Broker(ConnectionServices):
         self.release = release
         self.features.pretend(release)
         self.use_routes(Routes(release.versions))
-
-    def reload_certificates(self) -> None:
-        """Read the files of all listeners with TLS again [security/reload]."""
-        for listener in self.tls_listeners:
-            name = listener.listener.name
-            try:
-                listener.prepare()
-            except ConfigError as error:
-                self.log.error("certificates not reloaded", listener=name, reason=str(error))  # noqa: TRY400 - the text says all
-            else:
-                listener.use_prepared()
-                self.log.info("certificates reloaded", listener=name)
 
     def advertise(self, listener: str, address: Address) -> None:
         """Let the clients of a listener find this broker at an address."""

@@ -155,7 +155,11 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if metrics is not None:
         print(f"metrics on {options.http.scheme}://{metrics.address}/metrics", flush=True)
     if broker.tls_listeners:
-        broker.loop.add_signal_handler(signal.SIGHUP, broker.reload_certificates)
+        from coterie.server.tls.certificates import reload_certificates
+
+        broker.loop.add_signal_handler(
+            signal.SIGHUP, reload_certificates, broker.tls_listeners, broker.log
+        )
     # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()

@@ -479,8 +479,7 @@ class DataDirectory:
         self.replayed = replay(
             self._filesystem, self.path, self._directories.by_id, discard=self.last_stop.clean
         )
-        # In case that a deletion was interrupted before this.
-        self._forget_deleted()
+        self._forget_deleted()  # in case that a deletion was interrupted
         logs = self._directories.keys()
         if self._filesystem.exists(self.security_log.path):
             logs.add(SECURITY_LOG)

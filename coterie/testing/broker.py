@@ -81,7 +81,9 @@ class Broker(RunningBroker):
         if files is None:
             raise WrongUse('this broker has no certificate: make it with security="SSL"')
         files.certify(certificate)
-        self.thread.call(server.reload_certificates)
+        from coterie.server.tls.certificates import reload_certificates
+
+        self.thread.call(lambda: reload_certificates(server.tls_listeners, server.log))
 
     @property
     def features(self) -> dict[str, int]:

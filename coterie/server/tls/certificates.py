@@ -1,7 +1,8 @@
 """The keys and certificates of a listener, and how they are replaced [security/reload]."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from coterie.security.der import alternative_names
 from coterie.security.distinguished_name import certificate_name
@@ -9,6 +10,9 @@ from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener, ListenerSettings
 from coterie.server.config.sources import ConfigError
 from coterie.server.tls.context import make_context
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 class ListenerCertificates:
@@ -65,3 +69,20 @@ class ListenerCertificates:
     def use_prepared(self) -> None:
         """Let new connections use what was read last; open ones keep theirs."""
         self._tls = self._prepared
+
+
+def reload_certificates(
+    listeners: Iterable[ListenerCertificates], log: "FilteringBoundLogger"
+) -> None:
+    """Read the files of listeners again; a listener whose files are wrong keeps what it has
+    [security/reload].
+    """
+    for each in listeners:
+        name = each.listener.name
+        try:
+            each.prepare()
+        except ConfigError as error:
+            log.error("certificates not reloaded", listener=name, reason=str(error))  # noqa: TRY400 - the text says all
+        else:
+            each.use_prepared()
+            log.info("certificates reloaded", listener=name)

@@ -12,6 +12,8 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequestConfig,
     IncrementalAlterConfigsRequestResource,
 )
+from coterie.server.broker import Broker
+from coterie.server.tls.certificates import reload_certificates
 from tests.unit.server.certificates import (
     Files,
     authority,
@@ -37,6 +39,10 @@ def certificate_of(running: RunningBroker, files: Files) -> bytes | None:
         assert isinstance(client.socket, ssl.SSLSocket)
         assert client.call(HELLO, 3).error_code == 0
         return client.socket.getpeercert(binary_form=True)
+
+
+def reload_of(broker: Broker) -> None:
+    reload_certificates(broker.tls_listeners, broker.log)
 
 
 def write_another(path: str) -> None:
@@ -124,11 +130,11 @@ class TestSignal:
         with tls_broker(files) as running:
             before = certificate_of(running, files)
             write_another(files.server)
-            running.call(running.broker.reload_certificates)
+            running.call(lambda: reload_of(running.broker))
             after = certificate_of(running, files)
             assert after != before
             Path(files.server).write_text("broken")
-            running.call(running.broker.reload_certificates)
+            running.call(lambda: reload_of(running.broker))
             assert certificate_of(running, files) == after
             (line,) = running.log.named("certificates not reloaded")
             assert line["listener"] == "SSL"

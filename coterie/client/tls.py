@@ -6,22 +6,30 @@ against those of the operating system where there is none.
 
 import socket
 import ssl
-from collections.abc import Callable, Mapping
-from tempfile import NamedTemporaryFile
+from collections.abc import Mapping
 
 from coterie.address import Address
 from coterie.client.errors import ClientError, LoginFailed
+from coterie.key_stores import KeyStoreError, load_key_store, load_trust_store
 
-_PEM = b"-----BEGIN"
-# Openssl writes attributes in front of a certificate.
-_LOOKED_AT_BYTES = 65_536
-_CHAIN = "ssl.keystore.certificate.chain"
-_KEY_REMEDY = "A PEM file with a key and its certificates is needed; ssl.key.password decrypts it."
-_REMEDY = (
-    "Give PEM: for example `keytool -importkeystore -srckeystore STORE -destkeystore store.p12"
-    " -deststoretype PKCS12`, then `openssl pkcs12 -in store.p12 -out store.pem`,"
-    " and the property ...store.type=PEM."
-)
+# What names a key of the client.
+_KEYS = ("ssl.keystore.location", "ssl.keystore.key", "ssl.keystore.certificate.chain")
+
+
+class _Properties:
+    """Client properties as the settings of key stores."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._properties = properties
+
+    def text(self, name: str) -> str | None:
+        return self._properties.get(name)
+
+    def name_of(self, name: str) -> str:
+        return name
+
+    def origin(self, name: str) -> str:
+        return name
 
 
 def client_context(properties: Mapping[str, str]) -> ssl.SSLContext:
@@ -35,26 +43,14 @@ def client_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     # An empty value switches the check of the host name off, as in Kafka's clients.
     algorithm = properties.get("ssl.endpoint.identification.algorithm", "https")
     context.check_hostname = bool(algorithm.strip())
-    certificates = properties.get("ssl.truststore.certificates")
-    if certificates:
-        _loading(
-            "ssl.truststore.certificates", context.load_verify_locations, None, None, certificates
-        )
-    elif "ssl.truststore.location" in properties:
-        path = _pem_path(properties, "ssl.truststore.location")
-        _loading("ssl.truststore.location", context.load_verify_locations, path)
-    else:
-        context.load_default_certs()
-    password = properties.get("ssl.key.password") or None
-    if properties.get("ssl.keystore.key"):
-        pem = properties["ssl.keystore.key"] + "\n" + properties.get(_CHAIN, "")
-        with NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(pem)
-            file.flush()
-            _loading("ssl.keystore.key", context.load_cert_chain, file.name, None, password or "")
-    elif "ssl.keystore.location" in properties:
-        path = _pem_path(properties, "ssl.keystore.location")
-        _loading("ssl.keystore.location", context.load_cert_chain, path, None, password or "")
+    settings = _Properties(properties)
+    try:
+        if not load_trust_store(context, settings):
+            context.load_default_certs()
+        if any(name in properties for name in _KEYS):
+            load_key_store(context, settings)
+    except KeyStoreError as error:
+        raise ClientError(str(error)) from error
     return context
 
 
@@ -83,23 +79,3 @@ def encrypted(
             f"No TLS with the broker at {address}: {reason}.",
             "Check the port and security.protocol.",
         ) from error
-
-
-def _loading(name: str, load: Callable[..., object], *arguments: object) -> None:
-    try:
-        load(*arguments)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or str(error)
-        raise ClientError(f"{name} cannot be loaded: {reason}.", _KEY_REMEDY) from error
-
-
-def _pem_path(properties: Mapping[str, str], name: str) -> str:
-    path = properties[name]
-    try:
-        with open(path, "rb") as file:
-            is_pem = _PEM in file.read(_LOOKED_AT_BYTES)
-    except OSError as error:
-        raise ClientError(f"{name}: {path} cannot be read: {error.strerror}.") from error
-    if not is_pem:
-        raise ClientError(f"{name}: {path} is no PEM file.", _REMEDY)
-    return path

@@ -1,13 +1,11 @@
 """The TLS context of a listener, made from its settings [security/tls-settings]."""
 
-import os
 import ssl
-import tempfile
 from typing import NamedTuple
 
+from coterie.key_stores import KeyStoreError, load_key_store, load_trust_store
 from coterie.server.config.listeners import Listener, ListenerSettings, SecurityProtocol
 from coterie.server.config.sources import ConfigError
-from coterie.server.tls.stores import KeyStore, read_key_store, read_trust_store
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY = {
@@ -47,31 +45,12 @@ def make_context(listener: Listener, settings: ListenerSettings) -> TlsContext:
     context.num_tickets = 0
     _set_versions(context, settings)
     _set_suites(context, settings)
-    store = read_key_store(settings)
-    _load(context, settings, store)
-    _set_client_auth(context, listener, settings)
-    return TlsContext(context, store.chain)
-
-
-def _load(context: ssl.SSLContext, settings: ListenerSettings, store: KeyStore) -> None:
-    """Load key and certificates, by a file that only this user can read and that goes at once."""
-    number, path = tempfile.mkstemp(suffix=".pem")
     try:
-        with os.fdopen(number, "wb") as file:
-            file.write(store.pem)
-        # Not None, with which OpenSSL would ask the terminal.
-        context.load_cert_chain(path, password=store.password or "")
-    except ssl.SSLError as error:
-        setting = settings.name_of("ssl.keystore.location")
-        if error.reason == "KEY_VALUES_MISMATCH":
-            text = "the first certificate is not that of the key. Put the server's own first"
-        elif store.password is not None:
-            text = "the key cannot be read with ssl.key.password. Check the password and the key"
-        else:
-            text = f"OpenSSL cannot use key and certificates ({error.reason or error}). Check them"
-        raise ConfigError(f"{setting}: {text}.") from None
-    finally:
-        os.unlink(path)
+        store = load_key_store(context, settings)
+        _set_client_auth(context, listener, settings)
+    except KeyStoreError as error:
+        raise ConfigError(str(error)) from None
+    return TlsContext(context, store.chain)
 
 
 def _set_versions(context: ssl.SSLContext, settings: ListenerSettings) -> None:
@@ -137,16 +116,8 @@ def _set_client_auth(
     context.verify_mode = _VERIFY[asked]
     if asked == "none":
         return
-    trusted = read_trust_store(settings)
-    if trusted is None:
+    if not load_trust_store(context, settings):
         raise ConfigError(
             f"{settings.origin(setting)}: {asked} needs certificates that are trusted. Name them in"
             f" {settings.name_of('ssl.truststore.location')}."
         )
-    try:
-        context.load_verify_locations(cadata=trusted.decode())
-    except ssl.SSLError as error:
-        raise ConfigError(
-            f"{settings.origin('ssl.truststore.location')}: OpenSSL cannot read the certificates"
-            f" ({error.reason or error}). Check them."
-        ) from None

@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 
 from coterie.server.network.http_access import HttpAccess, has_token
+from tests.unit.server.certificates import authority
 from tests.unit.server.process import run, serving
 from tests.unit.server.running import PATIENCE_S
 
 METRICS = ("--data-dir", ":memory:", "--metrics-port", "0")
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    issued = authority().issue("localhost", ["localhost", "127.0.0.1"])
+    (tmp_path / "server.pem").write_text(issued.pem)
+    return tmp_path / "server.pem"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_scraper_needs_the_token_over_tls(certificate: Path) -> None:
         process.stdout.readline()
         match = re.fullmatch(r"metrics on (https://\S+)\n", process.stdout.readline())
         assert match
-        trust = ssl.create_default_context(cafile=str(certificate))
+        trust = ssl.create_default_context(cadata=authority().certificate)
         request = urllib.request.Request(match[1], headers={"Authorization": "Bearer secret"})
         with urllib.request.urlopen(request, timeout=PATIENCE_S, context=trust) as response:
             assert b"kafka_coordinator_group_num_groups" in response.read()

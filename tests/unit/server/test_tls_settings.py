@@ -141,7 +141,7 @@ class TestPkcs12:
             "import sys; sys.modules['cryptography'] = None\n"
             "from coterie.server.config.config import Config\n"
             "from coterie.server.config.listeners import ListenerSettings\n"
-            "from coterie.server.tls.stores import read_key_store\n"
+            "from coterie.key_stores import read_key_store\n"
             f"config = Config.load(['ssl.keystore.location={path}'])\n"
             "try: read_key_store(ListenerSettings(config, 'SSL'))\n"
             "except Exception as error: print(error)\n"

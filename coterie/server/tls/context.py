@@ -33,8 +33,15 @@ class TlsContext(NamedTuple):
     chain: tuple[bytes, ...]
 
 
-def make_context(listener: Listener, settings: ListenerSettings) -> TlsContext:
+def make_context(
+    listener: Listener, settings: ListenerSettings, stores: ListenerSettings
+) -> TlsContext:
     """Read the files of a listener and return its context.
+
+    Args:
+        listener: the listener.
+        settings: its settings.
+        stores: those of them that name key and trust stores, which may be altered.
 
     Raises:
         ConfigError: a file or a setting cannot be used; the text says what to do.
@@ -46,8 +53,8 @@ def make_context(listener: Listener, settings: ListenerSettings) -> TlsContext:
     _set_versions(context, settings)
     _set_suites(context, settings)
     try:
-        store = load_key_store(context, settings)
-        _set_client_auth(context, listener, settings)
+        store = load_key_store(context, stores)
+        _set_client_auth(context, listener, settings, stores)
     except KeyStoreError as error:
         raise ConfigError(str(error)) from None
     return TlsContext(context, store.chain)
@@ -105,7 +112,10 @@ def _openssl_name(suite: str) -> str:
 
 
 def _set_client_auth(
-    context: ssl.SSLContext, listener: Listener, settings: ListenerSettings
+    context: ssl.SSLContext,
+    listener: Listener,
+    settings: ListenerSettings,
+    stores: ListenerSettings,
 ) -> None:
     """Ask clients for certificates, if that is wanted [security/client-certificates]."""
     setting = "ssl.client.auth"
@@ -114,10 +124,12 @@ def _set_client_auth(
     else:
         asked = settings.text(setting) or "none"
     context.verify_mode = _VERIFY[asked]
+    # Read in any case: a wrong file ends the start, as in Kafka.
+    is_trusting = load_trust_store(context, stores)
     if asked == "none":
         return
-    if not load_trust_store(context, settings):
+    if not is_trusting:
         raise ConfigError(
             f"{settings.origin(setting)}: {asked} needs certificates that are trusted. Name them in"
-            f" {settings.name_of('ssl.truststore.location')}."
+            f" {stores.name_of('ssl.truststore.location')}."
         )

@@ -25,7 +25,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 def context(*given: str, listener: Listener = SSL) -> TlsContext:
     config = Config.load(given)
-    return make_context(listener, ListenerSettings(config, listener.name))
+    settings = ListenerSettings(config, listener.name)
+    return make_context(listener, settings, settings)
 
 
 def keystore(path: object, *more: str) -> tuple[str, ...]:

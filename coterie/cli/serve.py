@@ -12,6 +12,7 @@ from coterie.cli.recording_options import RecordingArguments, recording_options
 from coterie.cli.values import WholeNumber
 
 if TYPE_CHECKING:
+    from coterie.security.seeds import ScramSeed
     from coterie.server.releases import Release
 
 
@@ -74,6 +75,14 @@ if TYPE_CHECKING:
     " repeatable.  [default: the newest, or the stored one]",
 )
 @click.option(
+    "--add-scram",
+    "users",
+    multiple=True,
+    metavar="USER",
+    help="User to add, as SCRAM-SHA-256=[name=alice,password=SECRET], which is stored in the data"
+    " directory; repeatable.",
+)
+@click.option(
     "--flush",
     default="commit",
     show_default=True,
@@ -125,6 +134,7 @@ def command(
     strict: bool,
     kafka_version: str | None,
     features: tuple[str, ...],
+    users: tuple[str, ...],
     flush: str,
     metrics_port: int | None,
     recording: RecordingArguments,
@@ -153,14 +163,9 @@ def command(
     from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options
 
-    text = None
     try:
         parse_flush_mode(flush)
-        if properties is not None:
-            # Kafka reads properties as ISO 8859-1, in which every byte is valid.
-            with open(properties, encoding="latin-1", newline="") as file:
-                text = file.read()
-        config = Config.load(settings, os.environ, text, properties or "")
+        config = Config.load(settings, os.environ, _text(properties), properties or "")
         if strict:
             refuse_without_effect(config)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
@@ -178,12 +183,33 @@ def command(
             stops_with_input=stop_with_input,
             release=release,
             features=parse_levels(features, supported_features(release)),
+            users=_users(users),
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
         raise click.UsageError(f"--properties {properties}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _text(properties: str | None) -> str | None:
+    if properties is None:
+        return None
+    # Kafka reads properties as ISO 8859-1, in which every byte is valid.
+    with open(properties, encoding="latin-1", newline="") as file:
+        return file.read()
+
+
+def _users(texts: tuple[str, ...]) -> "list[ScramSeed]":
+    if not texts:
+        return []
+    # Imported here, because most brokers add no users.
+    from coterie.security.seeds import InvalidSeed, parse_seed
+
+    try:
+        return [parse_seed(each) for each in texts]
+    except InvalidSeed as error:
+        raise ValueError(f"--add-scram: {error}") from None
 
 
 def _release(name: str | None) -> "Release | None":

@@ -144,9 +144,8 @@ def main() -> None:
     with running() as server:
         handshakes(server, tls=True)
         for name, measure in shapes.items():
-            pairs = [
-                (measure(server, False), measure(server, True)) for _ in range(arguments.rounds)
-            ]
+            rounds = range(arguments.rounds)
+            pairs = [(measure(server, False), measure(server, True)) for _ in rounds]
             plain, tls = (statistics.median(each) for each in zip(*pairs, strict=True))
             ratio = statistics.median(tls / plain for plain, tls in pairs)
             print(f"| {name} | {plain:.1f} | {tls:.1f} | {ratio:.2f} |", flush=True)

@@ -41,24 +41,41 @@ class CertificateAuthority:
         key: its key, as PEM.
     """
 
-    def __init__(self, name: str = "Coterie", *, days: int = DEFAULT_DAYS) -> None:
-        """Make a key and a certificate.
+    def __init__(
+        self, name: str = "Coterie", *, days: int = DEFAULT_DAYS, kept: Issued | None = None
+    ) -> None:
+        """Make a key and a certificate, or take those that were made earlier.
+
+        Args:
+            name: of the authority.
+            days: how long its certificate is valid.
+            kept: its key and certificate.
 
         Raises:
             LibraryMissing: the library for it is not installed.
+            ValueError: what was kept cannot be read.
         """
         try:
             from cryptography import x509
+            from cryptography.hazmat.primitives import serialization
             from cryptography.hazmat.primitives.asymmetric import ec
             from cryptography.x509.oid import NameOID
         except ImportError:
             raise LibraryMissing(_LIBRARY) from None
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        usage = x509.BasicConstraints(ca=True, path_length=0)
-        builder = self._builder(self._name, self._key.public_key(), days)
-        builder = builder.add_extension(usage, critical=True)
-        self._identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+        if kept is None:
+            self._key: Any = ec.generate_private_key(ec.SECP256R1())
+            self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+            self._identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+            self.key, self.certificate = _key_text(self._key), self._own_certificate(days)
+        else:
+            self.key, self.certificate = kept
+            self._key = serialization.load_pem_private_key(kept.key.encode(), None)
+            self._name = x509.load_pem_x509_certificate(kept.certificate.encode()).subject
+            self._identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+
+    def _own_certificate(self, days: int) -> str:
+        from cryptography import x509
+
         signs = x509.KeyUsage(
             digital_signature=True,
             key_cert_sign=True,
@@ -70,10 +87,11 @@ class CertificateAuthority:
             encipher_only=False,
             decipher_only=False,
         )
+        is_authority = x509.BasicConstraints(ca=True, path_length=0)
+        builder = self._builder(self._name, self._key.public_key(), days)
+        builder = builder.add_extension(is_authority, critical=True)
         builder = builder.add_extension(signs, critical=True)
-        builder = builder.add_extension(self._identifier, critical=False)
-        self.certificate = self._signed(builder)
-        self.key = _key_text(self._key)
+        return self._signed(builder.add_extension(self._identifier, critical=False))
 
     def issue(
         self,

@@ -3,10 +3,11 @@
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from coterie.address import Address
 from coterie.cli.control_options import ControlArguments, control_options
 from coterie.cli.recording_options import RecordingArguments, recording_options
 from coterie.cli.values import WholeNumber
@@ -53,6 +54,13 @@ if TYPE_CHECKING:
     "--properties",
     type=click.Path(exists=True, dir_okay=False),
     help="File with settings, such as Kafka's server.properties.",
+)
+@click.option(
+    "--secure",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Serve TLS with certificates that are made in DIR, for the broker and for two users, and"
+    " print what clients need of them.",
 )
 @click.option(
     "--strict",
@@ -131,6 +139,7 @@ def command(
     advertise: str | None,
     settings: tuple[str, ...],
     properties: str | None,
+    secure: str | None,
     strict: bool,
     kafka_version: str | None,
     features: tuple[str, ...],
@@ -165,7 +174,8 @@ def command(
 
     try:
         parse_flush_mode(flush)
-        config = Config.load(settings, os.environ, _text(properties), properties or "")
+        file = _settings_file(properties, secure, host, advertise)
+        config = Config.load(settings, os.environ, file.text, file.name)
         if strict:
             refuse_without_effect(config)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
@@ -184,20 +194,14 @@ def command(
             release=release,
             features=parse_levels(features, supported_features(release)),
             users=_users(users),
+            announcement=file.announcement,
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.UsageError(f"--properties {properties}: {error.strerror}") from None
+        given = f"--secure {secure}" if properties is None else f"--properties {properties}"
+        raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
-
-
-def _text(properties: str | None) -> str | None:
-    if properties is None:
-        return None
-    # Kafka reads properties as ISO 8859-1, in which every byte is valid.
-    with open(properties, encoding="latin-1", newline="") as file:
-        return file.read()
 
 
 def _users(texts: tuple[str, ...]) -> "list[ScramSeed]":
@@ -210,6 +214,40 @@ def _users(texts: tuple[str, ...]) -> "list[ScramSeed]":
         return [parse_seed(each) for each in texts]
     except InvalidSeed as error:
         raise ValueError(f"--add-scram: {error}") from None
+
+
+class _SettingsFile(NamedTuple):
+    """The text of a properties file, how errors call it, and what to print in the end."""
+
+    text: str | None = None
+    name: str = ""
+    announcement: str = ""
+
+
+def _settings_file(
+    properties: str | None, secure: str | None, host: str | None, advertise: str | None
+) -> _SettingsFile:
+    """Return the settings of --properties, or those of --secure."""
+    if secure is None:
+        if properties is None:
+            return _SettingsFile()
+        # Kafka reads properties as ISO 8859-1, in which every byte is valid.
+        with open(properties, encoding="latin-1", newline="") as file:
+            return _SettingsFile(file.read(), properties)
+    if properties is not None:
+        raise ValueError("--secure and --properties both describe listeners; give one of them")
+    # Imported here, because most brokers make no certificates.
+    import socket
+
+    from coterie.cli.secure import make_files
+
+    hosts = ["localhost", "127.0.0.1", "::1", socket.gethostname()]
+    if host not in (None, "", "0.0.0.0", "::"):  # noqa: S104 - compared with, not listened on
+        hosts.append(host)
+    if advertise is not None:
+        hosts.append(Address.parse(advertise).host)
+    files = make_files(secure, hosts)
+    return _SettingsFile(files.properties, "--secure", files.announcement)
 
 
 def _release(name: str | None) -> "Release | None":

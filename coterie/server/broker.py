@@ -36,7 +36,7 @@ from coterie.server.logs.partition import Topic
 from coterie.server.metadata.settings_file import SettingsFile
 from coterie.server.metadata.topic_changes import Change, TopicChanges, make_now
 from coterie.server.metadata.topics import Topics
-from coterie.server.network.accepting import connection_factory
+from coterie.server.network.accepting import Factory, connection_factory
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
@@ -268,7 +268,7 @@ class Broker(ConnectionServices):
     async def _listen(self, listener: Listener) -> Address:
         """Bind the socket of a listener, which accepts nothing yet; return its address."""
         host, port = listener.address
-        factory = connection_factory(self, listener, self._protocol_of)
+        factory = self.factory_of(listener)
         try:
             server = await self.loop.create_server(
                 factory, host, port, backlog=listen_backlog(self.config), start_serving=False
@@ -281,6 +281,10 @@ class Broker(ConnectionServices):
         if listener.is_advertised:
             self.advertise(listener.name, listener.advertised or address)
         return address
+
+    def factory_of(self, listener: Listener) -> Factory:
+        """Return what makes the connections of a listener; raises ConfigError."""
+        return connection_factory(self, listener, self._protocol_of)
 
     async def begin(self) -> None:
         """Begin the background work and load the groups; `accept` may be called meanwhile."""

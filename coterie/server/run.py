@@ -85,6 +85,7 @@ class Options(NamedTuple):
         release: the release of Kafka to pretend to be; None to be itself.
         features: levels of features to start with, by name.
         users: users to add, with their SCRAM credentials.
+        announcement: text to print when the broker is ready.
     """
 
     place: Place
@@ -99,6 +100,7 @@ class Options(NamedTuple):
     release: Release | None = None
     features: Mapping[str, int] = {}
     users: "Sequence[ScramSeed]" = ()
+    announcement: str = ""
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -184,6 +186,8 @@ def print_ready(options: Options, addresses: Sequence[Address]) -> None:
         f" in {took:.2f} s",
         flush=True,
     )
+    if options.announcement:
+        print(options.announcement, flush=True)
 
 
 def is_plain(place: Place) -> bool:

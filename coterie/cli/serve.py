@@ -14,6 +14,7 @@ from coterie.cli.recording_options import RecordingArguments, recording_options
 from coterie.cli.values import WholeNumber
 
 if TYPE_CHECKING:
+    from coterie.security.seeds import ScramSeed
     from coterie.server.releases import Release
 
 
@@ -83,6 +84,14 @@ if TYPE_CHECKING:
     " repeatable.  [default: the newest, or the stored one]",
 )
 @click.option(
+    "--add-scram",
+    "users",
+    multiple=True,
+    metavar="USER",
+    help="User to add, as SCRAM-SHA-256=[name=alice,password=SECRET], which is stored in the data"
+    " directory; repeatable.",
+)
+@click.option(
     "--flush",
     default="commit",
     show_default=True,
@@ -130,6 +139,7 @@ def command(
     strict: bool,
     kafka_version: str | None,
     features: tuple[str, ...],
+    users: tuple[str, ...],
     flush: str,
     http: HttpArguments,
     recording: RecordingArguments,
@@ -143,9 +153,7 @@ def command(
 
     Settings have Kafka's names. --config overrides the environment, where num.partitions is called
     COTERIE_NUM_PARTITIONS, and the environment overrides --properties. docs/configuration.md lists
-    the settings that have an effect.
-
-    The broker runs until Ctrl-C or SIGTERM.
+    the settings that have an effect. The broker runs until Ctrl-C or SIGTERM.
     """
     started = time.monotonic()
     # Imported here because `coterie --help` and other commands do not need the server.
@@ -180,6 +188,7 @@ def command(
             stops_with_input=stop_with_input,
             release=release,
             features=parse_levels(features, supported_features(release)),
+            users=_users(users),
             announcement=file.announcement,
         )
     except (ConfigError, ValueError) as error:
@@ -188,6 +197,18 @@ def command(
         given = f"--secure {secure}" if properties is None else f"--properties {properties}"
         raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _users(texts: tuple[str, ...]) -> "list[ScramSeed]":
+    if not texts:
+        return []
+    # Imported here, because most brokers add no users.
+    from coterie.security.seeds import InvalidSeed, parse_seed
+
+    try:
+        return [parse_seed(each) for each in texts]
+    except InvalidSeed as error:
+        raise ValueError(f"--add-scram: {error}") from None
 
 
 class _SettingsFile(NamedTuple):

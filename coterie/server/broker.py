@@ -49,7 +49,7 @@ from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
-from coterie.server.security.failed_logins import FailedLogins
+from coterie.server.security.logins import Logins
 from coterie.server.security.security_log import SecurityLog
 from coterie.server.slices import Slices
 from coterie.server.telemetry import Telemetry
@@ -60,6 +60,7 @@ from coterie.storage.errors import LogFailed, StorageError, describe_error, reme
 from coterie.storage.filesystem import FileSystem
 
 if TYPE_CHECKING:
+    from coterie.security.seeds import ScramSeed
     from coterie.server.tls.certificates import ListenerCertificates
 
 # How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
@@ -68,6 +69,8 @@ _DRAIN_POLL_S = 0.01
 # The threads that open logs. Much of their work is Python, which one thread runs at a time: two
 # open 3,000 logs sooner than four, and the event loop waits less.
 _DISK = "coterie-disk", 2
+# Of the salts of users that a start adds.
+_SALT_BYTES = 20
 # How long clients have to read their last responses.
 _CLOSE_TIMEOUT_S = 1.0
 
@@ -124,7 +127,7 @@ class Broker(ConnectionServices):
         self.routes, self.release = Routes(), None
         self.pending_writes = PendingWrites(self.loop)
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
-        self.failed_logins = FailedLogins()
+        self.logins = Logins()
         self._servers: list[asyncio.Server] = []
         self.tls_listeners: list[ListenerCertificates] = []
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
@@ -309,6 +312,20 @@ class Broker(ConnectionServices):
     def _protocol_of(self, connection: Connection) -> asyncio.Protocol:
         around = self.around_connections
         return connection if around is None else around(connection)
+
+    def add_users(self, seeds: "Sequence[ScramSeed]") -> None:
+        """Give users their SCRAM credentials, if they do not have them already.
+
+        They can log in at once, and are as durable as everything when the broker stops.
+        """
+        # Most starts add no users.
+        from coterie.security.seeds import new_credential
+
+        for seed in seeds:
+            salt = self.environment.random_bytes(_SALT_BYTES)
+            record = new_credential(seed, self.credentials, salt)
+            if record is not None:
+                self.security_log.append([record], lambda _: None)
 
     def use_routes(self, routes: Routes) -> None:
         """Serve all connections, those that are open and later ones, by another table of routes."""

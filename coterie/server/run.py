@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from coterie.recording.files import RecordingOptions
     from coterie.recording.recorder import Recorder
+    from coterie.security.seeds import ScramSeed
     from coterie.server.network.http_server import HttpServer
 
 EXIT_OK = 0
@@ -85,6 +86,7 @@ class Options(NamedTuple):
         stops_with_input: whether the end of standard input stops the broker.
         release: the release of Kafka to pretend to be; None to be itself.
         features: levels of features to start with, by name.
+        users: users to add, with their SCRAM credentials.
         announcement: text to print when the broker is ready.
     """
 
@@ -100,6 +102,7 @@ class Options(NamedTuple):
     stops_with_input: bool = False
     release: Release | None = None
     features: Mapping[str, int] = {}
+    users: "Sequence[ScramSeed]" = ()
     announcement: str = ""
 
 
@@ -396,6 +399,8 @@ def open_broker(
     if options.release is not None:
         broker.pretend(options.release)
     broker.features.start_with(options.features)
+    if options.users:
+        broker.add_users(options.users)
     return broker
 
 

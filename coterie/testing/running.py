@@ -8,7 +8,7 @@ import asyncio
 import errno
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +35,7 @@ from coterie.testing.runner import Listening, Runner
 from coterie.testing.security import CertificateFiles, Security
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
+from coterie.testing.users import Users
 from coterie.testing.versions import initial_levels, release_of
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting, take_unawaited
@@ -80,6 +81,7 @@ class RunningBroker:
         version: str | None = None,
         features: Mapping[str, int] | None = None,
         security: Security | str | None = None,
+        users: Mapping[str, str] | Iterable[str] = (),
     ) -> None:
         """Describe a broker; `start` starts it.
 
@@ -93,8 +95,9 @@ class RunningBroker:
                 those of Coterie.
             features: levels of features, such as {"transaction.version": 1}; the others have their
                 highest.
-            security: "SSL" for TLS with certificates that are made for this broker, or a
-                `Security`; None for plaintext.
+            security: "SSL" for TLS with certificates that are made for this broker,
+                "SASL_PLAINTEXT" or "SASL_SSL" for logins, or a `Security`; None for plaintext.
+            users: who may log in: names, which get passwords of their own, or passwords by name.
 
         Raises:
             WrongUse: an unknown `flush`, `version`, feature or protocol, or a number out of its
@@ -106,10 +109,11 @@ class RunningBroker:
         check_all("partitions", (topics or {}).values())
         self.host = host
         self.port = port
-        self._certificates = _certificates_of(security)
+        secured = Security(security) if isinstance(security, str) else security
+        self._certificates, self._users = _certificates_of(secured), _users_of(secured, users)
         first = Listener(Address(host, port))
-        if self._certificates is not None:
-            protocol = self._certificates.protocol
+        if secured is not None:
+            protocol = secured.checked_protocol
             first = first._replace(name=protocol.value, protocol=protocol)
         self._listeners: tuple[Listener, ...] = (first,)
         self._values = {**TEST_CONFIG, **(config or {})}
@@ -291,8 +295,8 @@ class RunningBroker:
         """
         check(seed=seed)
         thread, address = self.thread, self.address
-        if self._certificates is not None:
-            raise WrongUse("in virtual time there is no TLS: leave security out")
+        if self._certificates is not None or self._users is not None:
+            raise WrongUse("in virtual time there is no TLS and no login: leave security out")
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time already, in another event loop")
@@ -348,6 +352,8 @@ class RunningBroker:
         if self._release is not None:
             server.pretend(self._release)
         server.features.start_with(features or {})
+        if self._users is not None:
+            server.add_users(self._users.seeds())
         self._interception.lay_over(server)
         try:
             listeners = (first._replace(address=self.address), *others)
@@ -377,8 +383,7 @@ class RunningBroker:
         return make_logger("error")
 
     def _make(self, environment: Environment) -> Server:
-        secured = {} if self._certificates is None else self._certificates.settings
-        values = {**secured, **self._values}
+        values = {**self._secured(), **self._values}
         given = [f"{name}={value}" for name, value in values.items()]
         try:
             return Server(
@@ -394,6 +399,15 @@ class RunningBroker:
         except (StorageError, OSError) as error:
             text = f"the data directory {self._data_dir} cannot be used: {error}"
             raise BrokerNotStarted(text) from error
+
+    def _secured(self) -> dict[str, str]:
+        """Return the settings of the security."""
+        values: dict[str, str] = {}
+        if self._certificates is not None:
+            values.update(self._certificates.settings)
+        if self._users is not None:
+            values.update(self._users.settings(self._listeners[0].name))
+        return values
 
     async def _listen_elsewhere(self) -> None:
         """Serve clients at a second address, where another node seems to be."""
@@ -431,10 +445,18 @@ def _at(listener: Listener, address: Address) -> Listener:
     return listener._replace(address=address)
 
 
-def _certificates_of(security: Security | str | None) -> CertificateFiles | None:
-    if security is None:
+def _certificates_of(security: Security | None) -> CertificateFiles | None:
+    if security is None or not security.checked_protocol.has_tls:
         return None
-    return CertificateFiles(Security(security) if isinstance(security, str) else security)
+    return CertificateFiles(security)
+
+
+def _users_of(security: Security | None, users: Mapping[str, str] | Iterable[str]) -> Users | None:
+    if security is not None and security.checked_protocol.has_sasl:
+        return Users(users, security.mechanism)
+    if users:
+        raise WrongUse('users: they log in with security="SASL_PLAINTEXT" or "SASL_SSL"')
+    return None
 
 
 def _check_mapping(name: str, value: object, example: str) -> None:

@@ -28,6 +28,7 @@ _BROKER_OPTIONS: Mapping[str, str] = {
     "data_dir": "a directory for its data, instead of memory",
     "version": "the release of Kafka whose API versions it serves, such as 2.8",
     "features": "levels of features, such as transaction.version",
+    "security": "SSL, or a Security: TLS with certificates of its own",
     "flush": "when it syncs: never, commit or interval:MS",
 }
 # The options of the mark that are about the test.

@@ -3,15 +3,19 @@
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from coterie.address import Address
 from coterie.cli.control_options import ControlArguments, control_options
 from coterie.cli.recording_options import RecordingArguments, recording_options
 from coterie.cli.values import WholeNumber
 
 if TYPE_CHECKING:
+    from coterie.security.acl import Acl
+    from coterie.security.seeds import ScramSeed
+    from coterie.server.config.config import Config
     from coterie.server.releases import Release
 
 
@@ -54,6 +58,13 @@ if TYPE_CHECKING:
     help="File with settings, such as Kafka's server.properties.",
 )
 @click.option(
+    "--secure",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Serve TLS with certificates that are made in DIR, for the broker and for two users, and"
+    " print what clients need of them.",
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Fail if a setting has no effect in this broker, instead of printing a warning.",
@@ -72,6 +83,22 @@ if TYPE_CHECKING:
     metavar="NAME=LEVEL",
     help="Level of a feature, such as transaction.version=1, which is stored in the data directory;"
     " repeatable.  [default: the newest, or the stored one]",
+)
+@click.option(
+    "--add-scram",
+    "users",
+    multiple=True,
+    metavar="USER",
+    help="User to add, as SCRAM-SHA-256=[name=alice,password=SECRET], which is stored in the data"
+    " directory; repeatable.",
+)
+@click.option(
+    "--add-acl",
+    "acls",
+    multiple=True,
+    metavar="RULE",
+    help='Access rule to add, such as "User:alice ALLOW READ TOPIC orders- PREFIXED", which is'
+    " stored in the data directory; repeatable.",
 )
 @click.option(
     "--flush",
@@ -122,9 +149,12 @@ def command(
     advertise: str | None,
     settings: tuple[str, ...],
     properties: str | None,
+    secure: str | None,
     strict: bool,
     kafka_version: str | None,
     features: tuple[str, ...],
+    users: tuple[str, ...],
+    acls: tuple[str, ...],
     flush: str,
     metrics_port: int | None,
     recording: RecordingArguments,
@@ -144,8 +174,6 @@ def command(
     """
     started = time.monotonic()
     # Imported here because `coterie --help` and other commands do not need the server.
-    from coterie.server.config.config import Config
-    from coterie.server.config.effects import refuse_without_effect
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
     from coterie.server.data_place import IN_MEMORY
@@ -153,16 +181,10 @@ def command(
     from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options
 
-    text = None
     try:
         parse_flush_mode(flush)
-        if properties is not None:
-            # Kafka reads properties as ISO 8859-1, in which every byte is valid.
-            with open(properties, encoding="latin-1", newline="") as file:
-                text = file.read()
-        config = Config.load(settings, os.environ, text, properties or "")
-        if strict:
-            refuse_without_effect(config)
+        file = _settings_file(properties, secure, host, advertise)
+        config = _config(settings, file, strict=strict)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
         release = _release(kafka_version)
         options = Options(
@@ -178,12 +200,90 @@ def command(
             stops_with_input=stop_with_input,
             release=release,
             features=parse_levels(features, supported_features(release)),
+            users=_users(users),
+            acls=_acls(acls, config),
+            announcement=file.announcement,
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.UsageError(f"--properties {properties}: {error.strerror}") from None
+        given = f"--secure {secure}" if properties is None else f"--properties {properties}"
+        raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _config(settings: tuple[str, ...], file: "_SettingsFile", *, strict: bool) -> "Config":
+    from coterie.server.config.config import Config
+    from coterie.server.config.effects import refuse_without_effect
+
+    config = Config.load(settings, os.environ, file.text, file.name)
+    if strict:
+        refuse_without_effect(config)
+    return config
+
+
+def _users(texts: tuple[str, ...]) -> "list[ScramSeed]":
+    if not texts:
+        return []
+    # Imported here, because most brokers add no users.
+    from coterie.security.seeds import InvalidSeed, parse_seed
+
+    try:
+        return [parse_seed(each) for each in texts]
+    except InvalidSeed as error:
+        raise ValueError(f"--add-scram: {error}") from None
+
+
+class _SettingsFile(NamedTuple):
+    """The text of a properties file, how errors call it, and what to print in the end."""
+
+    text: str | None = None
+    name: str = ""
+    announcement: str = ""
+
+
+def _settings_file(
+    properties: str | None, secure: str | None, host: str | None, advertise: str | None
+) -> _SettingsFile:
+    """Return the settings of --properties, or those of --secure."""
+    if secure is None:
+        if properties is None:
+            return _SettingsFile()
+        # Kafka reads properties as ISO 8859-1, in which every byte is valid.
+        with open(properties, encoding="latin-1", newline="") as file:
+            return _SettingsFile(file.read(), properties)
+    if properties is not None:
+        raise ValueError("--secure and --properties both describe listeners; give one of them")
+    # Imported here, because most brokers make no certificates.
+    import socket
+
+    from coterie.cli.secure import make_files
+
+    hosts = ["localhost", "127.0.0.1", "::1", socket.gethostname()]
+    if host not in (None, "", "0.0.0.0", "::"):  # noqa: S104 - compared with, not listened on
+        hosts.append(host)
+    if advertise is not None:
+        hosts.append(Address.parse(advertise).host)
+    files = make_files(secure, hosts)
+    return _SettingsFile(files.properties, "--secure", files.announcement)
+
+
+def _acls(texts: tuple[str, ...], config: "Config") -> "list[Acl]":
+    """Return the rules to add; the settings of the authorizer are checked, too."""
+    from coterie.server.config.broker_keys import AUTHORIZER_CLASS
+
+    has_authorizer = bool(config.get_text(AUTHORIZER_CLASS))
+    if not (texts or has_authorizer):
+        return []
+    # Imported here, because most brokers have no authorizer.
+    from coterie.security.acl_store import AclStore
+    from coterie.security.acl_text import parse_acl
+    from coterie.server.authorization.access import STANDARD_AUTHORIZER, make_authorizer
+
+    if not has_authorizer:
+        raise ValueError(f"--add-acl needs --config {AUTHORIZER_CLASS}={STANDARD_AUTHORIZER}")
+    make_authorizer(config, AclStore())
+    return [parse_acl(each) for each in texts]
 
 
 def _release(name: str | None) -> "Release | None":

@@ -58,6 +58,8 @@ class ProcessBroker(Broker):
         """
         if self._child is not None:
             raise WrongUse("the broker runs already")
+        if self._certificates is not None:
+            raise WrongUse(f"{_NOT_HERE}, without TLS: use Broker, or leave security out")
         self._faults = []
         if self._data_dir == IN_MEMORY:
             self._temporary = tempfile.mkdtemp(prefix="coterie-")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from coterie.address import Address
 from coterie.server.broker import Broker as Server
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
@@ -48,6 +49,11 @@ class ServedBroker(Broker):
         self._process_log = log
         self._handles = handles
         self._when_fatal = when_fatal
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Where each of its listeners listens."""
+        return [each.address for each in self._listeners]
 
     def _new_thread(self) -> ServerThread:
         # With random ids, which those of a test are not.

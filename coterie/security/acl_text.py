@@ -19,7 +19,7 @@ _NOT_IN_RULES = ("UNKNOWN", "ANY", "MATCH")
 _FORM = 'such as "User:alice ALLOW READ TOPIC orders- PREFIXED host=*"'
 
 
-class InvalidAcl(Exception):  # noqa: N818 - it describes the text
+class InvalidAcl(ValueError):  # noqa: N818 - it describes the text
     """A text is no rule; the exception says why."""
 
 
@@ -43,6 +43,8 @@ def parse_acl(text: str) -> Acl:
         resource = [CLUSTER_NAME]
     if not 1 <= len(resource) <= 2:
         raise InvalidAcl(f"{text!r} needs one name and perhaps a pattern type, {_FORM}")
+    if resource_type is ResourceType.CLUSTER and resource[0] != CLUSTER_NAME:
+        raise InvalidAcl(f"{text!r}: the only name of a cluster is {CLUSTER_NAME}")
     pattern = code(PatternType, resource[1], text) if len(resource) > 1 else PatternType.LITERAL
     return Acl(
         resource_type,

@@ -11,6 +11,10 @@ from coterie.protocol.messages.security_records import (
     UserScramCredentialRecord,
 )
 
+# They are in memory, and a start reads all of them: 10,000 users with two credentials each are some
+# 5 MiB.
+MOST_USERS = 10_000
+
 
 class Credentials:
     """The credentials by user and mechanism.

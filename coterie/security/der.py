@@ -10,6 +10,9 @@ SEQUENCE = 0x30
 _LONG_LENGTH = 0x80
 # An explicit tag [0] of a certificate: its version, which those of version 1 lack.
 _VERSION = 0xA0
+# The explicit tag [3] of its extensions, and the identifier of one of them.
+_EXTENSIONS = 0xA3
+_ALTERNATIVE_NAMES = bytes.fromhex("551d11")
 # What precedes the subject: serial number, algorithm, issuer, validity.
 _BEFORE_SUBJECT = 4
 
@@ -59,16 +62,37 @@ def subject_of(certificate: bytes) -> bytes:
     Raises:
         NotDer: the bytes are not a certificate.
     """
+    parts = [each for each in _signed(certificate) if each.tag != _VERSION]
+    if len(parts) <= _BEFORE_SUBJECT:
+        raise NotDer("a certificate has no subject")
+    return parts[_BEFORE_SUBJECT].whole
+
+
+def alternative_names(certificate: bytes) -> frozenset[bytes]:
+    """Return the further names that a certificate is for, each encoded; perhaps none.
+
+    Raises:
+        NotDer: the bytes are not a certificate.
+    """
+    for part in _signed(certificate):
+        if part.tag == _EXTENSIONS:
+            for extension in elements(next(elements(part.content)).content):
+                kind, *_, value = elements(extension.content)
+                if kind.content == _ALTERNATIVE_NAMES:
+                    names = next(elements(value.content))
+                    return frozenset(each.whole for each in elements(names.content))
+    return frozenset()
+
+
+def _signed(certificate: bytes) -> Iterator[Element]:
+    """Return the elements of a certificate that its issuer has signed."""
     for _ in range(2):
         # The certificate, and in it what is signed.
         first = next(elements(certificate), None)
         if first is None or first.tag != SEQUENCE:
             raise NotDer("this is not a certificate")
         certificate = first.content
-    parts = [each for each in elements(certificate) if each.tag != _VERSION]
-    if len(parts) <= _BEFORE_SUBJECT:
-        raise NotDer("a certificate has no subject")
-    return parts[_BEFORE_SUBJECT].whole
+    return elements(certificate)
 
 
 def dotted(identifier: bytes) -> str:

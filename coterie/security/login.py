@@ -68,14 +68,12 @@ class Session(NamedTuple):
     Attributes:
         who: the user.
         mechanism: of the login.
-        began_ms: when it succeeded.
         lifetime_ms: how long it lasts; 0 for no limit.
         expires_ms: when it ends; None for never.
     """
 
     who: LoggedIn
     mechanism: Mechanism
-    began_ms: int
     lifetime_ms: int
     expires_ms: int | None
 
@@ -188,6 +186,6 @@ class Login:
         if limit_ms > 0:
             ends.append(now_ms + limit_ms)
         if not ends:
-            return Session(who, mechanism, now_ms, 0, None)
+            return Session(who, mechanism, 0, None)
         expires_ms = min(ends)
-        return Session(who, mechanism, now_ms, max(expires_ms - now_ms, 0), expires_ms)
+        return Session(who, mechanism, max(expires_ms - now_ms, 0), expires_ms)

@@ -8,8 +8,7 @@ Stop: stop listening and reading, handle what was received, wait for the disk, g
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -19,6 +18,7 @@ from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener
+from coterie.server.config.sources import ConfigError
 from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -38,7 +38,7 @@ from coterie.server.logs.partition import Topic
 from coterie.server.metadata.settings_file import SettingsFile
 from coterie.server.metadata.topic_changes import Change, TopicChanges, make_now
 from coterie.server.metadata.topics import Topics
-from coterie.server.network.accepting import connection_factory
+from coterie.server.network.accepting import Factory, connection_factory
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
@@ -58,6 +58,9 @@ from coterie.server.transactions.markers import MarkerWriter
 from coterie.server.transactions.use import TransactionUses
 from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.filesystem import FileSystem
+
+if TYPE_CHECKING:
+    from coterie.server.tls.certificates import ListenerCertificates
 
 # How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
 DRAIN_TIMEOUT_S = 5.0
@@ -123,6 +126,7 @@ class Broker(ConnectionServices):
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.failed_logins = FailedLogins()
         self._servers: list[asyncio.Server] = []
+        self.tls_listeners: list[ListenerCertificates] = []
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.fetch_sessions = self._make_fetch_sessions()
         # The disk, and who is notified when it fails.
@@ -163,7 +167,12 @@ class Broker(ConnectionServices):
         self.access = None
         self._checks: list[Remake] = []
         if config.get_text(AUTHORIZER_CLASS):
-            self._make_access()
+            # Imported only by a broker that has one.
+            from coterie.server.authorization.making import make_access
+
+            self.access, self._checks = make_access(
+                config, self.acls, self.security_log, environment
+            )
         # The coordinators: their topics are created here, and their partitions are loaded later.
         self.host = self._make_host()
         self.groups = make_group_runtime(self, self.host, self.partition_failed)
@@ -268,7 +277,7 @@ class Broker(ConnectionServices):
     async def _listen(self, listener: Listener) -> Address:
         """Bind the socket of a listener, which accepts nothing yet; return its address."""
         host, port = listener.address
-        factory = connection_factory(self, listener, self._protocol_of)
+        factory = self.factory_of(listener)
         try:
             server = await self.loop.create_server(
                 factory, host, port, backlog=listen_backlog(self.config), start_serving=False
@@ -281,6 +290,10 @@ class Broker(ConnectionServices):
         if listener.is_advertised:
             self.advertise(listener.name, listener.advertised or address)
         return address
+
+    def factory_of(self, listener: Listener) -> Factory:
+        """Return what makes the connections of a listener; raises ConfigError."""
+        return connection_factory(self, listener, self._protocol_of)
 
     async def begin(self) -> None:
         """Begin the background work and load the groups; `accept` may be called meanwhile."""
@@ -308,21 +321,6 @@ class Broker(ConnectionServices):
         self.connection_quotas.use_routes(routes)
         self._throttle()
 
-    def _make_access(self) -> None:
-        """Make the authorizer, and what lays it into the routes.
-
-        Raises:
-            ConfigError: the settings of the authorizer cannot be used.
-        """
-        # Imported only by a broker that has one.
-        from coterie.server.authorization.access import Access, make_authorizer
-        from coterie.server.authorization.routes import authorized_route
-
-        self.access = Access(
-            make_authorizer(self.config, self.acls), self.security_log, self.environment
-        )
-        self._checks.append(partial(authorized_route, self.access))
-
     def _throttle(self) -> None:
         """Count and throttle requests and connections if there are quotas, and only then.
 
@@ -340,6 +338,18 @@ class Broker(ConnectionServices):
         self.release = release
         self.features.pretend(release)
         self.use_routes(Routes(release.versions))
+
+    def reload_certificates(self) -> None:
+        """Read the files of all listeners with TLS again [security/reload]."""
+        for listener in self.tls_listeners:
+            name = listener.listener.name
+            try:
+                listener.prepare()
+            except ConfigError as error:
+                self.log.error("certificates not reloaded", listener=name, reason=str(error))  # noqa: TRY400 - the text says all
+            else:
+                listener.use_prepared()
+                self.log.info("certificates reloaded", listener=name)
 
     def advertise(self, listener: str, address: Address) -> None:
         """Let the clients of a listener find this broker at an address."""

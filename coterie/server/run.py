@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
     from coterie.recording.files import RecordingOptions
     from coterie.recording.recorder import Recorder
+    from coterie.security.acl import Acl
+    from coterie.security.seeds import ScramSeed
     from coterie.server.network.http_server import HttpServer
 
 EXIT_OK = 0
@@ -83,6 +85,9 @@ class Options(NamedTuple):
         stops_with_input: whether the end of standard input stops the broker.
         release: the release of Kafka to pretend to be; None to be itself.
         features: levels of features to start with, by name.
+        users: users to add, with their SCRAM credentials.
+        acls: access rules to add; there is an authorizer if there are any.
+        announcement: text to print when the broker is ready.
     """
 
     place: Place
@@ -96,6 +101,9 @@ class Options(NamedTuple):
     stops_with_input: bool = False
     release: Release | None = None
     features: Mapping[str, int] = {}
+    users: "Sequence[ScramSeed]" = ()
+    acls: "Sequence[Acl]" = ()
+    announcement: str = ""
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -149,6 +157,8 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     print_ready(options, addresses)
     if metrics is not None:
         print(f"metrics on http://{metrics.address}/metrics", flush=True)
+    if broker.tls_listeners:
+        broker.loop.add_signal_handler(signal.SIGHUP, broker.reload_certificates)
     # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()
@@ -179,6 +189,8 @@ def print_ready(options: Options, addresses: Sequence[Address]) -> None:
         f" in {took:.2f} s",
         flush=True,
     )
+    if options.announcement:
+        print(options.announcement, flush=True)
 
 
 def is_plain(place: Place) -> bool:
@@ -383,6 +395,11 @@ def open_broker(
     if options.release is not None:
         broker.pretend(options.release)
     broker.features.start_with(options.features)
+    if options.users or options.acls:
+        # Most starts add nothing.
+        from coterie.server.security.seeding import add_seeds
+
+        add_seeds(broker, options.users, options.acls)
     return broker
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from coterie.server.security.security_log import SecurityLog
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
+    from coterie.server.tls.certificates import ListenerCertificates
     from coterie.server.transactions.markers import MarkerWriter
     from coterie.server.transactions.runtime import TransactionRuntime
     from coterie.server.transactions.use import TransactionUses
@@ -73,6 +74,7 @@ class Services:
         access: the authorizer; None without one.
         security_log: what outlives a restart of credentials, rules and tokens.
         credentials: the SCRAM credentials of users.
+        tls_listeners: the listeners with TLS, whose files can be read again.
     """
 
     environment: "Environment"
@@ -105,6 +107,7 @@ class Services:
     access: "Access | None"
     security_log: "SecurityLog"
     credentials: "Credentials"
+    tls_listeners: "list[ListenerCertificates]"
 
     @abstractmethod
     def topic_deletion(self, topic: "Topic", done: Callable[[], None]) -> "Change[None]":

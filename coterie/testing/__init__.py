@@ -41,6 +41,7 @@ from coterie.testing.groups import Group
 from coterie.testing.members import Member
 from coterie.testing.records import Record
 from coterie.testing.requests import Request, Requests
+from coterie.testing.security import Security
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
 
@@ -73,6 +74,7 @@ __all__ = [
     "Request",
     "RequestNotSeen",
     "Requests",
+    "Security",
     "SlowDisk",
     "Throttle",
     "VirtualClock",

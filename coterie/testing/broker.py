@@ -14,6 +14,7 @@ from coterie.testing.records import Record, topic_records
 from coterie.testing.report import Installed, Moment, Report
 from coterie.testing.requests import Requests
 from coterie.testing.running import RunningBroker
+from coterie.testing.security import VALID
 from coterie.testing.topics import create_topic, delete_topic, produce
 from coterie.testing.versions import checked_levels
 from coterie.testing.waiting import Waiting
@@ -36,7 +37,14 @@ class Broker(RunningBroker):
         return f"{self.host}:{self.port}"
 
     def client_config(
-        self, library: str, *, group_id: str | None = None, protocol: str = CLASSIC, **more: Any
+        self,
+        library: str,
+        *,
+        group_id: str | None = None,
+        protocol: str = CLASSIC,
+        user: str | None = None,
+        certificate: str = VALID,
+        **more: Any,
     ) -> dict[str, Any]:
         """Return the settings with which a client of a library reaches this broker.
 
@@ -44,12 +52,36 @@ class Broker(RunningBroker):
             library: "aiokafka", "kafka-python" or "confluent-kafka".
             group_id: makes them those of a consumer that starts at the beginning.
             protocol: "classic", or "consumer" for that of KIP-848, which confluent-kafka speaks.
+            user: with security, the name in the certificate of the client; None for none.
+            certificate: "valid", or what is wrong with it: "expired" or "untrusted".
             more: further settings, which win; confluent-kafka's dots are written as underscores.
 
         Raises:
             WrongUse: another library, or one that does not speak the protocol.
         """
-        return client_config(library, self.bootstrap_servers, group_id, more, protocol)
+        config = client_config(library, self.bootstrap_servers, group_id, more, protocol)
+        files = self._certificates
+        if files is None:
+            if user is not None:
+                raise WrongUse('this broker has no security: make it with security="SSL"')
+            return config
+        return files.client_config(library, user, certificate) | config
+
+    def use_certificate(self, certificate: str) -> None:
+        """Let new connections see another certificate of the broker; open ones keep theirs.
+
+        Args:
+            certificate: "valid", or what is wrong with it: "expired", "wrong-host" (it is for
+                another host) or "untrusted" (its authority is not that of the clients).
+
+        Raises:
+            WrongUse: an unknown kind of certificate, or a broker without security.
+        """
+        files, server = self._certificates, self.server
+        if files is None:
+            raise WrongUse('this broker has no certificate: make it with security="SSL"')
+        files.certify(certificate)
+        self.thread.call(server.reload_certificates)
 
     @property
     def features(self) -> dict[str, int]:

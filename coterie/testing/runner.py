@@ -69,7 +69,9 @@ class Runner(Submits, Protocol):
             ConfigError: a listener cannot be served with its settings.
         """
 
-    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listening:
+    async def listen(
+        self, factory: Callable[[], asyncio.BaseProtocol], address: Address
+    ) -> Listening:
         """Serve clients at a further address, with a new protocol for each; port 0 is a free one.
 
         Raises:

@@ -22,7 +22,6 @@ from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import parse_flush_mode
-from coterie.server.network.connection import Connection
 from coterie.server.network.listening import CannotListen
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
@@ -33,6 +32,7 @@ from coterie.testing.disk_workers import DiskEnvironment
 from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.interception import ELSEWHERE, Interception
 from coterie.testing.runner import Listening, Runner
+from coterie.testing.security import CertificateFiles, Security
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.versions import initial_levels, release_of
@@ -79,6 +79,7 @@ class RunningBroker:
         flush: str = "never",
         version: str | None = None,
         features: Mapping[str, int] | None = None,
+        security: Security | str | None = None,
     ) -> None:
         """Describe a broker; `start` starts it.
 
@@ -92,9 +93,12 @@ class RunningBroker:
                 those of Coterie.
             features: levels of features, such as {"transaction.version": 1}; the others have their
                 highest.
+            security: "SSL" for TLS with certificates that are made for this broker, or a
+                `Security`; None for plaintext.
 
         Raises:
-            WrongUse: an unknown `flush`, `version` or feature, or a number out of its bounds.
+            WrongUse: an unknown `flush`, `version`, feature or protocol, or a number out of its
+                bounds.
         """
         check(port=port)
         _check_mapping("topics", topics, '{"orders": 3}')
@@ -102,7 +106,12 @@ class RunningBroker:
         check_all("partitions", (topics or {}).values())
         self.host = host
         self.port = port
-        self._listeners: tuple[Listener, ...] = (Listener(Address(host, port)),)
+        self._certificates = _certificates_of(security)
+        first = Listener(Address(host, port))
+        if self._certificates is not None:
+            protocol = self._certificates.protocol
+            first = first._replace(name=protocol.value, protocol=protocol)
+        self._listeners: tuple[Listener, ...] = (first,)
         self._values = {**TEST_CONFIG, **(config or {})}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
@@ -140,6 +149,8 @@ class RunningBroker:
         """
         if self._thread is not None:
             raise WrongUse("the broker runs already")
+        if self._certificates is not None:
+            self._certificates.begin(self.host)
         thread = self._thread = self._new_thread()
         try:
             thread.run(self._open(self._topics, self._features))
@@ -148,6 +159,7 @@ class RunningBroker:
             if server is not None:
                 thread.run(server.stop())
             thread.stop()
+            self._remove_certificates()
             raise
         return self
 
@@ -170,7 +182,12 @@ class RunningBroker:
             left += thread.call(lambda: _connections(stopped))
         left += thread.left() + [f"the open file {path}" for path in self.disk.open_files.values()]
         thread.stop()
+        self._remove_certificates()
         check_nothing_left(left)
+
+    def _remove_certificates(self) -> None:
+        if self._certificates is not None:
+            self._certificates.end()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -274,6 +291,8 @@ class RunningBroker:
         """
         check(seed=seed)
         thread, address = self.thread, self.address
+        if self._certificates is not None:
+            raise WrongUse("in virtual time there is no TLS: leave security out")
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time already, in another event loop")
@@ -358,7 +377,9 @@ class RunningBroker:
         return make_logger("error")
 
     def _make(self, environment: Environment) -> Server:
-        given = [f"{name}={value}" for name, value in self._values.items()]
+        secured = {} if self._certificates is None else self._certificates.settings
+        values = {**secured, **self._values}
+        given = [f"{name}={value}" for name, value in values.items()]
         try:
             return Server(
                 Config.load(given),
@@ -381,14 +402,10 @@ class RunningBroker:
         wanted = self._interception.elsewhere
         if wanted is None:
             wanted = Address(self.host, 0)
-        listener = await self.thread.listen(lambda: Connection(server, ELSEWHERE), wanted)
-        self._elsewhere = listener
-        self._interception.elsewhere = listener.address
-
-    @property
-    def addresses(self) -> list[Address]:
-        """Where each of its listeners listens."""
-        return [each.address for each in self._listeners]
+        factory = server.factory_of(self._listeners[0]._replace(name=ELSEWHERE))
+        listening = await self.thread.listen(factory, wanted)
+        self._elsewhere = listening
+        self._interception.elsewhere = listening.address
 
     @property
     def address(self) -> Address:
@@ -412,6 +429,12 @@ class RunningBroker:
 
 def _at(listener: Listener, address: Address) -> Listener:
     return listener._replace(address=address)
+
+
+def _certificates_of(security: Security | str | None) -> CertificateFiles | None:
+    if security is None:
+        return None
+    return CertificateFiles(Security(security) if isinstance(security, str) else security)
 
 
 def _check_mapping(name: str, value: object, example: str) -> None:

@@ -127,7 +127,9 @@ class ServerThread:
         """Listen on sockets; see `Runner`."""
         return await server.start(listeners)
 
-    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listening:
+    async def listen(
+        self, factory: Callable[[], asyncio.BaseProtocol], address: Address
+    ) -> Listening:
         """Listen on a further socket; see `Runner`."""
         listening = await self.loop.create_server(factory, address.host, address.port)
         port = listening.sockets[0].getsockname()[1]

@@ -215,7 +215,9 @@ class LoopRunner:
         await server.begin()
         return [each.address for each in listeners]
 
-    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listening:
+    async def listen(
+        self, factory: Callable[[], asyncio.BaseProtocol], address: Address
+    ) -> Listening:
         """Serve connections in memory at another address; see `Runner`."""
         address = Address(address.host, address.port or VIRTUAL_ADDRESS.port + 1)
 

@@ -33,6 +33,8 @@ CLIENT_WARNINGS = (
     "ignore:(open|read)_text is deprecated:DeprecationWarning",
     # A closed kafka-python consumer sometimes leaves a socket to the garbage collector.
     "ignore:unclosed <socket:ResourceWarning",
+    # It also leaves those whose handshake has failed.
+    "ignore:unclosed <ssl.SSLSocket:ResourceWarning",
 )
 
 

@@ -7,6 +7,7 @@ resource are worked out and checked completely before any of them is applied.
 import re
 from collections import Counter
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SUBTRACT
@@ -29,6 +30,7 @@ from coterie.server.config.keys import (
     InvalidValue,
     UpdateMode,
 )
+from coterie.server.config.listeners import prefix_of
 from coterie.server.config.resources import (
     OPERATIONS,
     Change,
@@ -39,10 +41,14 @@ from coterie.server.config.resources import (
     check_size,
     store,
 )
+from coterie.server.config.sources import ConfigError
 from coterie.server.loggers import LEVELS, ROOT
 from coterie.server.metadata.settings_file import Alterations
 from coterie.server.metadata.topic_changes import Change as TopicChange
 from coterie.server.services import Services
+
+if TYPE_CHECKING:
+    from coterie.server.tls.certificates import ListenerCertificates
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _OF_CONTROLLER = {
@@ -91,7 +97,23 @@ def alter_each(
             for index, each in enumerate(resources):
                 if not outcomes[index][0] and each.resource_type != BROKER_LOGGER_RESOURCE:
                     outcomes[index] = refused.error, refused.text
+        else:
+            for each, (error, _) in zip(resources, outcomes, strict=True):
+                for listener in _reloaded(broker, each) if not error else ():
+                    listener.use_prepared()
     return outcomes
+
+
+def _reloaded(broker: Services, resource: Resource) -> "list[ListenerCertificates]":
+    """Return the listeners whose keys and certificates a change is about [security/reload]."""
+    if resource.resource_type != BROKER_RESOURCE:
+        return []
+    names = [change.name for change in resource.changes]
+    return [
+        listener
+        for listener in broker.tls_listeners
+        if any(name.startswith(f"{prefix_of(listener.listener.name)}ssl.") for name in names)
+    ]
 
 
 def _alter(
@@ -151,6 +173,11 @@ def _alter_broker(
         _check_kept(config, changes, values, of_cluster=not name)
     check_size(values)
     if name:
+        for listener in _reloaded(broker, Resource(BROKER_RESOURCE, name, changes)):
+            try:
+                listener.prepare(values)
+            except ConfigError as error:
+                raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
         altered.broker = values
     else:
         altered.cluster = values

@@ -126,10 +126,18 @@ class Config:
         """The names of the settings that the user gave."""
         return set(self._given)
 
-    def text(self, name: str) -> str | None:
-        """Return a setting's value as text; None if it has none."""
-        for values, _ in self._layers():
-            text = values.get(name)
+    def text(self, name: str, altered: Mapping[str, str] | None = None) -> str | None:
+        """Return a setting's value as text; None if it has none.
+
+        Args:
+            name: of the setting.
+            altered: what clients would have altered of this broker, instead of what they have.
+        """
+        for values, source in self._layers():
+            layer: Mapping[str, str] = values
+            if altered is not None and source is ConfigSource.DYNAMIC_BROKER:
+                layer = altered
+            text = layer.get(name)
             if text is not None:
                 return text
         return _default(name)

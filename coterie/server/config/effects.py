@@ -6,6 +6,7 @@ from coterie.server.config.kafka_keys import (
     NAMES_OF_AUTHORIZER,
     find_key,
     is_name_of_plugin,
+    listener_base,
     near_names,
     reason_of,
     removed_keys,
@@ -14,6 +15,9 @@ from coterie.server.config.sources import ConfigError
 
 # A search for similar names takes some milliseconds, and a file may have thousands of names.
 _MOST_HINTS = 10
+
+# The settings that a listener may have for itself begin so.
+_OF_LISTENERS = ("ssl.",)
 
 # What to use instead of a setting of Kafka's.
 _INSTEAD = {
@@ -47,8 +51,13 @@ def refuse_without_effect(config: Config) -> None:
 def _names(config: Config) -> list[str]:
     effective = NAMES_OF_AUTHORIZER if config.get_text(AUTHORIZER_CLASS) else frozenset[str]()
     return sorted(
-        name for name in config.given_names if name not in BROKER and name not in effective
+        name for name in config.given_names if not _has_effect(name) and name not in effective
     )
+
+
+def _has_effect(name: str) -> bool:
+    base = listener_base(name)
+    return name in BROKER if base is None else base in BROKER and base.startswith(_OF_LISTENERS)
 
 
 def _origin(config: Config, name: str) -> str:

@@ -6,6 +6,7 @@ and beats the one of the broker [security/prefixed-settings].
 """
 
 import re
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -164,26 +165,40 @@ def _advertised(config: Config, names: list[str]) -> dict[str, Address] | None:
     return dict(named)
 
 
+def prefix_of(listener_name: str) -> str:
+    """Return how the names of the settings of a listener begin."""
+    return f"listener.name.{listener_name.lower()}."
+
+
 class ListenerSettings:
     """The settings of one listener, and of a mechanism there [security/prefixed-settings]."""
 
-    def __init__(self, config: Config, listener_name: str) -> None:
-        """Read the settings of a listener, whose name is in capitals."""
+    def __init__(
+        self, config: Config, listener_name: str, altered: Mapping[str, str] | None = None
+    ) -> None:
+        """Read the settings of a listener.
+
+        Args:
+            config: all settings.
+            listener_name: its name, in capitals.
+            altered: what clients would have altered of this broker, instead of what they have.
+        """
         self._config = config
-        self._prefix = f"listener.name.{listener_name.lower()}."
+        self._altered = altered
+        self._prefix = prefix_of(listener_name)
 
     def name_of(self, setting: str, mechanism: str | None = None) -> str:
         """Return the name under which a setting is given here: with a prefix, or without one."""
         prefixed = [] if mechanism is None else [f"{self._prefix}{mechanism.lower()}.{setting}"]
         prefixed.append(f"{self._prefix}{setting}")
-        return next((each for each in prefixed if self._is_set(each)), setting)
+        return next((each for each in prefixed if self._text(each) is not None), setting)
 
-    def _is_set(self, name: str) -> bool:
-        return self._config.text(name) is not None
+    def _text(self, name: str) -> str | None:
+        return self._config.text(name, self._altered)
 
     def own_text(self, setting: str) -> str | None:
         """Return the value with the listener's prefix; None if there is none."""
-        return self._config.text(self._prefix + setting)
+        return self._text(self._prefix + setting)
 
     def text(self, setting: str, mechanism: str | None = None) -> str | None:
         """Return the value of a setting as text; None if it has none.
@@ -192,7 +207,7 @@ class ListenerSettings:
             setting: its name without a prefix.
             mechanism: of SASL, whose own value beats that of the listener.
         """
-        return self._config.text(self.name_of(setting, mechanism))
+        return self._text(self.name_of(setting, mechanism))
 
     def value(self, setting: str, mechanism: str | None = None) -> Value | None:
         """Return the value of a setting by its type; None if it has none."""
@@ -202,4 +217,5 @@ class ListenerSettings:
 
     def origin(self, setting: str, mechanism: str | None = None) -> str:
         """Return where a setting was given, for errors."""
-        return self._config.origin(self.name_of(setting, mechanism))
+        name = self.name_of(setting, mechanism)
+        return name if name in (self._altered or ()) else self._config.origin(name)

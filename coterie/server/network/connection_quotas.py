@@ -122,6 +122,8 @@ class ConnectionQuotas:
         self._idle_ms = config.get_int("connections.max.idle.ms")
         self._connections: dict[LimitedConnection, str] = {}
         self._per_address: dict[str, int] = {}
+        # Until when clients have to log in, in the order of their connections.
+        self._login_deadlines_ms: dict[LimitedConnection, int] = {}
         self.buffered_bytes = 0
         self.throttling: Throttling | None = None
         self._rate = ConnectionRate(config)
@@ -168,6 +170,19 @@ class ConnectionQuotas:
             self._start_timer()
         return None
 
+    def await_login(self, connection: LimitedConnection) -> None:
+        """Close a connection that was just accepted if its client does not log in in time.
+
+        [security/login-deadline] On a listener with the protocol SSL, the end of the handshake is
+        the login.
+        """
+        deadline_ms = self._environment.now_ms() + limits.LOGIN_DEADLINE_MS
+        self._login_deadlines_ms[connection] = deadline_ms
+
+    def logged_in(self, connection: LimitedConnection) -> None:
+        """Note that the client of a connection has logged in."""
+        self._login_deadlines_ms.pop(connection, None)
+
     def _most_of(self, address: str) -> int:
         """Return how many connections an address may have."""
         text = self._config.get_text(PER_IP_OVERRIDES) or ""
@@ -179,6 +194,7 @@ class ConnectionQuotas:
 
     def remove(self, connection: LimitedConnection) -> None:
         """Remove a connection that was lost; one that was refused is not known here."""
+        self._login_deadlines_ms.pop(connection, None)
         address = self._connections.pop(connection, None)
         if address is None:
             return
@@ -268,6 +284,7 @@ class ConnectionQuotas:
                 "connections closed, not shown", count=suppressed
             )
         self._close_lines = 0
+        self._close_without_login(now_ms)
         for connection in list(self._connections):
             state = connection.current_state
             if state is not connection.state or (
@@ -279,6 +296,18 @@ class ConnectionQuotas:
             elif now_ms >= self._deadline_ms(connection, state):
                 self._expire(connection, state)
             connection.active = False
+
+    def _close_without_login(self, now_ms: int) -> None:
+        late = []
+        for connection, deadline_ms in self._login_deadlines_ms.items():
+            if deadline_ms > now_ms:
+                break
+            late.append(connection)
+        for connection in late:
+            del self._login_deadlines_ms[connection]
+            if not connection.closed:
+                reason = f"no login within {limits.LOGIN_DEADLINE_MS} ms"
+                connection.close("LoginTimeout", reason, abort=True)
 
     def _start_deadline(
         self, connection: LimitedConnection, state: ConnectionState, now_ms: int

@@ -15,6 +15,10 @@ SMALLEST_REQUEST_BYTES = 10
 FRAME_DEADLINE_MS = 10_000
 SLOWEST_LINK_BYTES_PER_MS = 1_049
 
+# The time from the accept of a connection to the end of its login: the handshake of TLS, and that
+# of SASL. Both take some round trips, and a peer that sends a byte a second must not stay.
+LOGIN_DEADLINE_MS = 10_000
+
 # Bytes kept for a muted connection before the server stops reading from its socket. Clients that
 # pipeline have a few small requests in flight behind a JoinGroup or a long poll; anything more
 # stays in the kernel's buffers.

@@ -26,7 +26,7 @@ from coterie.server.security.listener_login import ListenerLogin
 from coterie.server.security.shown import shown
 from coterie.server.services import Services
 
-# As in Kafka a connection does not log in again sooner after its last login.
+# As in Kafka a connection does not begin to log in again so soon after it has done so before.
 _SOONEST_MS = 1_000
 
 
@@ -45,8 +45,9 @@ class SessionRoutes(Routes):
         self._below = below
         self._listener = listener
         self._session = session
-        # The next login, from its handshake on.
+        # The next login, from its handshake on, and when the last of these began.
         self._login: Login | None = None
+        self._began_ms = -_SOONEST_MS
         # A route of this table, with that of the table below of which it was made.
         self._made: dict[int, tuple[Route, Route]] = {}
 
@@ -102,8 +103,9 @@ class SessionRoutes(Routes):
                 return None
             self._fail(broker, connection, refused, "SaslHandshake in a login")
             return None
-        if connection.now_ms - self._session.began_ms < _SOONEST_MS:
+        if connection.now_ms - self._began_ms < _SOONEST_MS:
             return refused
+        self._began_ms = connection.now_ms
         login = Login(self._listener.mechanisms, self._session)
         random = self._listener.random_bytes(RANDOM_BYTES)
         error = login.handshake(request.mechanism, connection.version, random)

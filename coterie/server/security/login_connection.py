@@ -5,8 +5,8 @@ body of ApiVersions, SaslHandshake and SaslAuthenticate, and bare tokens, one fr
 [security/before-login]. After a success the transport talks to the connection itself, so requests
 cost the same as without a login.
 
-Invariants: nothing is read behind a failure. A login ends within `DEADLINE_S`, however busy the
-peer is.
+Invariant: nothing is read behind a failure. `ConnectionQuotas` ends a login that takes too long,
+however busy the peer is [security/login-deadline].
 """
 
 import asyncio
@@ -29,14 +29,11 @@ from coterie.security.mechanisms import RANDOM_BYTES, listed
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
-from coterie.server.network.limits import FRAME_DEADLINE_MS
 from coterie.server.network.session_routes import SessionRoutes
 from coterie.server.security.failed_logins import MOST_HELD
 from coterie.server.security.listener_login import ListenerLogin
 from coterie.server.security.shown import shown
 
-# The time for a whole login.
-DEADLINE_S = FRAME_DEADLINE_MS / 1000
 _LENGTH = Struct(">i")
 # API key, version, correlation id, length of the client id.
 _HEADER = Struct(">hhih")
@@ -78,16 +75,15 @@ class LoginConnection(asyncio.Protocol):
         self._buffer = bytearray()
         # The login has failed: nothing more is read.
         self._has_failed = False
+        # The end of the delay of a failure.
         self._timer: asyncio.TimerHandle | None = None
 
     # --- called by the transport ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let the connection be admitted, and begin to wait for the login."""
+        """Let the connection be admitted."""
         self._transport = cast("asyncio.Transport", transport)
         self._inner.connection_made(transport)
-        if not self._connection.closed:
-            self._timer = self._broker.loop.call_later(DEADLINE_S, self._expire)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Pass the end on."""
@@ -95,8 +91,7 @@ class LoginConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            if self._has_failed:
-                self._listener.failed.held -= 1
+            self._listener.failed.held -= 1
         self._inner.connection_lost(exc)
 
     def eof_received(self) -> bool | None:
@@ -264,10 +259,8 @@ class LoginConnection(asyncio.Protocol):
 
     def _succeed(self, session: Session) -> None:
         """Let the transport talk to the connection, which gets the bytes behind the login."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         connection = self._connection
+        self._broker.connection_quotas.logged_in(connection)
         connection.client = connection.client._replace(principal=session.who.principal)
         if session.expires_ms is not None:
             connection.routes = SessionRoutes(connection.routes, self._listener, session)
@@ -281,9 +274,8 @@ class LoginConnection(asyncio.Protocol):
         """Close the connection after the delay, with an answer if there is one."""
         self._has_failed = True
         self._drop_buffer()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        # The delay may be longer than the time for a login.
+        self._broker.connection_quotas.logged_in(self._connection)
         failed = self._listener.failed
         if failed.held >= MOST_HELD:
             self._close_failed(None, reason)
@@ -306,13 +298,6 @@ class LoginConnection(asyncio.Protocol):
             if frame is not None:
                 self._write(frame)
             self._connection.close("LoginFailed", reason)
-
-    def _expire(self) -> None:
-        self._timer = None
-        waits_for = self._login.state.value
-        self._connection.close(
-            "LoginTimeout", f"no login within {DEADLINE_S:.0f} s; {waits_for} was expected"
-        )
 
     def _write(self, frame: bytes) -> None:
         if not self._connection.closed:

@@ -75,9 +75,7 @@ def test_a_wrong_rule_is_refused(broker: RunningBroker) -> None:
     result = coterie(broker, "add", "User:alice ALLOW FLY TOPIC t")
     assert result.exit_code == 2
     assert "'FLY' is none of ALL, READ" in result.stderr
-    refused = coterie(broker, "add", "User:alice ALLOW READ CLUSTER other")
-    assert refused.exit_code == 1
-    assert "The only valid name for the CLUSTER resource is kafka-cluster" in refused.stderr
+    assert rows_of(coterie(broker, "list", "--json")) == []
 
 
 def test_a_broker_without_an_authorizer_says_so() -> None:
@@ -97,6 +95,7 @@ def test_a_broker_without_an_authorizer_says_so() -> None:
         ("User:a ALLOW READ TOPIC", "needs one name"),
         ("User:a ALLOW READ TOPIC t MATCH", "'MATCH' is none of LITERAL, PREFIXED"),
         ("User:a ALLOW READ TOPIC t LITERAL x", "needs one name"),
+        ("User:a ALLOW READ CLUSTER other", "the only name of a cluster is kafka-cluster"),
     ],
 )
 def test_what_is_no_rule(text: str, reason: str) -> None:
@@ -113,3 +112,20 @@ def test_a_text_is_read_as_it_was_written() -> None:
             )
             assert parse_acl(acl_text(acl)) == acl
     assert parse_acl("User:a ALLOW alter CLUSTER").name == "kafka-cluster"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--add-acl", READER], "--add-acl needs --config authorizer.class.name="),
+        (
+            ["--config", f"authorizer.class.name={STANDARD_AUTHORIZER}", "--add-acl", "x"],
+            "is not a rule",
+        ),
+        (["--config", "authorizer.class.name=x", "--data-dir", ":memory:"], "Java"),
+    ],
+)
+def test_a_start_refuses_wrong_rules(arguments: list[str], reason: str) -> None:
+    result = CliRunner().invoke(main, ["serve", "--port", "0", *arguments])
+    assert result.exit_code == 2
+    assert reason in result.stderr

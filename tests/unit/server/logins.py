@@ -1,5 +1,6 @@
 """A broker with a SASL listener, and the frames of logins."""
 
+import socket
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -62,8 +63,8 @@ def sasl_broker(settings: Mapping[str, str] | None = None) -> RunningBroker:
 class LoginClient(SocketClient):
     """A client that logs in, as far as a test wants."""
 
-    def __init__(self, running: RunningBroker) -> None:
-        super().__init__(running.connect())
+    def __init__(self, running: RunningBroker, connection: socket.socket | None = None) -> None:
+        super().__init__(running.connect() if connection is None else connection)
 
     def __enter__(self) -> Self:
         return self

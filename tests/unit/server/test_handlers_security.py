@@ -1,4 +1,4 @@
-"""Voters and users. Most of security is in `tests/golden/answers`."""
+"""Voters. Most of security is in `tests/golden/answers`."""
 
 from typing import Any
 
@@ -6,10 +6,6 @@ import pytest
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.add_raft_voter import AddRaftVoterRequest
-from coterie.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsRequestUpsertion,
-)
 from coterie.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from coterie.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from coterie.protocol.wire import ZERO_UUID
@@ -21,19 +17,6 @@ SOME_ID = bytes(range(16))
 @pytest.fixture
 def client() -> Client:
     return Client(make_broker())
-
-
-def test_users_have_no_credentials(client: Client) -> None:
-    """[security/scram]"""
-    upsertion = AlterUserScramCredentialsRequestUpsertion(
-        name="u", mechanism=2, iterations=4096, salt=b"salt", salted_password=b"secret"
-    )
-    request = AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion])
-    (result,) = client.call(request, 0).results
-    assert (result.user, result.error_code) == ("u", ErrorCode.SECURITY_DISABLED)
-    assert result.error_message == (
-        "SCRAM credentials are not supported: this broker has no SASL listener."
-    )
 
 
 class TestMembers:

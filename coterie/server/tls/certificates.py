@@ -1,0 +1,67 @@
+"""The keys and certificates of a listener, and how they are replaced [security/reload]."""
+
+import ssl
+from collections.abc import Mapping
+
+from coterie.security.der import alternative_names
+from coterie.security.distinguished_name import certificate_name
+from coterie.server.config.config import Config
+from coterie.server.config.listeners import Listener, ListenerSettings
+from coterie.server.config.sources import ConfigError
+from coterie.server.tls.context import make_context
+
+
+class ListenerCertificates:
+    """The TLS context of a listener.
+
+    Attributes:
+        listener: the listener.
+    """
+
+    def __init__(self, config: Config, listener: Listener) -> None:
+        """Read the settings and files of a listener.
+
+        Raises:
+            ConfigError: they cannot be used; the text says what to do.
+        """
+        self.listener = listener
+        self._config = config
+        settings = ListenerSettings(config, listener.name)
+        self._tls = self._prepared = make_context(listener, settings)
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The context of new connections."""
+        return self._tls.context
+
+    def prepare(self, altered: Mapping[str, str] | None = None) -> None:
+        """Read settings and files again; `use_prepared` uses the result [security/reload].
+
+        Args:
+            altered: what clients would have altered of the broker, instead of what they have.
+
+        Raises:
+            ConfigError: they cannot be used, or the certificate is for another server.
+        """
+        settings = ListenerSettings(self._config, self.listener.name, altered)
+        tls = make_context(self.listener, settings)
+        before, after = self._tls.chain[0], tls.chain[0]
+        if not settings.value("ssl.allow.dn.changes"):
+            old, new = certificate_name(before), certificate_name(after)
+            if old != new:
+                raise ConfigError(
+                    f"the certificate is for {new}, and was for {old}. Set"
+                    " ssl.allow.dn.changes=true if that is intended."
+                )
+        if not settings.value("ssl.allow.san.changes") and not (
+            alternative_names(before) <= alternative_names(after)
+        ):
+            raise ConfigError(
+                "the certificate lacks an alternative name of the one before. Set"
+                " ssl.allow.san.changes=true if that is intended."
+            )
+        self._prepared = tls
+
+    def use_prepared(self) -> None:
+        """Let new connections use what was read last; open ones keep theirs."""
+        self._tls = self._prepared

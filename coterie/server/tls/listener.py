@@ -1,0 +1,71 @@
+"""What the connections of a listener with TLS share."""
+
+import ssl
+from typing import TYPE_CHECKING
+
+from coterie.security.distinguished_name import certificate_name
+from coterie.security.mapping_rules import InvalidRule, MappingRule, map_name, parse_rules
+from coterie.server.config.listeners import Listener, ListenerSettings, SecurityProtocol
+from coterie.server.config.sources import ConfigError
+from coterie.server.network.channel import ConnectionServices
+from coterie.server.network.connection import Connection
+from coterie.server.tls.certificates import ListenerCertificates
+from coterie.server.tls.handshakes import Handshakes
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+# What one read of a socket returns at most: four records of TLS.
+_RECEIVE_BYTES = 65_536
+
+
+class TlsListener(ListenerCertificates):
+    """The certificates of a listener, its handshakes, and who its clients are.
+
+    Attributes:
+        handshakes: the connections whose handshake is not complete.
+        buffer: where each read of its connections goes, which then use it up at once.
+        loop: the event loop.
+    """
+
+    def __init__(self, broker: ConnectionServices, listener: Listener) -> None:
+        """Read the settings and files of a listener.
+
+        Raises:
+            ConfigError: they cannot be used; the text says what to do.
+        """
+        super().__init__(broker.config, listener)
+        self.loop: AbstractEventLoop = broker.loop
+        self.handshakes = Handshakes(broker.loop, broker.now_ms)
+        self.buffer = memoryview(bytearray(_RECEIVE_BYTES))
+        self._quotas = broker.connection_quotas
+        self._rules = _rules(ListenerSettings(broker.config, listener.name))
+
+    def identify(self, connection: Connection, tls: ssl.SSLObject) -> None:
+        """Note who a client is, whose handshake is complete [security/client-certificates].
+
+        Raises:
+            NotDer: its certificate cannot be read.
+        """
+        if self.listener.protocol is SecurityProtocol.SASL_SSL:
+            # The client has yet to log in, and its certificate is not who it is.
+            return
+        self._quotas.logged_in(connection)
+        certificate = tls.getpeercert(binary_form=True)
+        if certificate is None:
+            return
+        name = certificate_name(certificate)
+        user = map_name(self._rules, name)
+        if user is None:
+            reason = f"no rule of ssl.principal.mapping.rules applies to {name[:200]!r}"
+            connection.close("PrincipalNotMapped", reason)
+            return
+        connection.client = connection.client._replace(principal=f"User:{user}")
+
+
+def _rules(settings: ListenerSettings) -> list[MappingRule]:
+    setting = "ssl.principal.mapping.rules"
+    try:
+        return parse_rules(settings.text(setting) or "")
+    except InvalidRule as error:
+        raise ConfigError(f"{settings.origin(setting)}: {error}") from None

@@ -27,6 +27,7 @@ COMMANDS = {
     "configs": "Describe, alter and list settings.",
     "transactions": "List, describe and abort transactions.",
     "quotas": "List, set and remove quotas of users, client ids and addresses.",
+    "acls": "List, add and remove access rules.",
     "users": "List, add and remove users that log in with SCRAM.",
     "log-dirs": "Show log directories and the sizes of logs.",
     "check": "Check whether a broker behaves as Kafka does.",
@@ -152,6 +153,6 @@ def _is_abandoned() -> bool:
 def main() -> None:
     """A group coordinator and development broker that speaks the Kafka protocol.
 
-    `groups`, `topics`, `configs`, `quotas` and `log-dirs` also work with any other Kafka broker;
-    `dump`, `compact` and `pipeline` also work with the files of one.
+    `groups`, `topics`, `configs`, `quotas`, `acls` and `log-dirs` also work with any other Kafka
+    broker; `dump`, `compact` and `pipeline` also work with the files of one.
     """

@@ -14,7 +14,9 @@ from coterie.cli.recording_options import RecordingArguments, recording_options
 from coterie.cli.values import WholeNumber
 
 if TYPE_CHECKING:
+    from coterie.security.acl import Acl
     from coterie.security.seeds import ScramSeed
+    from coterie.server.config.config import Config
     from coterie.server.releases import Release
 
 
@@ -92,6 +94,14 @@ if TYPE_CHECKING:
     " directory; repeatable.",
 )
 @click.option(
+    "--add-acl",
+    "acls",
+    multiple=True,
+    metavar="RULE",
+    help='Access rule to add, such as "User:alice ALLOW READ TOPIC orders- PREFIXED", which is'
+    " stored in the data directory; repeatable.",
+)
+@click.option(
     "--flush",
     default="commit",
     show_default=True,
@@ -140,6 +150,7 @@ def command(
     kafka_version: str | None,
     features: tuple[str, ...],
     users: tuple[str, ...],
+    acls: tuple[str, ...],
     flush: str,
     http: HttpArguments,
     recording: RecordingArguments,
@@ -157,8 +168,6 @@ def command(
     """
     started = time.monotonic()
     # Imported here because `coterie --help` and other commands do not need the server.
-    from coterie.server.config.config import Config
-    from coterie.server.config.effects import refuse_without_effect
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
     from coterie.server.data_place import IN_MEMORY
@@ -169,9 +178,7 @@ def command(
     try:
         parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
-        config = Config.load(settings, os.environ, file.text, file.name)
-        if strict:
-            refuse_without_effect(config)
+        config = _config(settings, file, strict=strict)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
         release = _release(kafka_version)
         options = Options(
@@ -189,6 +196,7 @@ def command(
             release=release,
             features=parse_levels(features, supported_features(release)),
             users=_users(users),
+            acls=_acls(acls, config),
             announcement=file.announcement,
         )
     except (ConfigError, ValueError) as error:
@@ -197,6 +205,16 @@ def command(
         given = f"--secure {secure}" if properties is None else f"--properties {properties}"
         raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _config(settings: tuple[str, ...], file: "_SettingsFile", *, strict: bool) -> "Config":
+    from coterie.server.config.config import Config
+    from coterie.server.config.effects import refuse_without_effect
+
+    config = Config.load(settings, os.environ, file.text, file.name)
+    if strict:
+        refuse_without_effect(config)
+    return config
 
 
 def _users(texts: tuple[str, ...]) -> "list[ScramSeed]":
@@ -243,6 +261,24 @@ def _settings_file(
         hosts.append(Address.parse(advertise).host)
     files = make_files(secure, hosts)
     return _SettingsFile(files.properties, "--secure", files.announcement)
+
+
+def _acls(texts: tuple[str, ...], config: "Config") -> "list[Acl]":
+    """Return the rules to add; the settings of the authorizer are checked, too."""
+    from coterie.server.config.broker_keys import AUTHORIZER_CLASS
+
+    has_authorizer = bool(config.get_text(AUTHORIZER_CLASS))
+    if not (texts or has_authorizer):
+        return []
+    # Imported here, because most brokers have no authorizer.
+    from coterie.security.acl_store import AclStore
+    from coterie.security.acl_text import parse_acl
+    from coterie.server.authorization.access import STANDARD_AUTHORIZER, make_authorizer
+
+    if not has_authorizer:
+        raise ValueError(f"--add-acl needs --config {AUTHORIZER_CLASS}={STANDARD_AUTHORIZER}")
+    make_authorizer(config, AclStore())
+    return [parse_acl(each) for each in texts]
 
 
 def _release(name: str | None) -> "Release | None":

@@ -8,7 +8,6 @@ Stop: stop listening and reading, handle what was received, wait for the disk, g
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coterie.address import Address
@@ -60,7 +59,6 @@ from coterie.storage.errors import LogFailed, StorageError, describe_error, reme
 from coterie.storage.filesystem import FileSystem
 
 if TYPE_CHECKING:
-    from coterie.security.seeds import ScramSeed
     from coterie.server.tls.certificates import ListenerCertificates
 
 # How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
@@ -69,8 +67,6 @@ _DRAIN_POLL_S = 0.01
 # The threads that open logs. Much of their work is Python, which one thread runs at a time: two
 # open 3,000 logs sooner than four, and the event loop waits less.
 _DISK = "coterie-disk", 2
-# Of the salts of users that a start adds.
-_SALT_BYTES = 20
 # How long clients have to read their last responses.
 _CLOSE_TIMEOUT_S = 1.0
 
@@ -170,7 +166,12 @@ class Broker(ConnectionServices):
         self.access = None
         self._checks: list[Remake] = []
         if config.get_text(AUTHORIZER_CLASS):
-            self._make_access()
+            # Imported only by a broker that has one.
+            from coterie.server.authorization.making import make_access
+
+            self.access, self._checks = make_access(
+                config, self.acls, self.security_log, environment
+            )
         # The coordinators: their topics are created here, and their partitions are loaded later.
         self.host = self._make_host()
         self.groups = make_group_runtime(self, self.host, self.partition_failed)
@@ -313,40 +314,11 @@ class Broker(ConnectionServices):
         around = self.around_connections
         return connection if around is None else around(connection)
 
-    def add_users(self, seeds: "Sequence[ScramSeed]") -> None:
-        """Give users their SCRAM credentials, if they do not have them already.
-
-        They can log in at once, and are as durable as everything when the broker stops.
-        """
-        # Most starts add no users.
-        from coterie.security.seeds import new_credential
-
-        for seed in seeds:
-            salt = self.environment.random_bytes(_SALT_BYTES)
-            record = new_credential(seed, self.credentials, salt)
-            if record is not None:
-                self.security_log.append([record], lambda _: None)
-
     def use_routes(self, routes: Routes) -> None:
         """Serve all connections, those that are open and later ones, by another table of routes."""
         self.routes = routes
         self.connection_quotas.use_routes(routes)
         self._throttle()
-
-    def _make_access(self) -> None:
-        """Make the authorizer, and what lays it into the routes.
-
-        Raises:
-            ConfigError: the settings of the authorizer cannot be used.
-        """
-        # Imported only by a broker that has one.
-        from coterie.server.authorization.access import Access, make_authorizer
-        from coterie.server.authorization.routes import authorized_route
-
-        self.access = Access(
-            make_authorizer(self.config, self.acls), self.security_log, self.environment
-        )
-        self._checks.append(partial(authorized_route, self.access))
 
     def _throttle(self) -> None:
         """Count and throttle requests and connections if there are quotas, and only then.

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from coterie.recording.files import RecordingOptions
     from coterie.recording.recorder import Recorder
+    from coterie.security.acl import Acl
     from coterie.security.seeds import ScramSeed
     from coterie.server.network.http_server import HttpServer
 
@@ -87,6 +88,7 @@ class Options(NamedTuple):
         release: the release of Kafka to pretend to be; None to be itself.
         features: levels of features to start with, by name.
         users: users to add, with their SCRAM credentials.
+        acls: access rules to add; there is an authorizer if there are any.
         announcement: text to print when the broker is ready.
     """
 
@@ -103,6 +105,7 @@ class Options(NamedTuple):
     release: Release | None = None
     features: Mapping[str, int] = {}
     users: "Sequence[ScramSeed]" = ()
+    acls: "Sequence[Acl]" = ()
     announcement: str = ""
 
 
@@ -399,8 +402,11 @@ def open_broker(
     if options.release is not None:
         broker.pretend(options.release)
     broker.features.start_with(options.features)
-    if options.users:
-        broker.add_users(options.users)
+    if options.users or options.acls:
+        # Most starts add nothing.
+        from coterie.server.security.seeding import add_seeds
+
+        add_seeds(broker, options.users, options.acls)
     return broker
 
 

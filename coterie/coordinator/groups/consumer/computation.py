@@ -91,13 +91,13 @@ class TargetComputation:
         self._work = self._steps(topics, seen, group.is_homogeneous())
 
     def go_on(self, most: int) -> bool:
-        """Do about so much of the work; return whether all is done."""
+        """Do about so much of the work; return whether there was none left."""
         done = 0
         for count in self._work:
             done += count
             if done >= most:
                 return False
-        return True
+        return not done
 
     def finish(self) -> None:
         """Do all of the work."""

@@ -90,11 +90,8 @@ def _assignment(
 ) -> DescribedAssignment:
     return DescribedAssignment(
         topic_partitions=[
-            DescribedTopicPartitions(
-                topic_id=topic_id,
-                topic_name=topics.by_id[topic_id].name,
-                partitions=sorted(indexes),
-            )
+            # A large group has tens of thousands of them.
+            DescribedTopicPartitions.of(topic_id, topics.by_id[topic_id].name, sorted(indexes))
             for topic_id, indexes in sorted(partitions.items())
             if topic_id in topics.by_id
         ]

@@ -167,10 +167,8 @@ def _owned(topics: list[CurrentTopicPartitions], epoch: int) -> Owned:
 def logged_partitions(owned: Owned) -> list[CurrentTopicPartitions]:
     """Return partitions with their epochs as the log has them."""
     return [
-        CurrentTopicPartitions(
-            topic_id=topic_id,
-            partitions=sorted(partitions),
-            assignment_epochs=[partitions[index] for index in sorted(partitions)],
+        CurrentTopicPartitions.of(
+            topic_id, sorted(partitions), [partitions[index] for index in sorted(partitions)]
         )
         for topic_id, partitions in sorted(owned.items())
         if partitions

@@ -96,7 +96,7 @@ def target_value(target: Partitions) -> ConsumerGroupTargetAssignmentMemberValue
     """Return the part of a member in the target assignment as it is logged."""
     return ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
-            TargetTopicPartitions(topic_id=topic_id, partitions=list(partitions))
+            TargetTopicPartitions.of(topic_id, list(partitions))
             for topic_id, partitions in sorted(target.items())
             if partitions
         ]

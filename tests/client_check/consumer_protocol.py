@@ -194,10 +194,15 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
 
     async def _reconcile(self, given: frozenset[TopicPartition]) -> None:
         """Give up what is not assigned, then take what is new, and say so."""
+        if "reads-everything" in self.flaws:
+            counts = await self.reader.counts(self._topics)
+            await self.reader.add(
+                {TopicPartition(self.topic, n) for n in range(counts[self.topic])}
+            )
         revoked = self._owned - given
         if revoked and "gives-up-uncommitted" not in self.flaws:
             await self.try_commit()
-        if "reads-revoked" not in self.flaws:
+        if not self.flaws & {"reads-revoked", "reads-everything"}:
             self.reader.keep(() if "stops-everything" in self.flaws and revoked else given)
         new = given - self._owned
         if not (self._owned and new and "ignores-additions" in self.flaws):

@@ -81,6 +81,8 @@ FLAWS_OF_CONSUMER_PROTOCOL = [
     ("says-little-after-error", "reconciling/learns-after-lost-answer", Judgement.BREAKS),
     ("says-little-after-error", "reconciling/repeats-lost-report", Judgement.DIFFERS),
     ("says-little-after-error", "reconciling/repeats-refused-report", Judgement.BREAKS),
+    ("reads-everything", "reconciling/waits-for-partitions", Judgement.BREAKS),
+    ("reads-everything", "reconciling/reads-assigned", Judgement.BREAKS),
     ("gives-up-uncommitted", "committing/before-giving-up", Judgement.DIFFERS),
     ("commits-in-epoch-before", "committing/identity", Judgement.BREAKS),
     ("commits-in-epoch-before", "committing/in-new-epoch", Judgement.DIFFERS),

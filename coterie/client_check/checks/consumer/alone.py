@@ -13,7 +13,7 @@ from coterie.client_check.checks.single_member import (
     judge_reading,
     play_alone,
 )
-from coterie.client_check.conversation import NEVER, ClientExchange
+from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.membership import CONSUMER
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import TOPIC, Run
@@ -158,7 +158,7 @@ def says_nothing(beat: ClientExchange) -> bool:
 
 def _judge_contents(run: Run, story: Alone) -> None:
     beats = _settled_heartbeats(run, story)
-    wrong = wrong_identities(run)
+    wrong = _wrong_identities(run)
     first = wrong[0] if wrong else story.given
     run.check(
         "heartbeats/identity",
@@ -185,9 +185,9 @@ def _judge_contents(run: Run, story: Alone) -> None:
     )
 
 
-def wrong_identities(run: Run, before: int = NEVER) -> list[ClientExchange]:
+def _wrong_identities(run: Run) -> list[ClientExchange]:
     """Return the heartbeats without the newest epoch and the first id; leaves are none of them."""
-    beats = run.talk.of(run.heartbeat, before=before)
+    beats = run.heartbeats()
     wrong = []
     for each in beats:
         answers = [

@@ -196,6 +196,50 @@ async def _take_over(run: Run, other: ScriptedConsumerMember, lost: set[TopicPar
 
 @scenario(
     Check(
+        "reconciling/waits-for-partitions",
+        "A client that gets no partitions yet goes on with its heartbeats, and reads nothing.",
+        "KIP-848; [consumer-groups/reconciliation]",
+    ),
+    Check(
+        "reconciling/reads-assigned",
+        "It reads the partitions that others have given up for it, and no others.",
+        "KIP-848; [consumer-groups/reconciliation]",
+    ),
+    protocols=(CONSUMER,),
+)
+async def second_member(run: Run) -> None:
+    """Another member has all partitions when the client joins."""
+    other = run.consumer_member()
+    await other.heartbeat()
+    await run.start()
+    join = await run.reached(
+        lambda: next((each for each in run.consumer.told() if not each.error), None),
+        "joined the group",
+        _LIMIT_S,
+    )
+    await run.sleep(_WATCHED_S)
+    beats, early = run.heartbeats(join.answered_place), run.fetched()
+    run.check(
+        "reconciling/waits-for-partitions",
+        beats and not early,
+        f"it reads {partitions_text(early)}" if early else "no heartbeat follows",
+    )
+    # It learns what it shall give up, and says that it has.
+    await other.heartbeat()
+    await other.heartbeat()
+    own = run.partitions() - other.owned
+
+    def reads() -> bool:
+        return run.fetched() >= own
+
+    await run.reached(reads, f"read {partitions_text(own)}", _LIMIT_S)
+    await run.sleep(_WATCHED_S)
+    others = run.fetched() - own
+    run.check("reconciling/reads-assigned", not others, f"it reads {partitions_text(others)}, too")
+
+
+@scenario(
+    Check(
         "reconciling/learns-after-lost-answer",
         "When an answer is lost the client gets to know what it said.",
         "KIP-848: a heartbeat that says everything is answered with the assignment;"

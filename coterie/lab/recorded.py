@@ -216,7 +216,7 @@ def _exit(row: _Row) -> tuple[str, int]:
     kind = row["exit_kind"]
     if kind == "session expiry":
         return "kill", row["session_timeout_ms"] or 0
-    if kind in ("rebalance timeout", "sync timeout"):
+    if kind in ("rebalance timeout", "sync timeout", "revocation timeout"):
         return "kill", row["rebalance_timeout_ms"] or 0
     return "stop", _DOWN_MS if kind == "replaced" else 0
 

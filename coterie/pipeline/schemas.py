@@ -112,7 +112,7 @@ CONSUMER_EPOCHS = pa.schema(
         *_PLACE,
         ("group_id", pa.string()),
         ("record_type", pa.int16()),
-        # group, member, target, target_member, current_member or regex.
+        # group, topics, member, target, target_member, current_member or regex.
         ("kind", pa.string()),
         ("is_tombstone", pa.bool_()),
         ("group_epoch", pa.int32()),

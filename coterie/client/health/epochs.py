@@ -23,6 +23,8 @@ from coterie.protocol.messages.consumer_group_facts import MemberReconciled, Tar
 
 # Six heartbeat intervals, as in the pipeline's finding of the same [pipeline/held-back].
 _HELD_MS = 30_000
+# The default heartbeat interval: after it a member that is alive has been heard.
+_HEARTBEAT_S = 5.0
 _UNREVOKED = "UNREVOKED_PARTITIONS"
 
 
@@ -99,6 +101,8 @@ def _why(seen: Observation, member: DescribedMember) -> str:
         for fact in seen.facts or ()
         if isinstance(fact, MemberReconciled) and fact.member_id == member.member_id
     ]
+    if not states and seen.earlier is not None:
+        return f"It had them {seen.seconds:.0f} s earlier, too."
     if not states:
         return "It is asked with its next heartbeat, and gives them up after that."
     if states[-1] == _UNREVOKED:
@@ -108,7 +112,7 @@ def _why(seen: Observation, member: DescribedMember) -> str:
 
 def stale_epoch(seen: Observation) -> Iterator[Finding]:
     """Members were at the same epoch at both looks, before that of the target."""
-    if seen.earlier is None or not seen.is_consumer_group:
+    if seen.earlier is None or seen.seconds < _HEARTBEAT_S or not seen.is_consumer_group:
         return
     target_epoch, earlier_target = seen.group.assignment_epoch, seen.earlier.assignment_epoch
     before = {each.member_id: each.member_epoch for each in seen.earlier.members}
@@ -139,7 +143,9 @@ def stale_epoch(seen: Observation) -> Iterator[Finding]:
 
 def target_not_computed(seen: Observation) -> Iterator[Finding]:
     """The group waits for the target of its epoch at both looks."""
-    if seen.earlier is None or not (_waits(seen.group) and _waits(seen.earlier)):
+    if seen.earlier is None or seen.seconds < _HEARTBEAT_S:
+        return
+    if not (_waits(seen.group) and _waits(seen.earlier)):
         return
     yield warning(
         "",

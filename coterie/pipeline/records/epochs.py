@@ -1,8 +1,9 @@
 """The records of KIP-848 groups.
 
-Six kinds of records contain the whole course of such a group: members that join, change and leave;
-the group's epoch; the target assignment; and how far each member has followed it. Topics are named
-by their ids [pipeline/topic-ids].
+Seven kinds of records contain the whole course of such a group: members that join, change and
+leave; the group's epoch; the target assignment; how far each member has followed it; the topics
+that patterns match; and, of brokers before Kafka 4.1, the topics of the group. Topics are named by
+their ids [pipeline/topic-ids].
 """
 
 from collections.abc import Callable, Iterable
@@ -20,6 +21,10 @@ _Fields = Callable[[Any], dict[str, Any]]
 
 def _group(value: records.ConsumerGroupMetadataValue) -> dict[str, Any]:
     return {"group_epoch": value.epoch, "metadata_hash": value.metadata_hash or None}
+
+
+def _topics(value: records.ConsumerGroupPartitionMetadataValue) -> dict[str, Any]:
+    return {"topics": [topic.topic_name for topic in value.topics]}
 
 
 def _member(value: records.ConsumerGroupMemberMetadataValue) -> dict[str, Any]:
@@ -65,6 +70,7 @@ def _regex(value: records.ConsumerGroupRegularExpressionValue) -> dict[str, Any]
 # By record type the kind, and the function for the columns of the value [pipeline/key-types].
 KINDS: dict[int, tuple[str, _Fields]] = {
     3: ("group", _group),
+    4: ("topics", _topics),
     5: ("member", _member),
     6: ("target", _target),
     7: ("target_member", _target_member),

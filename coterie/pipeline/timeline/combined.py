@@ -11,7 +11,16 @@ from typing import Any
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
-from coterie.pipeline.timeline.model import CLASSIC, CONSUMER, Generation, GroupHistory, Removed
+from coterie.pipeline.timeline.model import (
+    CLASSIC,
+    CONSUMER,
+    DOWNGRADE,
+    UPGRADE,
+    Generation,
+    GroupHistory,
+    MemberSession,
+    Removed,
+)
 from coterie.protocol.messages import consumer_group_facts as epoch_facts
 from coterie.protocol.messages import journal_records as journal
 
@@ -63,9 +72,38 @@ def group_history(
         ),
         sorted(classic.moves + found.moves, key=lambda each: each.at_ms),
         classic.ownership + found.ownership,
-        sorted(classic.sessions + found.sessions, key=lambda each: each.first_seen_ms),
+        _joined_sessions(classic.sessions + found.sessions),
         found.epochs,
     )
+
+
+def _joined_sessions(sessions: Iterable[MemberSession]) -> list[MemberSession]:
+    """Return sessions, by their beginnings; those of a member whose group changed its type are one.
+
+    A member keeps its id, and nobody else gets it.
+    """
+    found: list[MemberSession] = []
+    changed: dict[str, int] = {}
+    for session in sorted(sessions, key=lambda each: each.first_seen_ms):
+        place = changed.pop(session.member_id, len(found))
+        if place == len(found):
+            found.append(session)
+        else:
+            first = found[place]
+            found[place] = session._replace(
+                first_seen_ms=first.first_seen_ms,
+                entry_kind=first.entry_kind,
+                session_timeout_ms=session.session_timeout_ms or first.session_timeout_ms,
+                rebalances_caused=_sum(first.rebalances_caused, session.rebalances_caused),
+            )
+        if session.exit_kind in (UPGRADE, DOWNGRADE):
+            changed[session.member_id] = place
+    return found
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    """Return how many rebalances were caused; unknown only if none is known."""
+    return (one or 0) + (other or 0) or (None if None in (one, other) else 0)
 
 
 def facts_by_type(facts: Sequence[Any]) -> dict[str, list[Any]]:

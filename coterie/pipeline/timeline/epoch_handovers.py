@@ -41,25 +41,30 @@ class Handovers:
         every = [*self._done, *self._open.values()]
         return sorted(every, key=lambda each: (each.asked_ms, each.topic, each.partition))
 
-    def targeted(self, epoch: int, at_ms: int, target: Mapping[TopicPartition, str]) -> None:
+    def targeted(
+        self, epoch: int, at_ms: int, changes: Mapping[TopicPartition, str | None]
+    ) -> None:
         """Apply a new target.
 
         Args:
             epoch: its epoch.
             at_ms: when it was computed.
-            target: by partition the key of the member that shall have it.
+            changes: by partition the key of the member that shall have it, where that is another
+                one than before; None for nobody.
         """
-        # A partition that nobody shall have, or its owner again, goes nowhere.
-        for partition, way in list(self._open.items()):
-            if target.get(partition, way.from_member_key) == way.from_member_key:
-                del self._open[partition]
-        for partition, to_key in target.items():
+        for partition, to_key in sorted(changes.items()):
             begun = self._open.get(partition)
             if begun is not None:
-                # Its owner was asked before; only where it goes is new.
-                self._open[partition] = begun._replace(to_member_key=to_key)
+                # Its owner was asked before; only where it goes is new. A partition that nobody
+                # shall have, or its owner again, goes nowhere.
+                if to_key in (None, begun.from_member_key):
+                    del self._open[partition]
+                else:
+                    self._open[partition] = begun._replace(to_member_key=to_key)
                 continue
             holder, lost = self._holders.get(partition), self._lost.get(partition)
+            if to_key is None:
+                continue
             if holder is not None and holder != to_key:
                 self._begin(epoch, at_ms, partition, holder, to_key)
             elif holder is None and lost is not None and lost.member_key != to_key:

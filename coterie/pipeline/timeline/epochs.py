@@ -109,8 +109,12 @@ class EpochTimeline:
         self._handovers = Handovers(group_id)
         self._members: dict[str, Subscriber] = {}
         self._steps: dict[str, Step] = {}
+        # The members that have not reached the epoch.
+        self._unsettled: set[str] = set()
+        # By member id the targets, those that do not count yet, and the keys of all members.
         self._targets: dict[str, frozenset[TopicPartition]] = {}
-        self._changed_targets: set[str] = set()
+        self._new_targets: dict[str, frozenset[TopicPartition]] = {}
+        self._keys: dict[str, str] = {}
         self._target: dict[TopicPartition, str] = {}
         self._target_epoch: int | None = None
         self._regexes: dict[str, frozenset[str]] = {}
@@ -135,6 +139,9 @@ class EpochTimeline:
         member = now.member
         known = self._members.get(member.member_id)
         self._members[member.member_id] = now
+        self._keys[member.member_id] = member.key
+        if known is None:
+            self._unsettled.add(member.member_id)
         if known is None and member.key in self._left:
             self._restarted(member, at_ms)
         elif known is None:
@@ -151,14 +158,17 @@ class EpochTimeline:
         old = next((each for each in self._members.values() if each.member.key == member.key), None)
         if old is not None:
             del self._members[old.member.member_id]
+            self._unsettled.discard(old.member.member_id)
         self._members[member.member_id] = Subscriber(member)
+        self._keys[member.member_id] = member.key
         self._sessions.replaced(member, at_ms, rebalances=rebalances)
 
     def removed(self, member_id: str, at_ms: int, removal: Removal | None) -> None:
         """A member was removed; without a removal it is not known why."""
         subscriber = self._members.pop(member_id, None)
         step = self._steps.pop(member_id, None)
-        self._targets.pop(member_id, None)
+        self._new_targets[member_id] = frozenset()
+        self._unsettled.discard(member_id)
         if subscriber is None:
             return
         member = subscriber.member
@@ -212,6 +222,7 @@ class EpochTimeline:
         self._changes, self._joined, self._left = [], [], []
         self._before_leaving = {}
         self._epoch = epoch
+        self._unsettled = set(self._members)
         if not count:
             # The group is empty, so no member has to follow the epoch.
             self._holdings.forget_lost()
@@ -219,28 +230,32 @@ class EpochTimeline:
 
     def shall_have(self, member_id: str, partitions: Iterable[TopicPartition] | None) -> None:
         """A member has another target; it counts as soon as the target as a whole does."""
-        if partitions is None:
-            self._targets.pop(member_id, None)
-            self._changed_targets.discard(member_id)
-        else:
-            self._targets[member_id] = frozenset(partitions)
-            self._changed_targets.add(member_id)
+        self._new_targets[member_id] = frozenset(partitions or ())
 
     def targeted(self, epoch: int, at_ms: int) -> None:
-        """A target was computed."""
-        keys = {name: each.member.key for name, each in self._members.items()}
-        target = {
-            partition: keys[name]
-            for name, partitions in self._targets.items()
-            if name in keys
-            for partition in partitions
-        }
-        here = set(keys.values())
-        before = {each: key for each, key in self._target.items() if key in here}
-        changed, moved = len(self._changed_targets), len(moved_partitions(before, target))
-        self._target, self._target_epoch, self._changed_targets = target, epoch, set()
+        """A target was computed: the targets of members that have changed since the last one."""
+        changes: dict[TopicPartition, str | None] = {}
+        given: dict[TopicPartition, str] = {}
+        for member_id, now in self._new_targets.items():
+            key = self._keys.get(member_id)
+            for partition in self._targets.get(member_id, frozenset()) - now:
+                if self._target.get(partition) == key:
+                    changes[partition] = None
+            if member_id in self._members and key is not None:
+                given |= dict.fromkeys(now, key)
+                self._targets[member_id] = now
+            else:
+                self._targets.pop(member_id, None)
+        here = {self._keys[member_id] for member_id in self._members}
+        before = {each: self._target.get(each) for each in given}
+        moved = sum(key in here and key != given[each] for each, key in before.items())
+        changed = sum(member_id in self._members for member_id in self._new_targets)
+        self._new_targets, self._target_epoch = {}, epoch
+        for partition in changes.keys() - given.keys():
+            del self._target[partition]
+        self._target |= given
         self.computed(epoch, at_ms, self._requested_assignor(), changed, moved)
-        self._handovers.targeted(epoch, at_ms, target)
+        self._handovers.targeted(epoch, at_ms, changes | given)
 
     def computed(
         self, epoch: int, at_ms: int, assignor: str | None, changed: int, moved: int
@@ -280,7 +295,11 @@ class EpochTimeline:
             step.state,
         )
         self._steps[member_id] = step._replace(at_ms=before.at_ms) if before and same else step
-        if self._open is not None and self._has_converged():
+        if step.state == STABLE and not step.pending and step.member_epoch == self._epoch:
+            self._unsettled.discard(member_id)
+        else:
+            self._unsettled.add(member_id)
+        if self._open is not None and not self._unsettled:
             self._close(at_ms)
 
     def converged(self, epoch: int, at_ms: int) -> None:
@@ -302,7 +321,7 @@ class EpochTimeline:
         self._members, self._steps, self._targets, self._regexes = {}, {}, {}, {}
         self._target, self._before_leaving = {}, {}
         self._changes, self._joined, self._left = [], [], []
-        self._changed_targets = set()
+        self._unsettled, self._new_targets, self._keys = set(), {}, {}
 
     # -- the result --------------------------------------------------------------------------------
 
@@ -324,7 +343,8 @@ class EpochTimeline:
     def _present_members(self) -> list[EpochMember]:
         found = []
         for member_id, subscriber in sorted(self._members.items()):
-            step, target = self._steps.get(member_id), self._targets.get(member_id)
+            step = self._steps.get(member_id)
+            target = self._new_targets.get(member_id, self._targets.get(member_id))
             assigned = () if step is None else tuple(sorted(step.assigned))
             found.append(
                 EpochMember(
@@ -391,15 +411,6 @@ class EpochTimeline:
         wanted = [each.server_assignor for each in self._members.values() if each.server_assignor]
         # Of equals `uniform` comes before `range` [consumer-groups/preferred-assignor].
         return max(sorted(set(wanted), reverse=True), key=wanted.count, default=None)
-
-    def _has_converged(self) -> bool:
-        return all(
-            member_id in self._steps
-            and self._steps[member_id].state == STABLE
-            and not self._steps[member_id].pending
-            and self._steps[member_id].member_epoch == self._epoch
-            for member_id in self._members
-        )
 
     def _close(self, at_ms: int) -> None:
         opened, self._open = self._open, None

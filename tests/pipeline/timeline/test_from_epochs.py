@@ -4,8 +4,15 @@
 
 from typing import Any
 
+from coterie.pipeline.records.epochs import epoch_fields
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.model import Evidence
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    SubscribedTopicMetadata,
+)
+from coterie.protocol.messages.log_records import encode_key, encode_value
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 NAMES = {TOPIC_ID: "a"}
@@ -151,3 +158,15 @@ def test_group_is_empty_after_the_last_member_has_left() -> None:
 def test_running_rebalance_has_no_end() -> None:
     found = epochs_history("g", [*ONE_MEMBER, member(1000, "two"), epoch(1000, 2)])
     assert found.rebalances[-1].completed_ms is None
+
+
+def test_topics_of_an_older_kafka_are_read() -> None:
+    """[pipeline/key-types]"""
+    key = ConsumerGroupPartitionMetadataKey(group_id="g")
+    topic = SubscribedTopicMetadata(
+        topic_id=bytes(16), topic_name="orders", num_partitions=3, partition_metadata=[]
+    )
+    value = encode_value(ConsumerGroupPartitionMetadataValue(topics=[topic]))
+    found = epoch_fields(encode_key(key), value)
+    assert (found["record_type"], found["kind"], found["topics"]) == (4, "topics", ["orders"])
+    assert epoch_fields(encode_key(key), None)["is_tombstone"]

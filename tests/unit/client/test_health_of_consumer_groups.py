@@ -36,6 +36,7 @@ def seen(
     state: str = "Stable",
     epochs: tuple[int, int] = (3, 3),
     facts: Sequence[Fact] = (),
+    seconds: float = 10,
 ) -> Observation:
     """Return a group at one look, or at two if `earlier` is given."""
     healthy = observed(before=None if earlier is None else (COMMITTED, ENDS))
@@ -48,7 +49,7 @@ def seen(
         group=group,
         earlier=None if earlier is None else group._replace(members=list(earlier)),
         before=None if earlier is None else healthy.sample._replace(
-            at_s=90, committed={"g": {}}, ends=ENDS
+            at_s=100 - seconds, committed={"g": {}}, ends=ENDS
         ),
         facts=facts,
         judged=journal_findings({"g": facts}, NOW_MS)["g"] if facts else (),
@@ -89,6 +90,9 @@ PATTERN = member("c", [], topics=[], regex="paid.*")
         # A handover that has begun since the first look, and a member that has followed since.
         seen(*HOLDS, earlier=SETTLED, state="Reconciling"),
         seen(*SETTLED, earlier=STALE),
+        # Looks that are closer than heartbeats.
+        seen(*STALE, earlier=STALE, state="Reconciling", seconds=2),
+        seen(*SETTLED, earlier=SETTLED, state="Assigning", epochs=(4, 3), seconds=2),
         seen(*SETTLED, earlier=SETTLED, state="Assigning", epochs=(3, 3)),
         # A member with a pattern that matches the same topics, and a classic one.
         seen(member("a", [0, 1], regex="t.*"), member("b", [2], is_classic=True)),
@@ -132,6 +136,13 @@ FOUND: list[tuple[str, Observation, str, str, str]] = [
         "warning",
         "t-2",
         "It has left as a static member",
+    ),
+    (
+        "held-back-partitions",
+        seen(*HOLDS, earlier=HOLDS, state="Reconciling"),
+        "warning",
+        "t-2",
+        "It had them 10 s earlier, too.",
     ),
     (
         "stale-epoch",

@@ -208,6 +208,7 @@ class FetchSession:
 
     def add(self, partition: SessionPartition) -> None:
         """Add a partition, which is read after all others."""
+        assert partition.key not in self.partitions, "a session has a partition once"
         self.partitions[partition.key] = self.active[partition.key] = partition
         assert len(self.active) <= len(self.partitions), "active partitions are in the session"
         self.read_last(partition)

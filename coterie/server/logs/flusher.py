@@ -222,6 +222,8 @@ class Flusher:
         if write_ahead is None or len(self._syncing) < 2 or self._monotonic_s() < self._resume_s:
             return None
         frame = write_ahead.begin(self._syncing)
+        is_due = frame is None or self._syncing.keys() >= frame.logs.keys()
+        assert is_due, "a frame holds what is synced in this turn"
         if frame is not None and self._settle_timer is None:
             self._settle_timer = self._loop.call_later(SETTLE_AFTER_S, self._settle_by_age)
         return frame
@@ -239,6 +241,7 @@ class Flusher:
         def done(failure: Exception | None) -> None:
             if failure is not None:
                 raise failure
+            assert len(results) == len(runs), "each run has its result"
             then(results)
 
         def steps() -> Iterator[None]:
@@ -308,6 +311,7 @@ class Flusher:
 
     def _synced_all(self) -> None:
         """Begin the next sync, if something waits for one."""
+        assert not self._syncing, "one sync ends before the next begins"
         if self.write_ahead is not None and self.write_ahead.is_full:
             self._rotate()
         if self._dirty and not self._scheduled:

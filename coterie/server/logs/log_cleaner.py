@@ -138,6 +138,7 @@ class LogCleaner:
         self._continue_search()
 
     def _continue_search(self) -> None:
+        assert self._work is None, "the next log is looked for when the one before is clean"
         began_s = self._slice_clock_s()
         for partition, found in self._found:
             if found is None:
@@ -170,6 +171,7 @@ class LogCleaner:
 
     def _begin(self, partition: Partition, found: Cleanable) -> None:
         assert self._work is None, "one log is cleaned at a time"
+        assert not self._stopped, "nothing is cleaned after the end"
         config = self._logs.cleaner_config(partition.topic.config)
         cleaning = Cleaning(partition.log, found, self._broker.environment.now_ms(), config)
         self._work = _Work(partition, found, cleaning, self._monotonic_s())
@@ -238,6 +240,7 @@ class LogCleaner:
         """Write the checkpoint after the last step."""
         partition, result = work.partition, work.cleaning.result
         cleaned_to, found = result.first_dirty_offset, work.found
+        assert not work.ended, "a cleaning ends once"
         assert cleaned_to >= found.first_dirty_offset, "what was cleaned stays clean"
         assert cleaned_to <= found.end_offset, "a cleaning ends where the cleanable part ends"
         self.bytes_read += result.bytes_read
@@ -259,6 +262,8 @@ class LogCleaner:
 
     def _cleaned(self, work: _Work) -> None:
         """Log a cleaning and search again at once."""
+        assert work is self._work, "only the cleaning in progress ends"
+        assert work.ended, "the checkpoint is written after the last step"
         self._work = None
         partition, result = work.partition, work.cleaning.result
         took_s = self._monotonic_s() - work.began_s

@@ -30,6 +30,7 @@ def log_config(
     jitter_ms = min(settings.segment_jitter_ms, segment_ms)
     if jitter_ms:
         segment_ms -= crc32(name.encode()) % jitter_ms
+    assert segment_ms > 0, "a segment gets older than nothing"
     return LogConfig(
         segment_bytes=settings.segment_bytes,
         segment_ms=segment_ms,

@@ -182,6 +182,7 @@ class LogOpener:
     def _begin_some(self) -> None:
         while self._queue and len(self._in_use) < _HANDED_OVER:
             partition = self._queue.popleft()
+            assert partition not in self._in_use, "one thread uses the files of a partition"
             self._in_use.add(partition)
             opening = self._opening(partition)
             self._disk.submit(once(opening.run), partial(self._settle, partition, opening))
@@ -216,6 +217,7 @@ class LogOpener:
 
     def _opened(self, partition: Partition, opening: LogOpening) -> None:
         log: Log = self._data.opened(opening)
+        assert not log.failed, "a log that could not be synced is not opened"
         # The settings may have been altered since the beginning.
         log.config = self._log_config(partition)
         if log.tail_cut is not None or (opening.power_was_lost and log.epochs.latest >= 0):
@@ -233,6 +235,8 @@ class LogOpener:
 
     def _failed(self, partition: Partition, error: Exception) -> None:
         assert partition.opened_log is None, "an opening that fails leaves no log"
+        is_opening = partition.state in (PartitionState.CLOSED, PartitionState.OPENING)
+        assert is_opening, "only an opening fails"
         cause = root_cause(error)
         if isinstance(cause, OSError) and cause.errno in _PASSING:
             is_held = partition in self._to_hold

@@ -203,6 +203,7 @@ def _recompressed(
     log_append_time_ms: int | None,
 ) -> bytes:
     """Return the batch in the compression of the topic [data-plane/recompression]."""
+    assert not header.is_control, "a client sends no control batch"
     try:
         records = decode_records(batch, header)
     except MalformedFrame:

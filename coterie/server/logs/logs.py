@@ -6,7 +6,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.server.environment import Environment
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
-from coterie.server.logs.partition import Partition, Topic
+from coterie.server.logs.partition import Partition, PartitionState, Topic
 from coterie.server.metadata.topic_changes import Change
 from coterie.server.metadata.topics import Topics
 from coterie.server.workers import Workers
@@ -131,6 +131,8 @@ class Logs:
         """
         unused, partitions = self.opener.when_unused, topic.partitions
         yield lambda done: unused(partitions, lambda: done(None))
+        states = [partition.state for partition in partitions]
+        assert PartitionState.OPENING not in states, "no thread uses the files of a topic on hold"
         detached, failure = self._data.detach(topic.name), None
         try:
             yield self._data.deletion(topic.name)

@@ -251,6 +251,7 @@ class Maintenance:
         finally:
             if log.log_start_offset != start_offset:
                 partition.changed()
+        assert log.log_start_offset >= start_offset, "the start of a log never moves back"
         if removed:
             size_bytes = sum(segment.size_bytes for segment in removed)
             self.segments_removed += len(removed)
@@ -265,6 +266,7 @@ class Maintenance:
             )
 
     def _later(self, work: str, call: Callable[[], None], delay_s: float) -> None:
+        assert not self._stopped, "no work follows the end"
         self._timers[work] = self._broker.loop.call_later(delay_s, call)
 
 

@@ -169,7 +169,9 @@ class Partition:
         log = self.log
         if epoch == log.leader_epoch:
             return epoch, log.log_end_offset
-        return log.epochs.end_offset(epoch, log.log_end_offset)
+        found = log.epochs.end_offset(epoch, log.log_end_offset)
+        assert found[1] <= log.log_end_offset, "an epoch ends within the log"
+        return found
 
     def append(self, batch: bytes, header: BatchHeader, now_ms: int) -> int:
         """Append a validated batch of a producer; return its base offset.
@@ -210,6 +212,7 @@ class Partition:
             return
         stable_offset = log.last_stable_offset
         log.append(batch, now_ms)
+        assert log.last_stable_offset >= stable_offset, "what is stable stays stable"
         stable_bytes = log.bytes_between(stable_offset, log.last_stable_offset)
         self._notify_watchers(len(batch), stable_bytes)
 
@@ -252,8 +255,10 @@ class Topic(TopicMetadata):
     def grow(self, count: int) -> None:
         """Add partitions, whose logs are closed, up to a number of them."""
         first = self.partition_count
+        assert count >= first, "a topic loses no partition"
         self.partitions += [Partition(self, index) for index in range(first, count)]
         self.partition_count = count
+        assert len(self.partitions) == count, "partitions are numbered without gaps"
         self.unopened += count - first
         assert self.unopened <= count, "each closed partition is counted once"
 

@@ -279,7 +279,7 @@ class Sessions:
 
 
 def add_partitions(session: FetchSession, size: int) -> None:
-    for index in range(size):
+    for index in range(len(session.partitions), size):
         wanted = FetchPartition("t", index, None, ErrorCode.NONE, 0, 0, -1, -1)
         session.add(SessionPartition(session, wanted))
 

@@ -1,11 +1,14 @@
-"""A streaming query that doubles numbers: arguments are jars, servers, topics and a directory."""
+"""A streaming query that doubles numbers.
+
+Arguments: jars, servers, topics, a directory, and the protocol of groups.
+"""
 
 import sys
 
 from pyspark.sql import SparkSession
 
 
-def main(jars: str, bootstrap: str, source: str, sink: str, checkpoint: str) -> None:
+def main(jars: str, bootstrap: str, source: str, sink: str, checkpoint: str, protocol: str) -> None:
     """Process everything that is there, in small batches, and end."""
     spark = (
         SparkSession.builder.master("local[2]")
@@ -17,6 +20,7 @@ def main(jars: str, bootstrap: str, source: str, sink: str, checkpoint: str) -> 
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("kafka.isolation.level", "read_committed")
+        .option("kafka.group.protocol", protocol)
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", "300")

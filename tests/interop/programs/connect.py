@@ -1,15 +1,19 @@
 """Kafka Connect copies a file line by line with two workers, although one is killed.
 
-A source connector reads a file into a topic, a sink connector writes the topic to another file. The
-worker with the source's task is killed, and the other must go on. The sources are exactly once
+A source connector reads a file into a topic. A sink connector writes the topic to another file, and
+a second one, whose consumer uses the consumer protocol (KIP-848), to a third. The worker with the
+source's task is killed, and the other must go on. The sources are exactly once
 (`exactly.once.source.support`), so the topic has every line one time.
 """
 
 import json
 import urllib.request
 from collections import Counter
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
+
+from confluent_kafka.admin import AdminClient
 
 from coterie.lab.live.parts import CONNECT_4, Part, jars_of, java_command
 from coterie.processes import Child, free_port
@@ -21,7 +25,11 @@ CONNECT = Part(
 )
 _LIMIT_S = 180.0
 _REFUSED = 400
-_CONNECTORS = {"source": "FileStreamSource", "sink": "FileStreamSink"}
+_CONNECTORS = {
+    "source": "FileStreamSource",
+    "sink": "FileStreamSink",
+    "newer-sink": "FileStreamSink",
+}
 
 
 class _Worker(NamedTuple):
@@ -36,12 +44,17 @@ def run(around: Surroundings) -> None:
     workers = [_start(around, number) for number in (1, 2)]
     for worker in workers:
         around.until(lambda w=worker: _get(w, "connectors") == [], _LIMIT_S, "REST", worker.child)  # type: ignore[misc]
-    source, sink = around.directory / "in.txt", around.directory / "out.txt"
+    source, *sinks = (around.directory / name for name in ("in.txt", "out.txt", "newer.txt"))
     source.touch()
     topic = around.name("lines")
     places = {
         "source": {"file": str(source), "topic": topic},
-        "sink": {"file": str(sink), "topics": topic},
+        "sink": {"file": str(sinks[0]), "topics": topic},
+        "newer-sink": {
+            "file": str(sinks[1]),
+            "topics": topic,
+            "consumer.override.group.protocol": "consumer",
+        },
     }
     for name, kind in _CONNECTORS.items():
         config = {"connector.class": kind, "tasks.max": "1", **places[name]}
@@ -54,23 +67,37 @@ def run(around: Surroundings) -> None:
     around.until(lambda: bool(owner()), _LIMIT_S, "the source's task runs")
     lines = [f"line {number}" for number in range(600)]
 
-    def copied() -> set[str]:
+    def copied(sink: Path) -> set[str]:
         return set(sink.read_text().splitlines()) if sink.exists() else set()
+
+    def are_copied(until: int) -> bool:
+        return all(len(copied(sink)) >= until for sink in sinks)
 
     def copy(until: int) -> None:
         with source.open("a") as file:
             file.writelines(
                 f"{line}\n" for line in lines[len(source.read_text().splitlines()) : until]
             )
-        around.until(lambda: len(copied()) >= until, _LIMIT_S, f"{until} lines are copied")
+        around.until(lambda: are_copied(until), _LIMIT_S, f"{until} lines are copied")
 
     copy(200)
     next(each for each in workers if owner() in each.url).child.kill()
     copy(500)
     copy(600)
-    if copied() != set(lines):
-        raise Failed("the sink has lines that nobody wrote")
+    if any(copied(sink) != set(lines) for sink in sinks):
+        raise Failed("a sink has lines that nobody wrote")
     _check_topic(around, topic, lines)
+    _check_types(around)
+
+
+def _check_types(around: Surroundings) -> None:
+    """Check that the group of the newer sink is a consumer group, and the other one is not."""
+    admin = AdminClient({"bootstrap.servers": around.bootstrap})
+    groups = ["connect-sink", "connect-newer-sink"]
+    described = admin.describe_consumer_groups(groups, request_timeout=20)
+    types = {group: each.result().type.name for group, each in described.items()}
+    if types != {"connect-sink": "CLASSIC", "connect-newer-sink": "CONSUMER"}:
+        raise Failed(f"the groups of the sinks are {types}")
 
 
 def _check_topic(around: Surroundings, topic: str, lines: list[str]) -> None:

@@ -3,7 +3,8 @@
 The job has Flink's own Kafka connector as source and as sink. The sink commits a transaction with
 each checkpoint; after a crash the connector goes on with transactions that another process began,
 by their producer id and epoch, which no other client does. A reader of committed records must find
-every number one time.
+every number one time. Flink assigns partitions by itself; after the first crash its consumers use
+the consumer protocol (KIP-848), of which that leaves the commits.
 """
 
 from collections import Counter
@@ -57,11 +58,12 @@ class _Job:
         self._written += count
 
     def start(self) -> Child:
-        """Start the job, from its newest checkpoint if there is one."""
+        """Start the job, from its newest checkpoint if there is one, with the newer protocol."""
         done = [path.parent for path in self._checkpoints.glob("*/chk-*/_metadata")]
         newest = sorted(done, key=lambda path: path.stat().st_mtime)[-1:]
         arguments = [
             *(self._around.bootstrap, self._input, self._output, f"file://{self._checkpoints}"),
+            "consumer" if newest else "classic",
             *(f"file://{path}" for path in newest),
         ]
         command = java_command(

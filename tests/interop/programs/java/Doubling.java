@@ -10,7 +10,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
  * A job of Flink that doubles numbers, exactly once. Arguments: bootstrap servers, input, output, directory of the
- * checkpoints, and the checkpoint to go on with, if there is one.
+ * checkpoints, the protocol of groups, and the checkpoint to go on with, if there is one.
  */
 public final class Doubling {
     public static void main(String[] arguments) throws Exception {
@@ -22,13 +22,14 @@ public final class Doubling {
         settings.setString("restart-strategy.type", "fixed-delay");
         settings.setString("restart-strategy.fixed-delay.attempts", "100");
         settings.setString("restart-strategy.fixed-delay.delay", "500ms");
-        if (arguments.length > 4) {
-            settings.setString("execution.state-recovery.path", arguments[4]);
+        if (arguments.length > 5) {
+            settings.setString("execution.state-recovery.path", arguments[5]);
         }
         KafkaSource<String> source = KafkaSource.<String>builder()
             .setBootstrapServers(arguments[0])
             .setTopics(arguments[1])
             .setGroupId("doubling")
+            .setProperty("group.protocol", arguments[4])
             .setStartingOffsets(OffsetsInitializer.earliest())
             .setValueOnlyDeserializer(new SimpleStringSchema())
             .build();

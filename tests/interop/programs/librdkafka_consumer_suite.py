@@ -1,0 +1,24 @@
+"""librdkafka's own tests of consumers pass with the consumer protocol (KIP-848).
+
+The suite is that of `librdkafka_suite`: all tests that subscribe, whole and not in the quick mode,
+in which most of these have nothing left. A consumer without `group.protocol` gets "consumer"; tests
+of the classic protocol alone leave themselves out.
+"""
+
+from tests.interop.model import Surroundings
+from tests.interop.programs import librdkafka_suite as suite
+
+# The suite expects each change to be assigned with the next heartbeat, as it was up to Kafka 4.2,
+# and with heartbeats of five seconds some tests take longer than they may.
+CONFIG = {
+    **suite.CONFIG,
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+}
+
+
+def run(around: Surroundings) -> None:
+    """Run the tests."""
+    choices = [suite.Choice(number, is_quick=False) for number in suite.sources("subscribe(")]
+    suite.run_suite(around, "consumer", choices, suite.EXPLAINED)

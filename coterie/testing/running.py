@@ -353,7 +353,10 @@ class RunningBroker:
             server.pretend(self._release)
         server.features.start_with(features or {})
         if self._users is not None:
-            server.add_users(self._users.seeds())
+            # Most brokers have no users.
+            from coterie.server.security.seeding import add_seeds
+
+            add_seeds(server, self._users.seeds(), ())
         self._interception.lay_over(server)
         try:
             listeners = (first._replace(address=self.address), *others)

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import secrets
+import signal
 import sys
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -96,6 +97,8 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
 
     kafka = ServedBroker(options, log, handles, failed)
     await _start(kafka, options)
+    if kafka.server.tls_listeners:
+        loop.add_signal_handler(signal.SIGHUP, kafka.reload_certificates)
     application = ControlApplication(
         Control(kafka),
         asked.token,

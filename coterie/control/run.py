@@ -18,9 +18,9 @@ from coterie.control.application import ControlApplication
 from coterie.control.control import Control
 from coterie.control.operations import MAX_WAIT_S
 from coterie.control.served import ServedBroker
+from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_server import Bounds, HttpServer
-from coterie.server.network.listening import CannotListen
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,

@@ -17,7 +17,7 @@ from coterie.security.credentials import Credentials
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
-from coterie.server.config.listeners import Listener
+from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -42,7 +42,7 @@ from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
-from coterie.server.network.listening import CannotListen, listen_backlog, set_buffer_sizes
+from coterie.server.network.listening import listen_backlog, set_buffer_sizes
 from coterie.server.network.routes import Remake, Routes, import_handlers
 from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas

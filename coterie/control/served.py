@@ -57,7 +57,11 @@ class ServedBroker(Broker):
 
     def reload_certificates(self) -> None:
         """Read the files of all listeners with TLS again [security/reload]."""
-        self.thread.call(self.server.reload_certificates)
+        # Imported here, because most brokers have no certificates.
+        from coterie.server.tls.certificates import reload_certificates
+
+        server = self.server
+        self.thread.call(lambda: reload_certificates(server.tls_listeners, server.log))
 
     def _new_thread(self) -> ServerThread:
         # With random ids, which those of a test are not.

@@ -55,7 +55,7 @@ def _login(
         listener,
         ScramUsersOfBroker(broker.credentials),
         broker.logins,
-        broker.environment.random_bytes,
+        broker.environment,
     )
     broker.logins.listeners.append(shared.mechanisms)
     return partial(LoginConnection, broker, shared)

@@ -28,7 +28,8 @@ _BROKER_OPTIONS: Mapping[str, str] = {
     "data_dir": "a directory for its data, instead of memory",
     "version": "the release of Kafka whose API versions it serves, such as 2.8",
     "features": "levels of features, such as transaction.version",
-    "security": "SSL, or a Security: TLS with certificates of its own",
+    "security": "SSL, SASL_PLAINTEXT or SASL_SSL: certificates of its own, logins; or a Security",
+    "users": "who may log in: names, or passwords by name",
     "flush": "when it syncs: never, commit or interval:MS",
 }
 # The options of the mark that are about the test.

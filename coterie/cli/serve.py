@@ -168,9 +168,7 @@ def command(
 
     Settings have Kafka's names. --config overrides the environment, where num.partitions is called
     COTERIE_NUM_PARTITIONS, and the environment overrides --properties. docs/configuration.md lists
-    the settings that have an effect.
-
-    The broker runs until Ctrl-C or SIGTERM.
+    the settings that have an effect. The broker runs until Ctrl-C or SIGTERM.
     """
     started = time.monotonic()
     # Imported here because `coterie --help` and other commands do not need the server.

@@ -58,8 +58,10 @@ class ProcessBroker(Broker):
         """
         if self._child is not None:
             raise WrongUse("the broker runs already")
-        if self._certificates is not None:
-            raise WrongUse(f"{_NOT_HERE}, without TLS: use Broker, or leave security out")
+        if self._certificates is not None or self._users is not None:
+            raise WrongUse(
+                f"{_NOT_HERE}, without TLS and logins: use Broker, or leave security out"
+            )
         self._faults = []
         if self._data_dir == IN_MEMORY:
             self._temporary = tempfile.mkdtemp(prefix="coterie-")

@@ -20,6 +20,10 @@ class PlainServer:
         # Digests have one length, so a comparison says nothing of the length of a password.
         self._digests = {name: _digest(password) for name, password in users.items()}
 
+    def remove(self, user: str) -> None:
+        """Let a user log in no more."""
+        self._digests.pop(user, None)
+
     def begin(self, random: bytes) -> "PlainServer":  # noqa: ARG002 - PLAIN needs no chance
         """See `Server`. A login is one step, so nothing is kept of it."""
         return self

@@ -49,7 +49,7 @@ from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
-from coterie.server.security.failed_logins import FailedLogins
+from coterie.server.security.logins import Logins
 from coterie.server.security.security_log import SecurityLog
 from coterie.server.slices import Slices
 from coterie.server.telemetry import Telemetry
@@ -124,7 +124,7 @@ class Broker(ConnectionServices):
         self.routes, self.release = Routes(), None
         self.pending_writes = PendingWrites(self.loop)
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
-        self.failed_logins = FailedLogins()
+        self.logins = Logins()
         self._servers: list[asyncio.Server] = []
         self.tls_listeners: list[ListenerCertificates] = []
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from coterie.server.security.revoking import revoke_user
+from coterie.testing.access_rules import change_rules, parsed_rules
 from coterie.testing.actions import Action, CoordinatorMoves, SlowDisk
 from coterie.testing.bounds import check
 from coterie.testing.client_configs import CLASSIC, client_config
@@ -52,7 +54,8 @@ class Broker(RunningBroker):
             library: "aiokafka", "kafka-python" or "confluent-kafka".
             group_id: makes them those of a consumer that starts at the beginning.
             protocol: "classic", or "consumer" for that of KIP-848, which confluent-kafka speaks.
-            user: with security, the name in the certificate of the client; None for none.
+            user: with TLS alone, the name in the certificate of the client; None for none. With a
+                login, the user; None for the first one.
             certificate: "valid", or what is wrong with it: "expired" or "untrusted".
             more: further settings, which win; confluent-kafka's dots are written as underscores.
 
@@ -60,12 +63,61 @@ class Broker(RunningBroker):
             WrongUse: another library, or one that does not speak the protocol.
         """
         config = client_config(library, self.bootstrap_servers, group_id, more, protocol)
-        files = self._certificates
-        if files is None:
+        files, users = self._certificates, self._users
+        if files is None and users is None:
             if user is not None:
                 raise WrongUse('this broker has no security: make it with security="SSL"')
             return config
-        return files.client_config(library, user, certificate) | config
+        key = "security.protocol" if library == "confluent-kafka" else "security_protocol"
+        secured: dict[str, Any] = {key: self._listeners[0].protocol.value}
+        if files is not None:
+            # Who logs in has a certificate only if the broker asks for one.
+            name = user if users is None or files.asks_clients else None
+            secured |= files.client_config(library, name, certificate)
+        if users is not None:
+            secured |= users.client_config(library, user)
+        return secured | config
+
+    def revoke(self, user: str) -> None:
+        """Let a user log in no more; connections that are logged in stay so.
+
+        Args:
+            user: one of the users of this broker.
+
+        Raises:
+            WrongUse: there is no such user.
+        """
+        users, server = self._users, self.server
+        if users is None or user not in users.passwords:
+            raise WrongUse(f"user: {user!r} is no user of this broker")
+        users.revoked.add(user)
+        self.thread.call(lambda: revoke_user(server, user))
+
+    def add_acls(self, *rules: str) -> None:
+        """Add access rules, as an administrator does while clients work.
+
+        Args:
+            rules: such as "User:alice ALLOW READ TOPIC orders- PREFIXED".
+
+        Raises:
+            WrongUse: a text is no rule, or the broker has no authorizer.
+        """
+        acls, server = parsed_rules(rules), self.server
+        self.thread.call(lambda: change_rules(server, acls, ()))
+        self._acls += acls
+
+    def remove_acls(self, *rules: str) -> None:
+        """Remove access rules; connections that are open feel it at their next request.
+
+        Args:
+            rules: rules that this broker has.
+
+        Raises:
+            WrongUse: a text is no rule, or none of this broker.
+        """
+        acls, server = parsed_rules(rules), self.server
+        self.thread.call(lambda: change_rules(server, (), acls))
+        self._acls = [each for each in self._acls if each not in acls]
 
     def use_certificate(self, certificate: str) -> None:
         """Let new connections see another certificate of the broker; open ones keep theirs.

@@ -8,7 +8,7 @@ import asyncio
 import errno
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self
@@ -26,6 +26,7 @@ from coterie.server.network.listening import CannotListen
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.testing.access_rules import AUTHORIZED, parsed_rules
 from coterie.testing.bounds import check, check_all
 from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
@@ -35,6 +36,7 @@ from coterie.testing.runner import Listening, Runner
 from coterie.testing.security import CertificateFiles, Security
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
+from coterie.testing.users import Users
 from coterie.testing.versions import initial_levels, release_of
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting, take_unawaited
@@ -80,6 +82,8 @@ class RunningBroker:
         version: str | None = None,
         features: Mapping[str, int] | None = None,
         security: Security | str | None = None,
+        users: Mapping[str, str] | Iterable[str] = (),
+        acls: Iterable[str] | None = None,
     ) -> None:
         """Describe a broker; `start` starts it.
 
@@ -93,8 +97,11 @@ class RunningBroker:
                 those of Coterie.
             features: levels of features, such as {"transaction.version": 1}; the others have their
                 highest.
-            security: "SSL" for TLS with certificates that are made for this broker, or a
-                `Security`; None for plaintext.
+            security: "SSL" for TLS with certificates that are made for this broker,
+                "SASL_PLAINTEXT" or "SASL_SSL" for logins, or a `Security`; None for plaintext.
+            users: who may log in: names, which get passwords of their own, or passwords by name.
+            acls: access rules, such as "User:alice ALLOW READ TOPIC orders"; clients may do only
+                what they allow. None for no authorizer.
 
         Raises:
             WrongUse: an unknown `flush`, `version`, feature or protocol, or a number out of its
@@ -106,13 +113,16 @@ class RunningBroker:
         check_all("partitions", (topics or {}).values())
         self.host = host
         self.port = port
-        self._certificates = _certificates_of(security)
+        secured = Security(security) if isinstance(security, str) else security
+        self._certificates, self._users = _certificates_of(secured), _users_of(secured, users)
         first = Listener(Address(host, port))
-        if self._certificates is not None:
-            protocol = self._certificates.protocol
+        if secured is not None:
+            protocol = secured.checked_protocol
             first = first._replace(name=protocol.value, protocol=protocol)
         self._listeners: tuple[Listener, ...] = (first,)
-        self._values = {**TEST_CONFIG, **(config or {})}
+        self._acls = [] if acls is None else parsed_rules(acls)
+        authorizer = {} if acls is None else AUTHORIZED
+        self._values = {**TEST_CONFIG, **authorizer, **(config or {})}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
         self._interception = Interception()
@@ -291,8 +301,8 @@ class RunningBroker:
         """
         check(seed=seed)
         thread, address = self.thread, self.address
-        if self._certificates is not None:
-            raise WrongUse("in virtual time there is no TLS: leave security out")
+        if self._certificates is not None or self._users is not None:
+            raise WrongUse("in virtual time there is no TLS and no login: leave security out")
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time already, in another event loop")
@@ -348,6 +358,11 @@ class RunningBroker:
         if self._release is not None:
             server.pretend(self._release)
         server.features.start_with(features or {})
+        if self._users is not None or self._acls:
+            # Most brokers of tests have neither.
+            from coterie.server.security.seeding import add_seeds
+
+            add_seeds(server, self._users.seeds() if self._users else (), self._acls)
         self._interception.lay_over(server)
         try:
             listeners = (first._replace(address=self.address), *others)
@@ -377,8 +392,7 @@ class RunningBroker:
         return make_logger("error")
 
     def _make(self, environment: Environment) -> Server:
-        secured = {} if self._certificates is None else self._certificates.settings
-        values = {**secured, **self._values}
+        values = {**self._secured(), **self._values}
         given = [f"{name}={value}" for name, value in values.items()]
         try:
             return Server(
@@ -394,6 +408,15 @@ class RunningBroker:
         except (StorageError, OSError) as error:
             text = f"the data directory {self._data_dir} cannot be used: {error}"
             raise BrokerNotStarted(text) from error
+
+    def _secured(self) -> dict[str, str]:
+        """Return the settings of the security."""
+        values: dict[str, str] = {}
+        if self._certificates is not None:
+            values.update(self._certificates.settings)
+        if self._users is not None:
+            values.update(self._users.settings(self._listeners[0].name))
+        return values
 
     async def _listen_elsewhere(self) -> None:
         """Serve clients at a second address, where another node seems to be."""
@@ -431,10 +454,18 @@ def _at(listener: Listener, address: Address) -> Listener:
     return listener._replace(address=address)
 
 
-def _certificates_of(security: Security | str | None) -> CertificateFiles | None:
-    if security is None:
+def _certificates_of(security: Security | None) -> CertificateFiles | None:
+    if security is None or not security.checked_protocol.has_tls:
         return None
-    return CertificateFiles(Security(security) if isinstance(security, str) else security)
+    return CertificateFiles(security)
+
+
+def _users_of(security: Security | None, users: Mapping[str, str] | Iterable[str]) -> Users | None:
+    if security is not None and security.checked_protocol.has_sasl:
+        return Users(users, security.mechanism)
+    if users:
+        raise WrongUse('users: they log in with security="SASL_PLAINTEXT" or "SASL_SSL"')
+    return None
 
 
 def _check_mapping(name: str, value: object, example: str) -> None:

@@ -26,12 +26,26 @@ class Security(NamedTuple):
     """The security of a broker of a test.
 
     Attributes:
-        protocol: the security protocol of its listener: "SSL".
+        protocol: the security protocol of its listener: "SSL", "SASL_PLAINTEXT" or "SASL_SSL".
         client_auth: whether clients need a certificate: "none", "requested" or "required".
+        mechanism: what clients log in with: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512".
     """
 
     protocol: str = SecurityProtocol.SSL.value
     client_auth: str = "none"
+    mechanism: str = "SCRAM-SHA-512"
+
+    @property
+    def checked_protocol(self) -> SecurityProtocol:
+        """The security protocol.
+
+        Raises:
+            WrongUse: there is no such protocol.
+        """
+        names = [each.value for each in SecurityProtocol if each is not SecurityProtocol.PLAINTEXT]
+        if self.protocol not in names:
+            raise WrongUse(f"security: {self.protocol!r} is none of: {', '.join(names)}")
+        return SecurityProtocol(self.protocol)
 
 
 class CertificateFiles:
@@ -41,15 +55,13 @@ class CertificateFiles:
         """Check what is asked for; nothing is made yet.
 
         Raises:
-            WrongUse: there is no such protocol, or no such way to ask for certificates.
+            WrongUse: there is no such way to ask for certificates.
         """
-        if security.protocol != SecurityProtocol.SSL.value:
-            raise WrongUse(f"security: {security.protocol!r} is none of: SSL")
         if security.client_auth not in _CLIENT_AUTH:
             raise WrongUse(
                 f"client_auth: {security.client_auth!r} is none of: {', '.join(_CLIENT_AUTH)}"
             )
-        self.protocol = SecurityProtocol(security.protocol)
+        self._protocol = security.checked_protocol
         self._client_auth = security.client_auth
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._authority: CertificateAuthority
@@ -79,12 +91,18 @@ class CertificateFiles:
             self._directory = None
 
     @property
+    def asks_clients(self) -> bool:
+        """Whether clients are asked for certificates."""
+        return self._client_auth != "none"
+
+    @property
     def settings(self) -> Mapping[str, str]:
         """The settings of the broker."""
         return {
             "ssl.keystore.location": self._path("server.pem"),
             "ssl.truststore.location": self._path("authority.pem"),
-            "ssl.client.auth": self._client_auth,
+            # With a login only the one of the listener counts.
+            f"listener.name.{self._protocol.value.lower()}.ssl.client.auth": self._client_auth,
             "ssl.principal.mapping.rules": _RULES,
             # The faults change these.
             "ssl.allow.dn.changes": "true",
@@ -148,7 +166,7 @@ def _check(certificate: str, known: tuple[str, ...]) -> None:
 
 
 def _kafka_python(authority: str, path: str | None, key: str | None) -> dict[str, Any]:
-    config = {"security_protocol": "SSL", "ssl_cafile": authority}
+    config = {"ssl_cafile": authority}
     return config if path is None else config | {"ssl_certfile": path, "ssl_keyfile": key}
 
 
@@ -156,11 +174,11 @@ def _aiokafka(authority: str, path: str | None, _key: str | None) -> dict[str, A
     context = ssl.create_default_context(cafile=authority)
     if path is not None:
         context.load_cert_chain(path)
-    return {"security_protocol": "SSL", "ssl_context": context}
+    return {"ssl_context": context}
 
 
 def _confluent(authority: str, path: str | None, key: str | None) -> dict[str, Any]:
-    config = {"security.protocol": "SSL", "ssl.ca.location": authority}
+    config = {"ssl.ca.location": authority}
     names = {"ssl.certificate.location": path, "ssl.key.location": key}
     return config if path is None else config | names
 

@@ -11,6 +11,7 @@ class DumpCommands(LazyCommands):
     summaries = {
         "log": "Print the records or batches in the files of a log.",
         "producers": "Print snapshots of producers and indexes of aborted transactions.",
+        "security": "Print the users, rules and tokens of a data directory, without keys.",
         "frame": "Print a request or response frame field by field.",
         "codec": "Print the compiled source of a codec.",
     }

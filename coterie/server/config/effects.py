@@ -17,7 +17,14 @@ from coterie.server.config.sources import ConfigError
 _MOST_HINTS = 10
 
 # The settings that a listener may have for itself begin so.
-_OF_LISTENERS = ("ssl.",)
+_OF_LISTENERS = (
+    "ssl.",
+    "connections.max.reauth.ms",
+    "sasl.enabled.mechanisms",
+    "sasl.server.max.receive.size",
+)
+# Only a listener and a mechanism have it; for other mechanisms it says nothing.
+_OF_MECHANISMS = "sasl.jaas.config"
 
 # What to use instead of a setting of Kafka's.
 _INSTEAD = {
@@ -57,7 +64,9 @@ def _names(config: Config) -> list[str]:
 
 def _has_effect(name: str) -> bool:
     base = listener_base(name)
-    return name in BROKER if base is None else base in BROKER and base.startswith(_OF_LISTENERS)
+    if base is None or base == _OF_MECHANISMS:
+        return base is not None or name in BROKER
+    return base in BROKER and base.startswith(_OF_LISTENERS)
 
 
 def _origin(config: Config, name: str) -> str:

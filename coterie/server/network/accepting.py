@@ -54,9 +54,10 @@ def _login(
         broker.config,
         listener,
         ScramUsersOfBroker(broker.credentials),
-        broker.failed_logins,
+        broker.logins,
         broker.environment.random_bytes,
     )
+    broker.logins.listeners.append(shared.mechanisms)
     return partial(LoginConnection, broker, shared)
 
 

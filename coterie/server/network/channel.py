@@ -29,7 +29,7 @@ from coterie.server.network.delayed_response import (
 from coterie.server.network.routes import Routes
 from coterie.server.network.sliced_response import encoded, run_in_slices
 from coterie.server.network.turns import Turns
-from coterie.server.security.failed_logins import FailedLogins
+from coterie.server.security.logins import Logins
 from coterie.server.services import Services
 
 _join = b"".join
@@ -44,7 +44,7 @@ class ConnectionServices(Services):
         connection_quotas: all connections and their limits.
         pending_writes: writes at the end of a turn.
         turns: how long requests may hold the event loop.
-        failed_logins: the failed logins whose answers are held.
+        logins: what the logins at all listeners share.
     """
 
     now_ms: Callable[[], int]
@@ -52,7 +52,7 @@ class ConnectionServices(Services):
     connection_quotas: ConnectionQuotas
     pending_writes: PendingWrites
     turns: Turns
-    failed_logins: FailedLogins
+    logins: Logins
 
 
 class Channel(Exchange):

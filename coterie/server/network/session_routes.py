@@ -21,8 +21,8 @@ from coterie.security.mechanisms import RANDOM_BYTES
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler, Route
 from coterie.server.network.routes import Routes
-from coterie.server.security.failed_logins import MOST_HELD
 from coterie.server.security.listener_login import ListenerLogin
+from coterie.server.security.logins import MOST_HELD
 from coterie.server.security.shown import shown
 from coterie.server.services import Services
 

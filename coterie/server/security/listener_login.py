@@ -15,7 +15,7 @@ from coterie.security.plain import PlainServer
 from coterie.security.scram import NUMBERS, ScramKeys, ScramServer, ScramUser
 from coterie.server.config.listeners import Listener, ListenerSettings
 from coterie.server.config.sources import ConfigError
-from coterie.server.security.failed_logins import FailedLogins
+from coterie.server.security.logins import Logins
 
 if TYPE_CHECKING:
     from coterie.server.config.config import Config
@@ -38,7 +38,7 @@ class ListenerLogin(NamedTuple):
     mechanisms: Mechanisms
     delay_s: float
     largest_bytes: int
-    failed: FailedLogins
+    failed: Logins
     random_bytes: Callable[[int], bytes]
 
 
@@ -66,7 +66,7 @@ def listener_login(
     config: "Config",
     listener: Listener,
     users: ScramUsersOfBroker,
-    failed: FailedLogins,
+    failed: Logins,
     random_bytes: Callable[[int], bytes],
 ) -> ListenerLogin:
     """Return how clients of a listener log in, by its settings.

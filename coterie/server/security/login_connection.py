@@ -30,8 +30,8 @@ from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.session_routes import SessionRoutes
-from coterie.server.security.failed_logins import MOST_HELD
 from coterie.server.security.listener_login import ListenerLogin
+from coterie.server.security.logins import MOST_HELD
 from coterie.server.security.shown import shown
 
 _LENGTH = Struct(">i")

@@ -157,7 +157,7 @@ class TestKnownNames:
         [
             "listener.name.external.ssl.engine.factory.class",
             "listener.name.external.max.connections",
-            "listener.name.external.scram-sha-256.sasl.jaas.config",
+            "listener.name.external.scram-sha-256.sasl.login.class",
             "config.providers.file.class",
             "rsm.config.bucket",
             "metrics.jmx.include",

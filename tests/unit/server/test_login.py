@@ -223,7 +223,7 @@ def test_requests_during_the_delay_are_not_executed() -> None:
             assert time.monotonic() - began >= 0.3
             assert client.rest() == b""
         assert "made" not in running.broker.topics.by_name
-        assert running.broker.failed_logins.held == 0
+        assert running.broker.logins.held == 0
 
 
 def test_a_client_that_leaves_during_the_delay_is_forgotten() -> None:
@@ -231,12 +231,12 @@ def test_a_client_that_leaves_during_the_delay_is_forgotten() -> None:
         with LoginClient(running) as client:
             client.handshake()
             client.send(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong-secret"), 2)
-            running.wait_for(lambda: running.broker.failed_logins.held == 1)
+            running.wait_for(lambda: running.broker.logins.held == 1)
             running.call(running.broker.connection_quotas.abort_all)
-        running.wait_for(lambda: running.broker.failed_logins.held == 0)
+        running.wait_for(lambda: running.broker.logins.held == 0)
 
 
-def test_beyond_the_limit_failed_logins_are_closed_at_once(
+def test_beyond_the_limit_logins_are_closed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(login_connection, "MOST_HELD", 0)

@@ -1,0 +1,24 @@
+"""What the logins at all listeners of a broker share [security/login-delay]."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coterie.security.login import Mechanisms
+
+# Each keeps a connection and a timer, some 5 KiB; a service that restarts with a wrong password
+# makes a few hundred. Beyond that a failed login is closed at once.
+MOST_HELD = 1_000
+
+
+class Logins:
+    """The logins of a broker.
+
+    Attributes:
+        held: how many failed ones are held before they are answered.
+        listeners: the mechanisms of each listener with SASL.
+    """
+
+    def __init__(self) -> None:
+        """Start without listeners."""
+        self.held = 0
+        self.listeners: list[Mechanisms] = []

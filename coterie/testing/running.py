@@ -21,7 +21,7 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
-from coterie.server.logs.flusher import parse_flush_mode
+from coterie.server.logs.flusher import FlushMode, parse_flush_mode
 from coterie.server.network.listening import CannotListen
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
@@ -111,8 +111,7 @@ class RunningBroker:
         _check_mapping("topics", topics, '{"orders": 3}')
         _check_mapping("config", config, '{"group.max.size": "2"}')
         check_all("partitions", (topics or {}).values())
-        self.host = host
-        self.port = port
+        self.host, self.port = host, port
         secured = Security(security) if isinstance(security, str) else security
         self._certificates, self._users = _certificates_of(secured), _users_of(secured, users)
         first = Listener(Address(host, port))
@@ -120,7 +119,7 @@ class RunningBroker:
             protocol = secured.checked_protocol
             first = first._replace(name=protocol.value, protocol=protocol)
         self._listeners: tuple[Listener, ...] = (first,)
-        self._acls = [] if acls is None else parsed_rules(acls)
+        self._acls = parsed_rules(acls or ())
         authorizer = {} if acls is None else AUTHORIZED
         self._values = {**TEST_CONFIG, **authorizer, **(config or {})}
         self._topics = dict(topics or {})
@@ -128,10 +127,7 @@ class RunningBroker:
         self._interception = Interception()
         files = MemoryFileSystem() if data_dir is None else OsFileSystem()
         self.disk = Disk(files, self._interception)
-        try:
-            self._flush = parse_flush_mode(flush)
-        except ValueError as error:
-            raise WrongUse(f"flush: {error}") from None
+        self._flush = _flush_mode(flush)
         self._release = release_of(version)
         self._features = initial_levels(features, self._release)
         # Where groups are served while their coordinator has moved.
@@ -452,6 +448,13 @@ class RunningBroker:
 
 def _at(listener: Listener, address: Address) -> Listener:
     return listener._replace(address=address)
+
+
+def _flush_mode(text: str) -> FlushMode:
+    try:
+        return parse_flush_mode(text)
+    except ValueError as error:
+        raise WrongUse(f"flush: {error}") from None
 
 
 def _certificates_of(security: Security | None) -> CertificateFiles | None:

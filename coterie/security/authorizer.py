@@ -33,8 +33,10 @@ _IMPLYING = {
 _NAME_OF_A_TYPE = "hardcode"
 # How many decisions are kept for one client, and for how many clients. Peers choose the names that
 # they ask about, and one decision has some 200 bytes.
-_MOST_DECISIONS = 10_000
-_MOST_CLIENTS = 1_000
+MOST_DECISIONS = 10_000
+# Codes of types of resources have so many bits.
+_KIND_BITS = 4
+MOST_CLIENTS = 1_000
 
 
 class Decision(NamedTuple):
@@ -91,15 +93,19 @@ class Authorizer:
         self._rights: dict[tuple[str, str], Rights] = {}
 
     def rights(self, principal: str, host: str) -> "Rights":
-        """Return what a principal may do from an address, by the present rules."""
+        """Return what a principal may do from an address, by the present rules.
+
+        The address may have the slash that Java prints before it.
+        """
         if self.acls.version != self._version:
             self._rights.clear()
             self._version = self.acls.version
         rights = self._rights.get((principal, host))
         if rights is None:
-            if len(self._rights) >= _MOST_CLIENTS:
+            if len(self._rights) >= MOST_CLIENTS:
                 self._rights.clear()
-            rights = self._rights[principal, host] = Rights(self, principal, host)
+            address = host.removeprefix("/")
+            rights = self._rights[principal, host] = Rights(self, principal, address)
         return rights
 
     def decide(
@@ -173,20 +179,25 @@ class Rights:
         self._authorizer = authorizer
         self._principal = principal
         self._host = host
-        self._kept: dict[tuple[int, int, str], Decision] = {}
+        # By type and operation as one number, and then by name.
+        self._kept: dict[int, dict[str, Decision]] = {}
         self._for_any: dict[tuple[int, int], bool] = {}
-        self._left = _MOST_DECISIONS
+        self._left = MOST_DECISIONS
 
     def decision(self, operation: int, kind: ResourceType, name: str) -> Decision:
         """Return whether an operation on a resource is allowed, and why."""
-        key = operation, kind, name
-        decision = self._kept.get(key)
+        slot = operation << _KIND_BITS | kind
+        kept = self._kept.get(slot)
+        if kept is None:
+            kept = self._kept[slot] = {}
+        decision = kept.get(name)
         if decision is None:
             if not self._left:
-                self._kept.clear()
-                self._left = _MOST_DECISIONS
+                self._kept = {slot: kept}
+                kept.clear()
+                self._left = MOST_DECISIONS
             self._left -= 1
-            decision = self._kept[key] = self._authorizer.decide(
+            decision = kept[name] = self._authorizer.decide(
                 self._principal, self._host, operation, kind, name
             )
         return decision

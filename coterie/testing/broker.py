@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coterie.server.security.revoking import revoke_user
+from coterie.testing.access_rules import change_rules, parsed_rules
 from coterie.testing.actions import Action, CoordinatorMoves, SlowDisk
 from coterie.testing.bounds import check
 from coterie.testing.client_configs import CLASSIC, client_config
@@ -91,6 +92,32 @@ class Broker(RunningBroker):
             raise WrongUse(f"user: {user!r} is no user of this broker")
         users.revoked.add(user)
         self.thread.call(lambda: revoke_user(server, user))
+
+    def add_acls(self, *rules: str) -> None:
+        """Add access rules, as an administrator does while clients work.
+
+        Args:
+            rules: such as "User:alice ALLOW READ TOPIC orders- PREFIXED".
+
+        Raises:
+            WrongUse: a text is no rule, or the broker has no authorizer.
+        """
+        acls, server = parsed_rules(rules), self.server
+        self.thread.call(lambda: change_rules(server, acls, ()))
+        self._acls += acls
+
+    def remove_acls(self, *rules: str) -> None:
+        """Remove access rules; connections that are open feel it at their next request.
+
+        Args:
+            rules: rules that this broker has.
+
+        Raises:
+            WrongUse: a text is no rule, or none of this broker.
+        """
+        acls, server = parsed_rules(rules), self.server
+        self.thread.call(lambda: change_rules(server, (), acls))
+        self._acls = [each for each in self._acls if each not in acls]
 
     def use_certificate(self, certificate: str) -> None:
         """Let new connections see another certificate of the broker; open ones keep theirs.

@@ -21,10 +21,11 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
-from coterie.server.logs.flusher import parse_flush_mode
+from coterie.server.logs.flusher import FlushMode, parse_flush_mode
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.testing.access_rules import AUTHORIZED, parsed_rules
 from coterie.testing.bounds import check, check_all
 from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
@@ -81,6 +82,7 @@ class RunningBroker:
         features: Mapping[str, int] | None = None,
         security: Security | str | None = None,
         users: Mapping[str, str] | Iterable[str] = (),
+        acls: Iterable[str] | None = None,
     ) -> None:
         """Describe a broker; `start` starts it.
 
@@ -97,6 +99,8 @@ class RunningBroker:
             security: "SSL" for TLS with certificates that are made for this broker,
                 "SASL_PLAINTEXT" or "SASL_SSL" for logins, or a `Security`; None for plaintext.
             users: who may log in: names, which get passwords of their own, or passwords by name.
+            acls: access rules, such as "User:alice ALLOW READ TOPIC orders"; clients may do only
+                what they allow. None for no authorizer.
 
         Raises:
             WrongUse: an unknown `flush`, `version`, feature or protocol, or a number out of its
@@ -106,8 +110,7 @@ class RunningBroker:
         _check_mapping("topics", topics, '{"orders": 3}')
         _check_mapping("config", config, '{"group.max.size": "2"}')
         check_all("partitions", (topics or {}).values())
-        self.host = host
-        self.port = port
+        self.host, self.port = host, port
         secured = Security(security) if isinstance(security, str) else security
         self._certificates, self._users = _certificates_of(secured), _users_of(secured, users)
         first = Listener(Address(host, port))
@@ -115,16 +118,15 @@ class RunningBroker:
             protocol = secured.checked_protocol
             first = first._replace(name=protocol.value, protocol=protocol)
         self._listeners: tuple[Listener, ...] = (first,)
-        self._values = {**TEST_CONFIG, **(config or {})}
+        self._acls = parsed_rules(acls or ())
+        authorizer = {} if acls is None else AUTHORIZED
+        self._values = {**TEST_CONFIG, **authorizer, **(config or {})}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
         self._interception = Interception()
         files = MemoryFileSystem() if data_dir is None else OsFileSystem()
         self.disk = Disk(files, self._interception)
-        try:
-            self._flush = parse_flush_mode(flush)
-        except ValueError as error:
-            raise WrongUse(f"flush: {error}") from None
+        self._flush = _flush_mode(flush)
         self._release = release_of(version)
         self._features = initial_levels(features, self._release)
         # Where groups are served while their coordinator has moved.
@@ -351,11 +353,11 @@ class RunningBroker:
         if self._release is not None:
             server.pretend(self._release)
         server.features.start_with(features or {})
-        if self._users is not None:
-            # Most brokers have no users.
+        if self._users is not None or self._acls:
+            # Most brokers of tests have neither.
             from coterie.server.security.seeding import add_seeds
 
-            add_seeds(server, self._users.seeds(), ())
+            add_seeds(server, self._users.seeds() if self._users else (), self._acls)
         self._interception.lay_over(server)
         try:
             listeners = (first._replace(address=self.address), *others)
@@ -445,6 +447,13 @@ class RunningBroker:
 
 def _at(listener: Listener, address: Address) -> Listener:
     return listener._replace(address=address)
+
+
+def _flush_mode(text: str) -> FlushMode:
+    try:
+        return parse_flush_mode(text)
+    except ValueError as error:
+        raise WrongUse(f"flush: {error}") from None
 
 
 def _certificates_of(security: Security | None) -> CertificateFiles | None:

@@ -14,6 +14,9 @@ from coterie.server.config.broker_keys import BROKER
 
 TABLE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANTS = {
+    "access rules": ("MOST_RULES",),
+    "access rules that one DeleteAcls removes": ("MOST_REMOVED",),
+    "kept decisions of the authorizer": ("MOST_DECISIONS", "MOST_CLIENTS"),
     "smallest request": ("SMALLEST_REQUEST_BYTES",),
     "array elements of a request, nested ones included": ("REQUEST_ELEMENT_BUDGET",),
     "a string": ("MAX_STRING_BYTES",),

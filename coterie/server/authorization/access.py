@@ -79,7 +79,7 @@ class Access:
         """
         self.authorizer = authorizer
         self._security_log = security_log
-        self._loggers = environment.loggers
+        self._log = environment.loggers.named(AUTHORIZER)
         self._new_id = environment.new_topic_id
 
     def of(self, connection: Exchange, api: ApiKey) -> "ClientAccess":
@@ -105,11 +105,12 @@ class Access:
         else:
             done(None)
 
+    def logs(self, decision: Decision) -> bool:
+        """Return whether a decision has a line in the log."""
+        return not decision.is_allowed or self._log.is_enabled_for(logging.DEBUG)
+
     def log(self, client: "ClientAccess", decision: Decision, what: "Wanted", count: int) -> None:
         """Log a decision: INFO for one that denies, DEBUG for one that allows."""
-        log = self._loggers.named(AUTHORIZER)
-        if decision.is_allowed and not log.is_enabled_for(logging.DEBUG):
-            return
         operation, kind, name = what
         text = (
             f"Principal = {_shown(client.principal)} is "
@@ -119,7 +120,7 @@ class Access:
             f"for request = {client.api.kafka_name} with resourceRefCount = {count} "
             f"based on rule {_shown(decision.reason)}"
         )
-        (log.debug if decision.is_allowed else log.info)(text)
+        (self._log.debug if decision.is_allowed else self._log.info)(text)
 
 
 # An operation on a resource.
@@ -130,18 +131,26 @@ class ClientAccess:
     """What the client of one request may do. It is made for each request, and not kept.
 
     Attributes:
-        principal, host: the client, as rules name it.
         api: the API of the request.
     """
 
-    __slots__ = ("_access", "_rights", "api", "host", "principal")
+    __slots__ = ("_access", "_client", "_rights", "api")
 
     def __init__(self, access: Access, connection: Exchange, api: ApiKey) -> None:
-        client = connection.client
+        self._client = client = connection.client
         self._access = access
-        self.principal, self.host = client.principal, client.client_host[1:]
         self.api = api
-        self._rights = access.authorizer.rights(self.principal, self.host)
+        self._rights = access.authorizer.rights(client.principal, client.client_host)
+
+    @property
+    def principal(self) -> str:
+        """The principal."""
+        return self._client.principal
+
+    @property
+    def host(self) -> str:
+        """The address, as rules name it."""
+        return self._client.client_host[1:]
 
     def may(self, operation: int, kind: ResourceType, name: str, count: int = 1) -> bool:
         """Return whether an operation is allowed, and log the decision.
@@ -151,7 +160,8 @@ class ClientAccess:
             count: how often the request names the resource.
         """
         decision = self._rights.decision(operation, kind, name)
-        self._access.log(self, decision, (operation, kind, name), count)
+        if self._access.logs(decision):
+            self._access.log(self, decision, (operation, kind, name), count)
         return decision.is_allowed
 
     def may_quietly(self, operation: int, kind: ResourceType, name: str = CLUSTER_NAME) -> bool:

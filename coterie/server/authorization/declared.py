@@ -6,6 +6,7 @@ list decides about its element, which is taken out if it is refused.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
@@ -103,6 +104,8 @@ def _names_by_id(cls: type[Declaration], path: tuple[str, ...], version: int) ->
 def declared_check(api: ApiKey, version: int) -> Check:
     """Return the check of an API whose needs are all of the usual kinds."""
     needs = needs_of(api, version)
+    if len(needs) == 1 and not needs[0].is_of_elements:
+        return partial(_check_one, needs[0])
 
     def check(
         broker: Services, access: ClientAccess, request: Any, connection: Exchange
@@ -118,6 +121,13 @@ def declared_check(api: ApiKey, version: int) -> Check:
         return outcome
 
     return check
+
+
+def _check_one(
+    need: Need, _broker: Services, access: ClientAccess, request: Any, connection: Exchange
+) -> Outcome:
+    """Check a request that needs one thing, as most do."""
+    return check_whole(access, request, connection, need)
 
 
 def check_whole(access: ClientAccess, request: Any, connection: Exchange, need: Need) -> Outcome:

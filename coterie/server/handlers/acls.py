@@ -38,9 +38,13 @@ from coterie.server.services import Services
 
 # How many rules one request may remove, as in Kafka.
 MOST_REMOVED = 10_000
+# How many rules are stored: a rule takes about 700 bytes, and the first look at all rules of a type
+# for one client 4 ms.
+MOST_RULES = 20_000
 # Codes that only filters may have.
 _OF_FILTERS = (1, 2)
 _NO_COLON = "(no colon is present separating the principal type from the principal name)"
+_TOO_MANY_RULES = f"There are {MOST_RULES} rules already."
 _TOO_MANY = "The number of ACLs to delete in one request is limited to 10000."
 
 # A response, and the rules to add and to remove before it is sent.
@@ -100,19 +104,22 @@ def _create(broker: Services, request: CreateAclsRequest, connection: Exchange) 
     if any(map(_is_of_filters, request.creations)):
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         return CreateAclsResponse(results=[_result(error, None) for _ in request.creations])
-    return _answer(broker, connection, _created(request))
+    left = MOST_RULES - len(broker.acls)
+    return _answer(broker, connection, _created(request, left))
 
 
-def _created(request: CreateAclsRequest) -> Generator[None, None, _Changed]:
+def _created(request: CreateAclsRequest, left: int) -> Generator[None, None, _Changed]:
     results: list[CreateAclsResponseResult] = []
     wanted: list[Acl] = []
     for count, each in enumerate(request.creations, 1):
         if not count % MADE_AT_ONCE:
             yield
         reason = _invalid(each)
-        if reason is None:
-            wanted.append(_acl(each))
         error = ErrorCode.NONE if reason is None else ErrorCode.INVALID_REQUEST
+        if reason is None and len(wanted) >= left:
+            error, reason = ErrorCode.POLICY_VIOLATION, _TOO_MANY_RULES
+        elif reason is None:
+            wanted.append(_acl(each))
         results.append(_result(error, reason or ""))
     return CreateAclsResponse(results=results), wanted, []
 

@@ -418,6 +418,22 @@ class TestRules:
             assert second.error_message.startswith(text)
         assert list(broker.acls.ids) == [good]
 
+    def test_the_number_of_rules_is_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("coterie.server.handlers.acls.MOST_RULES", 2)
+        broker = secured()
+        allow(broker, acl(AclOperation.READ))
+        creations = [
+            CreateAclsRequestCreation(
+                resource_type=TOPIC, resource_name=name, resource_pattern_type=LITERAL,
+                principal="User:alice", host="*", operation=3, permission_type=3,
+            )
+            for name in ("u", "v")
+        ]  # fmt: skip
+        answer = settle(Client(broker), CreateAclsRequest(creations=creations), 3)
+        found = [each.error_code for each in answer.results]
+        assert found == [0, ErrorCode.POLICY_VIOLATION]
+        assert len(broker.acls) == 2
+
     def test_codes_of_filters_fail_all_rules(self) -> None:
         broker = secured()
         creation = CreateAclsRequestCreation(

@@ -56,9 +56,7 @@ def reconcile_member(
             "partitions and rejoin.",
         ) from None
     if reconciled is not None:
-        key = ConsumerGroupCurrentMemberAssignmentKey(
-            group_id=group.group_id, member_id=member.member_id
-        )
+        key = ConsumerGroupCurrentMemberAssignmentKey.of(group.group_id, member.member_id)
         step.facts.append(_reconciled(step, member, reconciled))
         was_settled = group.is_settled(member)
         step.set(key, current_value(*reconciled))
@@ -82,18 +80,19 @@ def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberRe
     """Return the fact that a member is about to come closer to its target."""
     before = {(topic, index) for topic, each in member.assigned.items() for index in each}
     after = {(topic, index) for topic, each in now.assigned.items() for index in each}
-    return MemberReconciled(
-        at_ms=step.now_ms,
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        epoch=now.epoch,
-        previous_epoch=now.previous_epoch,
-        state=now.state.name,
-        previous_state=member.state.name,
-        added=len(after - before),
-        revoked=len(before - after),
-        state_ms=step.now_ms - member.changed_ms if member.changed_ms else -1,
+    state_ms = step.now_ms - member.changed_ms if member.changed_ms else -1
+    return MemberReconciled.of(
+        step.now_ms,
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        now.epoch,
+        now.previous_epoch,
+        now.state.name,
+        member.state.name,
+        len(after - before),
+        len(before - after),
+        state_ms,
     )
 
 

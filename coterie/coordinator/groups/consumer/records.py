@@ -107,10 +107,6 @@ def current_value(
     epoch: int, previous_epoch: int, state: MemberState, assigned: Owned, pending: Owned
 ) -> ConsumerGroupCurrentMemberAssignmentValue:
     """Return the current assignment of a member as it is logged."""
-    return ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=epoch,
-        previous_member_epoch=previous_epoch,
-        state=state,
-        assigned_partitions=logged_partitions(assigned),
-        partitions_pending_revocation=logged_partitions(pending),
+    return ConsumerGroupCurrentMemberAssignmentValue.of(
+        epoch, previous_epoch, state, logged_partitions(assigned), logged_partitions(pending)
     )

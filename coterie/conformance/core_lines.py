@@ -144,6 +144,7 @@ _EVENTS: dict[str, Any] = {
     "group_converged": lambda _: None,
     "group_type_changed": lambda _: None,
     "regex_resolved": lambda _: None,
+    "static_member_left": lambda _: None,
 }
 
 

@@ -149,8 +149,8 @@ EXPIRED_OFFSET = pa.struct(
     [("topic", pa.string()), ("partition", pa.int32()), ("committed_offset", pa.int64())]
 )
 
-# One row per fact. Columns have the names of the fields in protocol/messages/journal_records.py and
-# consumer_group_facts.py;
+# One row per fact. Columns have the names of the fields in protocol/messages/journal_records.py,
+# consumer_group_facts.py and offset_facts.py;
 # a column is null for facts without that field.
 JOURNAL = pa.schema(
     [
@@ -217,6 +217,10 @@ JOURNAL = pa.schema(
         ("topic_count", pa.int32()),
         ("gained", pa.int32()),
         ("lost", pa.int32()),
+        ("error_code", pa.int16()),
+        ("said_epoch", pa.int32()),
+        ("known_epoch", pa.int32()),
+        ("kept_ms", pa.int64()),
     ]
 )
 

@@ -63,6 +63,11 @@ def _regex_resolved(fact: facts.RegexResolved) -> Event:
     return Event(fact.at_ms, "·", "", f"{printable(fact.regex)} resolved", details)
 
 
+def _static_member_left(fact: facts.StaticMemberLeft) -> Event:
+    details = f"epoch {fact.epoch}, its partitions wait {duration_text(fact.kept_ms)} for it"
+    return Event(fact.at_ms, "-", "yellow", f"{printable(fact.group_instance_id)} is away", details)
+
+
 EVENTS: dict[type, Callable[[Any], Event]] = {
     facts.GroupEpochRaised: _epoch_raised,
     facts.TargetComputed: _target_computed,
@@ -70,4 +75,5 @@ EVENTS: dict[type, Callable[[Any], Event]] = {
     facts.GroupConverged: _converged,
     facts.GroupTypeChanged: _type_changed,
     facts.RegexResolved: _regex_resolved,
+    facts.StaticMemberLeft: _static_member_left,
 }

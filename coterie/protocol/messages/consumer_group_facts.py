@@ -115,3 +115,19 @@ class RegexResolved(Message):
     topic_count: Int32
     gained: Int32
     lost: Int32
+
+
+@message(versions=(0, 0), flexible=0)
+class StaticMemberLeft(Message):
+    """A static member left for a while: its partitions wait for its successor.
+
+    Attributes:
+        kept_ms: how long they do, until the session ends.
+    """
+
+    at_ms: Int64
+    group_instance_id: String
+    member_id: String
+    client_id: String
+    epoch: Int32
+    kept_ms: Int64

@@ -29,6 +29,7 @@ from coterie.protocol.messages.consumer_group_facts import (
     GroupTypeChanged,
     MemberReconciled,
     RegexResolved,
+    StaticMemberLeft,
     TargetComputed,
 )
 from coterie.protocol.messages.offset_facts import OffsetsExpired
@@ -377,6 +378,7 @@ Fact = (
     | GroupConverged
     | GroupTypeChanged
     | RegexResolved
+    | StaticMemberLeft
 )
 
 
@@ -410,6 +412,7 @@ FACTS: tuple[FactType, ...] = (
     FactType(20, "group_converged", GroupConverged),
     FactType(21, "group_type_changed", GroupTypeChanged),
     FactType(22, "regex_resolved", RegexResolved),
+    FactType(23, "static_member_left", StaticMemberLeft),
 )
 FACT_NAMES: dict[type[Fact], str] = {each.fact_class: each.name for each in FACTS}
 

@@ -7,6 +7,7 @@ import pytest
 from coterie.cli.groups.journal_events import JournalEvents
 from coterie.cli.timeline import SHOWN_MEMBERS, Timeline, duration_text
 from coterie.protocol.messages import journal_records as facts
+from coterie.protocol.messages.consumer_group_facts import StaticMemberLeft
 from coterie.protocol.messages.journal_records import decode_fact
 from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
 from coterie.protocol.records import decode_records, iterate_batches
@@ -115,6 +116,17 @@ def lines_of(*some: facts.Fact) -> list[str]:
                 "! a fenced                  ConsumerGroupHeartbeat with epoch 3 was refused: the"
                 " epoch of the member is 4"
             ),
+        ),
+        (
+            StaticMemberLeft(
+                at_ms=AT_MS,
+                group_instance_id="i1",
+                member_id="a",
+                client_id="c",
+                epoch=4,
+                kept_ms=44_000,
+            ),
+            "- i1 is away                epoch 4, its partitions wait 44.00 s for it",
         ),
         (
             facts.StaticMemberReplaced(

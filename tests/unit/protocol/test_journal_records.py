@@ -11,6 +11,7 @@ from coterie.protocol.messages.consumer_group_facts import (
     GroupTypeChanged,
     MemberReconciled,
     RegexResolved,
+    StaticMemberLeft,
     TargetComputed,
 )
 from coterie.protocol.messages.journal_records import (
@@ -223,6 +224,9 @@ OTHERS: list[Fact] = [
         at_ms=1, group_type="consumer", previous_type="classic", epoch=3, member_count=2
     ),
     RegexResolved(at_ms=1, regex="a.*", topic_count=3, gained=2, lost=1),
+    StaticMemberLeft(
+        at_ms=1, group_instance_id="i", member_id="a", client_id="c", epoch=3, kept_ms=2**40
+    ),
 ]
 
 

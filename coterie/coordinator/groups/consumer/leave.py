@@ -27,6 +27,7 @@ from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_facts import StaticMemberLeft
 from coterie.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -67,6 +68,17 @@ def leave(
         if member.revocation is not None:
             member.revocation = None
             step.cancel(TimerKind.REVOCATION, member.member_id)
+        assert member.instance_id is not None, f"{member} is not static"
+        step.note(
+            StaticMemberLeft(
+                at_ms=now_ms,
+                group_instance_id=member.instance_id,
+                member_id=member.member_id,
+                client_id=member.client_id,
+                epoch=group.epoch,
+                kept_ms=max(0, member.deadline_ms - now_ms),
+            )
+        )
     else:
         (removed,) = remove_members(step, [member], Bump.LEAVE)
         if not finish_removal(step):

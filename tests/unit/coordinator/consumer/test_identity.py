@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_facts import StaticMemberLeft
 from coterie.protocol.messages.journal_records import MemberFenced
 from tests.unit.coordinator.consumer.harness import ConsumerHarness, assigned, image, topic_id
 
@@ -142,6 +143,17 @@ def test_journal_says_who_was_fenced() -> None:
         ("m2", "i1", "m1", ErrorCode.FENCED_INSTANCE_ID, 2, 2),
         ("m2", "i1", "m1", ErrorCode.FENCED_INSTANCE_ID, -2, 2),
         ("m1", None, "m1", FENCED, 7, 2),
+    ]
+
+
+def test_journal_says_how_long_the_place_of_a_static_member_is_kept() -> None:
+    """[journal/consumer-groups]"""
+    harness = static()
+    harness.wait(40_000)
+    harness.beat("m1", -2, instance_id="i1")
+    left = [each.fact for each in harness.events if isinstance(each.fact, StaticMemberLeft)]
+    assert [(each.group_instance_id, each.epoch, each.kept_ms) for each in left] == [
+        ("i1", 2, 5_000)
     ]
 
 

@@ -3,6 +3,7 @@
 The log alone, the journal alone and both together must agree on what each of them can show.
 """
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,21 @@ def test_rebalance_lasts_until_all_members_are_stable() -> None:
     assert {each.unowned_partition_ms for each in journal.rebalances} == {None}
     assert {each.evidence for each in log.rebalances} == {Evidence.LOG}
     assert {each.evidence for each in both.rebalances} == {Evidence.JOURNAL}
+
+
+def test_member_owns_what_it_has_yet_to_give_up() -> None:
+    """It may commit for it. [pipeline/epoch-handovers]"""
+    found = held_back().history()
+    assert found.epochs is not None
+    kept = [each for each in found.epochs.handovers if each.give_up_ms and each.noticed_ms]
+    assert len(kept) == 5
+    ends = {(each.partition, each.member_key): each.to_ms for each in found.ownership}
+    for each in kept:
+        assert ends[each.partition, each.from_member_key] == each.given_up_ms
+    times = sorted((each.partition, each.from_ms, each.to_ms) for each in found.ownership)
+    for before, after in pairwise(times):
+        if before[0] == after[0]:
+            assert (before[2] or 0) <= after[1]
 
 
 def test_sessions_are_not_counted_twice() -> None:

@@ -126,7 +126,6 @@ class EpochTimeline:
         """A member was removed; without a removal it is not known why."""
         subscriber = self._members.pop(member_id, None)
         step = self._steps.pop(member_id, None)
-        self._new_targets[member_id] = frozenset()
         self._unsettled.discard(member_id)
         if subscriber is None:
             return

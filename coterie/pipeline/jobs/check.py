@@ -25,6 +25,7 @@ from coterie.pipeline.check_rules import (
 )
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.engine import Engine
+from coterie.pipeline.epoch_rules import check_epochs
 from coterie.pipeline.exchange import Outbox, RowExchange, exchange, text_codes
 from coterie.pipeline.findings.commits import without_owner
 from coterie.pipeline.options import MAX_SPLIT_BYTES
@@ -64,6 +65,11 @@ _COLUMNS = {
     "group_events": _columns(
         "group_events", "group_id", "log_offset", "generation", "fact", "detail"
     ),
+    "consumer_epochs": _columns(
+        "consumer_epochs",
+        "group_id", "log_offset", "kind", "is_tombstone", "group_epoch", "target_epoch",
+        "member_id", "member_epoch", "assigned", "pending_revocation",
+    ),
     "offset_commits": _columns(
         "offset_commits", "group_id", "topic", "partition", "record_ts", "is_tombstone"
     ),
@@ -89,6 +95,7 @@ _KEYS = pa.schema(
 _KINDS = {
     "group_generations": _COLUMNS["group_generations"],
     "group_events": _COLUMNS["group_events"],
+    "consumer_epochs": _COLUMNS["consumer_epochs"],
     "offset_commits": UNOWNED,
     "ownership": _COLUMNS["ownership"],
     "rebalances": _COLUMNS["rebalances"],
@@ -178,7 +185,7 @@ def _read(task: _Task, outbox: Outbox, logs: Mapping[str, Mapping[int, str]]) ->
         if task.table == "group_events":
             kept = pc.is_in(rows.column("fact"), pa.array(GENERATION_FACTS))
             outbox.add(task.table, rows.filter(kept))
-        elif task.table in ("group_generations", "ownership", "rebalances"):
+        elif task.table in ("group_generations", "consumer_epochs", "ownership", "rebalances"):
             outbox.add(task.table, rows)
         elif task.table == "offset_commits":
             outbox.add(task.table, _each_commit(rows))
@@ -236,7 +243,7 @@ def _homes(rows: pa.Table) -> set[Home]:
 
 
 def _check_groups(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:
-    """Check the generations of each group."""
+    """Check the generations and epochs of each group."""
     generations: dict[str, list[Generation]] = {}
     for group_id, rows in by_group(exchanged.rows("group_generations", bucket)):
         of_group = generations.setdefault(group_id, [])
@@ -246,6 +253,8 @@ def _check_groups(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:
         of_group += map(recorded_generation, rows.to_pylist())
     for group_id, of_group in generations.items():
         yield from check_group(group_id, of_group)
+    for group_id, rows in by_group(exchanged.rows("consumer_epochs", bucket), "log_offset"):
+        yield from check_epochs(group_id, rows.to_pylist())
 
 
 def _unowned_commits(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:

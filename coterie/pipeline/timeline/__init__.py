@@ -7,7 +7,7 @@ rebalances, partition moves, ownership and member sessions. They run in Spark's 
 model          what a history consists of
 from_journal   histories from the journal's facts
 from_log       histories from the generations in the group log (classic groups)
-epochs         the state of a KIP-848 group over time; epoch_handovers, its moving partitions
+epochs         the state of a KIP-848 group over time; epoch_state and epoch_handovers, its parts
 from_epochs    histories of KIP-848 groups from their records and facts
 combined       the journal where it has facts, and the group log before that
 holdings       owners of partitions over time

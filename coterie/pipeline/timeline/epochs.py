@@ -10,10 +10,16 @@ time.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.epoch_handovers import Handovers
+from coterie.pipeline.timeline.epoch_state import (
+    Removal,
+    RunningRebalance,
+    Step,
+    Subscriber,
+    until_given_up,
+)
 from coterie.pipeline.timeline.holdings import (
     Holdings,
     fewest_moves,
@@ -51,53 +57,6 @@ STABLE, UNREVOKED = "Stable", "UnrevokedPartitions"
 _TIMEOUT_SLACK_MS = 2_000
 
 
-class Subscriber(NamedTuple):
-    """A member and what it subscribes to.
-
-    Attributes:
-        member: its ids and its client; its topics are None if they are not known.
-        is_classic, regex, server_assignor: see `EpochMember`.
-    """
-
-    member: RecordedMember
-    is_classic: bool = False
-    regex: str | None = None
-    server_assignor: str | None = None
-
-
-class Step(NamedTuple):
-    """Where a member is on its way to its target."""
-
-    at_ms: int
-    member_epoch: int
-    previous_epoch: int | None
-    state: str
-    assigned: frozenset[TopicPartition]
-    pending: frozenset[TopicPartition]
-
-
-class Removal(NamedTuple):
-    """Why a member was removed."""
-
-    cause: str
-    evidence: str | None = None
-    silent_ms: int | None = None
-
-
-class _RunningRebalance:
-    def __init__(self, bump: EpochBump, from_epoch: int | None) -> None:
-        self.bump = bump
-        self.from_epoch = from_epoch
-        self.before: dict[TopicPartition, str] = {}
-        self.joined: list[str] = []
-        self.left: list[str] = []
-        self.skipped = 0
-        self.unowned_ms = 0
-        self.gaps: dict[TopicPartition, int | None] = {}
-        # By key how long after the beginning a member first noticed it.
-        self.noticed: dict[str, int] = {}
-
-
 class EpochTimeline:
     """The state of one group."""
 
@@ -119,7 +78,7 @@ class EpochTimeline:
         self._target_epoch: int | None = None
         self._regexes: dict[str, frozenset[str]] = {}
         self._epoch: int | None = None
-        self._open: _RunningRebalance | None = None
+        self._open: RunningRebalance | None = None
         # The changes since the last bump. The first of the same moment causes it.
         self._changes: list[tuple[int, Trigger]] = []
         self._joined: list[str] = []
@@ -167,7 +126,6 @@ class EpochTimeline:
         """A member was removed; without a removal it is not known why."""
         subscriber = self._members.pop(member_id, None)
         step = self._steps.pop(member_id, None)
-        self._new_targets[member_id] = frozenset()
         self._unsettled.discard(member_id)
         if subscriber is None:
             return
@@ -211,7 +169,7 @@ class EpochTimeline:
         )
         self._bumps.append(bump)
         if self._open is None:
-            self._open = _RunningRebalance(bump, self._epoch)
+            self._open = RunningRebalance(bump, self._epoch)
             self._open.before = {**self._before_leaving, **self._holdings.owners}
             if trigger.member_key is not None:
                 self._sessions.caused(trigger.member_key)
@@ -330,14 +288,15 @@ class EpochTimeline:
         rebalances = list(self._rebalances)
         if self._open is not None:
             rebalances.append(self._rebalance(self._open, None, None))
+        handovers = self._handovers.all()
         return GroupHistory(
             self.group_id,
             self._generations,
             rebalances,
             self._moves,
-            self._holdings.intervals + self._holdings.open_intervals(),
+            until_given_up(self._holdings.intervals, handovers) + self._holdings.open_intervals(),
             self._sessions.all(),
-            Epochs(self._bumps, self._handovers.all(), self._present_members()),
+            Epochs(self._bumps, handovers, self._present_members()),
         )
 
     def _present_members(self) -> list[EpochMember]:
@@ -430,7 +389,7 @@ class EpochTimeline:
             at_ms,
         )
 
-    def _generation(self, opened: _RunningRebalance, at_ms: int) -> Generation:
+    def _generation(self, opened: RunningRebalance, at_ms: int) -> Generation:
         """Return what the group has reached, in the form of a generation."""
         assert self._epoch is not None, "a bump has opened it"
         owned: dict[str, list[TopicPartition]] = {}
@@ -454,7 +413,7 @@ class EpochTimeline:
         return tuple(sorted({*(subscriber.member.topics or ()), *matched}))
 
     def _rebalance(
-        self, opened: _RunningRebalance, at_ms: int | None, generation: Generation | None
+        self, opened: RunningRebalance, at_ms: int | None, generation: Generation | None
     ) -> Rebalance:
         bump, after = opened.bump, self._holdings.owners
         # Without steps only the journal's counts are known.

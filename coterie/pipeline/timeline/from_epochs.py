@@ -11,12 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.epochs import (
-    EpochTimeline,
-    Removal,
-    Step,
-    Subscriber,
-)
+from coterie.pipeline.timeline.epoch_state import Removal, Step, Subscriber
+from coterie.pipeline.timeline.epochs import EpochTimeline
 from coterie.pipeline.timeline.from_facts import exit_evidence, process_of, silence_of
 from coterie.pipeline.timeline.model import (
     CLASSIC,

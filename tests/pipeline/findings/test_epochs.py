@@ -88,6 +88,17 @@ def test_member_that_is_removed_for_it_is_one_finding(tmp_path: Path, journal: b
     assert "within max.poll.interval.ms (1 min 00 s)" in evidence
 
 
+def test_member_that_died_with_what_others_wait_for_is_one_finding(tmp_path: Path) -> None:
+    """[pipeline/one-finding-a-cause]"""
+    story = two_members()
+    story.start("b")
+    story.silent.add("a")
+    story.pass_time(60)
+    ((rule, subject, evidence),) = findings(story, tmp_path)
+    assert (rule, subject) == ("expired_member", A)
+    assert evidence.startswith("sent no heartbeat for 45.0 s")
+
+
 def test_member_that_takes_late(tmp_path: Path) -> None:
     story = two_members()
     story.start("b")

@@ -3,6 +3,7 @@
 The log alone, the journal alone and both together must agree on what each of them can show.
 """
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,24 @@ def test_rebalance_lasts_until_all_members_are_stable() -> None:
     # Partitions are in the log only.
     assert [each.unowned_partition_ms for each in both.rebalances] == [0, 27_000, 82_000, 15_000]
     assert {each.unowned_partition_ms for each in journal.rebalances} == {None}
+    assert {each.protocol for each in (*both.rebalances, *journal.rebalances)} == {"uniform"}
     assert {each.evidence for each in log.rebalances} == {Evidence.LOG}
     assert {each.evidence for each in both.rebalances} == {Evidence.JOURNAL}
+
+
+def test_member_owns_what_it_has_yet_to_give_up() -> None:
+    """It may commit for it. [pipeline/epoch-handovers]"""
+    found = held_back().history()
+    assert found.epochs is not None
+    kept = [each for each in found.epochs.handovers if each.give_up_ms and each.noticed_ms]
+    assert len(kept) == 5
+    ends = {(each.partition, each.member_key): each.to_ms for each in found.ownership}
+    for each in kept:
+        assert ends[each.partition, each.from_member_key] == each.given_up_ms
+    times = sorted((each.partition, each.from_ms, each.to_ms) for each in found.ownership)
+    for before, after in pairwise(times):
+        if before[0] == after[0]:
+            assert (before[2] or 0) <= after[1]
 
 
 def test_sessions_are_not_counted_twice() -> None:
@@ -154,6 +171,64 @@ def test_other_causes_of_a_bump() -> None:
     assert [each[1:3] for each in bumps(story.history())] == causes
     causes[-1] = ("leave or expiry", "a")
     assert [each[1:3] for each in bumps(story.history(journal=False))] == causes
+
+
+def test_change_that_raised_no_epoch_does_not_cause_the_next_one() -> None:
+    """[pipeline/epoch-bumps]"""
+    story = orders(2)
+    story.start("a")
+    story.start("idle", topics=())
+    story.pass_time(10)
+    story.create_topic("orders", 4)
+    story.pass_time(10)
+    for journal in (True, False):
+        causes = [each[1] for each in bumps(story.history(journal=journal))]
+        assert causes == ["join", "topics changed"]
+
+
+def test_member_that_leaves_while_it_is_asked_has_no_timeout() -> None:
+    """[pipeline/epoch-bumps]"""
+    story = orders(4)
+    story.start("a")
+    story.slow.add("a")
+    story.pass_time(10)
+    story.start("b")
+    story.pass_time(20)
+    story.stop("a")
+    exits = {each.member_key: each.exit_kind for each in story.history(journal=False).sessions}
+    assert exits == {"a": "leave or expiry", "b": None}
+
+
+def test_handover_goes_where_the_newest_target_says() -> None:
+    """[pipeline/epoch-handovers]"""
+    story = orders(4)
+    story.start("a")
+    story.slow.add("a")
+    story.pass_time(10)
+    story.start("b")
+    story.pass_time(10)
+    story.start("c")
+    story.pass_time(10)
+    story.slow.clear()
+    story.give_up("a")
+    story.pass_time(20)
+    found = handovers(story.history())
+    # It was asked for when the first of them came.
+    assert sorted(each[1:5] for each in found) == [(2, "a", "b", 20_000), (3, "a", "c", 20_000)]
+
+
+def test_handover_ends_when_the_partition_stays() -> None:
+    """[pipeline/epoch-handovers]"""
+    story = orders(4)
+    story.start("a")
+    story.slow.add("a")
+    story.pass_time(10)
+    story.start("b")
+    story.pass_time(10)
+    assert len(handovers(story.history())) == 2
+    story.stop("b")
+    story.pass_time(10)
+    assert handovers(story.history()) == []
 
 
 def test_journal_fills_what_compaction_has_removed() -> None:

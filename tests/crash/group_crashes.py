@@ -24,8 +24,7 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.broker import Broker
-from tests.crash.broker_run import answer_to, start_broker
-from tests.crash.disk import RecordingFileSystem
+from tests.crash.broker_run import answer_to
 from tests.crash.group_members import Ledger, Life, State, StoryMember, settle
 from tests.crash.group_story import NO_OFFSET, SETTINGS, STORIES, record_story
 from tests.crash.logged_groups import live_records, logged_groups, newest_records
@@ -33,7 +32,6 @@ from tests.crash.losses import Crash
 from tests.crash.restart import Wrong
 from tests.crash.story_crashes import StoryCrashes
 from tests.unit.server.manual import Client, open_log
-from tests.unit.server.manual_loop import ManualLoop
 
 _LATER_MS = 20
 
@@ -64,15 +62,13 @@ class GroupCrashes(StoryCrashes):
 
     what = "groups"
     stories = tuple(STORIES)
+    settings = SETTINGS
     record = staticmethod(record_story)
 
     def check(self, crash: Crash) -> None:
         """See `StoryCrashes`."""
-        loop = ManualLoop()
-        loop.now_ms = self.story.now_ms
-        filesystem = RecordingFileSystem(crash.disk.copy(), crash.boot)
-        restarted = _Restarted(start_broker(filesystem, loop, SETTINGS, flush=self.story.flush))
-        loop.turn()
+        restarted = _Restarted(self.start_after(crash))
+        restarted.client.loop.turn()
         _check_log(restarted.broker)
         ledger: Ledger = self.story.ledger
         newest = {each.group_id: each for each in ledger.lives if _asked(each, crash.operations)}

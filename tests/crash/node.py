@@ -9,17 +9,15 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, NamedTuple
 
-from coterie.coordinator.groups.classic.records import logged_generations
+from coterie.coordinator.groups.config import (
+    ConsumerGroupConfig,
+    ConsumerSettings,
+    ConsumerSettingsTable,
+)
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.topic_image import deletion
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
-from coterie.protocol.messages.log_records import (
-    GroupMetadataKey,
-    OffsetCommitKey,
-    encode_key,
-    encode_value,
-)
+from coterie.protocol.messages.log_records import OffsetCommitKey, encode_key, encode_value
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.keys import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
@@ -34,6 +32,7 @@ from coterie.storage.log_config import LogConfig
 from coterie.storage.write_ahead_format import ID_BYTES
 from coterie.storage.write_ahead_log import WriteAheadLimits
 from tests.crash.history import History, TopicState
+from tests.crash.logged_groups import Pairs, live_records
 from tests.crash.producers import Sent
 from tests.unit.coordinator.harness import START_MS, UnitHarness
 
@@ -82,10 +81,12 @@ class Bounds(NamedTuple):
 
 
 DEFAULT_BOUNDS = Bounds()
+# A target is computed with each change.
+_CONSUMER_GROUPS = ConsumerGroupConfig(
+    settings=ConsumerSettingsTable(ConsumerSettings(assignment_interval_ms=0))
+)
 # As they are read from a file without any.
 NO_SETTINGS = StoredSettings(resources={GROUP_RESOURCE: {}, CLIENT_METRICS_RESOURCE: {}})
-
-Pairs = frozenset[tuple[bytes, bytes]]
 
 
 def open_directory(filesystem: Any, *, flush: bool) -> DataDirectory:
@@ -133,17 +134,13 @@ def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Ef
 
 def state_of(coordinator: GroupCoordinator) -> Pairs:
     """The durable state of a coordinator, as the records that would produce it."""
-    logged = coordinator.shards[0].logged
-    pairs = [
-        (encode_key(GroupMetadataKey(group=group)), encode_value(value))
-        for group, value in logged_generations(logged).items()
-    ]
-    for group, topics in logged.offsets.items():
+    pairs = []
+    for group, topics in coordinator.shards[0].logged.offsets.items():
         for topic, partitions in topics.items():
             for partition, value in partitions.items():
                 key = OffsetCommitKey(group=group, topic=topic, partition=partition)
                 pairs.append((encode_key(key), encode_value(value)))
-    return frozenset(pairs)
+    return live_records(coordinator) | frozenset(pairs)
 
 
 class Node(UnitHarness):
@@ -174,8 +171,12 @@ class Node(UnitHarness):
         self.start_ms = START_MS
         self.epoch = -1
         super().__init__(
-            offsets_retention_ms=3_600_000, offsets_retention_check_interval_ms=600_000
+            offsets_retention_ms=3_600_000,
+            offsets_retention_check_interval_ms=600_000,
+            consumer=_CONSUMER_GROUPS,
         )
+        for name, found in self.directory.topics.items():
+            self.topics.put(name, found.topic_id, len(found.partitions))
         self.load()
         self.wait(delay_ms)
 
@@ -408,6 +409,7 @@ class Node(UnitHarness):
         self.history.values[topic_id] = []
         register.change(self.done, TopicState(topic_id, 0, 0))
         self.directory.create_partitions(name, [0], topic_id)
+        self.put_topic(name, topic_id, 1)
         register.acknowledge(self.done)
 
     def produce(self, name: str, *values: bytes) -> None:
@@ -462,7 +464,7 @@ class Node(UnitHarness):
         register.change(self.done, None)
         self.directory.delete_topic(name)
         register.acknowledge(self.done)
-        self.take(self.coordinator.topics_changed([deletion(name, topic_id)], self.now_ms))
+        self.remove_topic(name, topic_id)
         self.turn()
         while self.directory.remove_deleted():
             pass

@@ -21,11 +21,21 @@ from tests.crash.disk import FIRST_BOOT
 from tests.crash.history import TopicState
 from tests.crash.losses import Medium
 from tests.crash.node import CLEANER, DATA, Node, log_config
+from tests.crash.node_members import (
+    beat,
+    commit,
+    consumer_group,
+    join_classic,
+    leave,
+    reconcile,
+)
 from tests.crash.producers import Sent
 from tests.crash.scenario_run import ScenarioRun
 
 # Topics with ordinary records, and one whose producers have ids.
 PLAIN, DELETED, PRODUCED = "sales", "stock", "ledger"
+# A consumer group, one whose type changes, and one that is deleted.
+GROUP, MIXED, UNUSED = "group", "mixed", "unused"
 # The time between two appends. Segments are a few of these long.
 STEP_MS = 100
 _RESTART_MS = 1000
@@ -154,6 +164,48 @@ def compact(story: Story, between: Between) -> None:
     assert node.is_cleaning_due(first)
     node.clean(*between, first=first)
     assert between or before is not log.segments[0]
+
+
+def members(story: Story, _: Between) -> None:
+    """A member of a consumer group joins, takes partitions and commits; the others leave."""
+    node, number = story.node, next(story.number)
+    name = f"member {number}"
+    if consumer_group(node, GROUP) is None:
+        beat(node, GROUP, "the first", PLAIN)
+    group = consumer_group(node, GROUP)
+    assert group is not None
+    before = list(group.members)
+    beat(node, GROUP, name, PLAIN)
+    reconcile(node, GROUP, PLAIN)
+    for each in before:
+        leave(node, GROUP, each, PLAIN)
+    reconcile(node, GROUP, PLAIN)
+    commit(node, GROUP, name, PLAIN, number)
+    assert list(group.members) == [name]
+    node.pass_time(STEP_MS)
+
+
+def migration(story: Story, _: Between) -> None:
+    """A classic group becomes a consumer group, and a classic group again."""
+    node, number = story.node, next(story.number)
+    join_classic(node, MIXED, PLAIN)
+    name = f"member {number}"
+    beat(node, MIXED, name, PLAIN)
+    assert consumer_group(node, MIXED) is not None
+    reconcile(node, MIXED, PLAIN)
+    leave(node, MIXED, name, PLAIN)
+    assert consumer_group(node, MIXED) is None
+    node.pass_time(STEP_MS)
+
+
+def delete_group(story: Story, _: Between) -> None:
+    """A consumer group is deleted, with its offsets."""
+    node, number = story.node, next(story.number)
+    beat(node, UNUSED, f"member {number}", PLAIN)
+    commit(node, UNUSED, f"member {number}", PLAIN, number)
+    leave(node, UNUSED, f"member {number}", PLAIN)
+    node.delete_groups(UNUSED)
+    assert node.coordinator.group(UNUSED) is None
 
 
 def retention(story: Story, _: Between) -> None:
@@ -331,6 +383,9 @@ OPERATIONS = (
     FileOperation("write-ahead", write_ahead, needs_flush=True, has_steps=True),
     FileOperation("settle", settle, needs_flush=True, has_steps=True),
     FileOperation("clean", compact, has_steps=True),
+    FileOperation("members", members),
+    FileOperation("migration", migration),
+    FileOperation("delete-group", delete_group),
     FileOperation("retention", retention),
     FileOperation("delete-records", delete_records),
     FileOperation("create", create),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.crash.campaign import Runner, forget_recordings, pair_searches
 from tests.crash.disk import syncs_nothing
 from tests.crash.pairs import Pair, pairs
-from tests.crash.plants import REPLAY_UNASKED, SWAP_UNASKED
+from tests.crash.plants import REPLAY_UNASKED, SEVERAL_BATCHES, SWAP_UNASKED
 from tests.planting import Plant, answers, does_nothing, planted
 
 # An offset behind every end of a log.
@@ -199,7 +199,7 @@ PAIR_PLANTS = (
     ),
     PairPlant(
         "S",
-        ("append", "take-over"),
+        ("append", "members", "migration", "delete-group", "take-over"),
         Plant(
             "an append is acknowledged without a sync",
             "coterie.storage.log:Log.sync",
@@ -232,6 +232,27 @@ PAIR_PLANTS = (
             "the start of a log is not synced",
             "coterie.storage.directory:DataDirectory.note_log_start",
             fault=syncs_nothing,
+        ),
+    ),
+    PairPlant("W", ("members", "migration", "delete-group"), SEVERAL_BATCHES),
+    PairPlant(
+        "X",
+        ("migration",),
+        Plant(
+            "an upgrade leaves the record of the classic group",
+            "coterie.coordinator.groups.consumer.upgrade:upgrade",
+            "step.write(group_tombstone(group_id))",
+            "pass",
+        ),
+    ),
+    PairPlant(
+        "Y",
+        ("members", "delete-group"),
+        Plant(
+            "a departed member keeps its target",
+            "coterie.coordinator.groups.consumer.group_state:ConsumerGroupState.member_tombstones",
+            "ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),",
+            "",
         ),
     ),
 )

@@ -44,8 +44,12 @@ BOUNDS = {
     "small-retention": Bounds(segment_bytes=300, retention_bytes=1),
 }
 # The flusher has one thread, so no file is settled while a frame is written. And the broker of the
-# tests answers a turn as a whole, so nothing is given up within one.
-_IMPOSSIBLE_WITHIN = {("write-ahead", "settle"), ("write-ahead", "take-over")}
+# tests answers a turn as a whole, so within one nothing is given up, and no leader is answered.
+_IMPOSSIBLE_WITHIN = {
+    ("write-ahead", "settle"),
+    ("write-ahead", "take-over"),
+    ("write-ahead", "migration"),
+}
 _POWER_WAS_LOST = "power-recovery"
 # The boot before the loss of power that a story contains.
 _EARLIER_BOOT = "boot 0"

@@ -24,6 +24,13 @@ SWAP_UNASKED = Plant(
     "coterie.storage.log_write_ahead:LogWriteAhead.check_replaceable",
     fault=does_nothing,
 )
+SEVERAL_BATCHES = Plant(
+    "the records of one operation are written as two batches",
+    "tests.crash.node:Node._append_groups",
+    "log.append(batch)",
+    "[log.append(encode_batch([pair], log.log_end_offset, self.now_ms)) for pair in pairs]",
+    ("death:commit:commit",),
+)
 
 PLANTS = (
     Plant(
@@ -350,13 +357,7 @@ PLANTS = (
         "pass",
         ("window:aar:commit", "window:abrar:commit"),
     ),
-    Plant(
-        "the records of one operation are written as two batches",
-        "tests.crash.node:Node._append_groups",
-        "log.append(batch)",
-        "[log.append(encode_batch([pair], log.log_end_offset, self.now_ms)) for pair in pairs]",
-        ("death:commit:commit",),
-    ),
+    SEVERAL_BATCHES,
 )
 
 # Every fourth prefix is searched first.

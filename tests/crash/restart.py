@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.metadata.stored_settings import StoredSettings, read_settings
@@ -16,7 +17,8 @@ from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
-from tests.crash.node import DATA, Pairs, load, log_config, open_directory, state_of
+from tests.crash.logged_groups import Pairs, logged_groups
+from tests.crash.node import DATA, load, log_config, open_directory, state_of
 from tests.crash.producers import (
     FoundProducers,
     Sent,
@@ -106,6 +108,7 @@ class Restarts:
         found = frozenset(newest.items())
         replayed = self._replayed.get(chunks)
         if replayed is None:
+            _check_parts(newest)
             config = GroupConfig(offsets_topic_num_partitions=1)
             coordinator = GroupCoordinator(config, lambda: "id", START_MS)
             load(coordinator, log, 0, START_MS)
@@ -113,6 +116,18 @@ class Restarts:
         if replayed != found:
             raise Wrong("the coordinator's state differs from the records of the log")
         return log.log_end_offset, found
+
+
+def _check_parts(newest: dict[bytes, bytes]) -> None:
+    """Check that the records of each group fit together."""
+    about_groups = {
+        key: value
+        for key, value in newest.items()
+        if not isinstance(decode_key(key), OffsetCommitKey)
+    }
+    errors = [error for group in logged_groups(about_groups).values() for error in group.errors()]
+    if errors:
+        raise Wrong("; ".join(errors))
 
 
 def _values(log: Log) -> list[bytes | None]:

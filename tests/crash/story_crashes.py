@@ -9,13 +9,16 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from tests.crash.disk import Disk, Operation
+from coterie.server.broker import Broker
+from tests.crash.broker_run import start_broker
+from tests.crash.disk import Disk, Operation, RecordingFileSystem
 from tests.crash.losses import A_FEW, Crash, deaths, power_losses
 from tests.planting import Plant, planted
+from tests.unit.server.manual_loop import ManualLoop
 
 DEATH, POWER = "death", "power"
 # How many unsynced operations a loss of power loses, or keeps, at once.
@@ -31,6 +34,7 @@ class RecordedStory(Protocol):
         flush: whether the broker syncs before it answers.
         base: the disk before it.
         operations: what was done on the disk.
+        now_ms: when it ended.
     """
 
     @property
@@ -42,6 +46,9 @@ class RecordedStory(Protocol):
     @property
     def operations(self) -> list[Operation]: ...
 
+    @property
+    def now_ms(self) -> float: ...
+
 
 class StoryCrashes(ABC):
     """The crashes of one story.
@@ -49,12 +56,14 @@ class StoryCrashes(ABC):
     Attributes:
         what: what the stories are about; also the end of the option that repeats a crash.
         stories: their names.
+        settings: of the broker.
         story: what was recorded.
         tried: how many disks were started on, by the kind of crash.
     """
 
     what: ClassVar[str]
     stories: ClassVar[Sequence[str]]
+    settings: ClassVar[Mapping[str, str]]
 
     def __init__(self, name: str, *, flush: bool) -> None:
         """Record a story, unless that was done before."""
@@ -75,6 +84,13 @@ class StoryCrashes(ABC):
         Raises:
             AssertionError: something is wrong.
         """
+
+    def start_after(self, crash: Crash) -> Broker:
+        """Start a broker on the disk that a crash has left."""
+        loop = ManualLoop()
+        loop.now_ms = self.story.now_ms
+        filesystem = RecordingFileSystem(crash.disk.copy(), crash.boot)
+        return start_broker(filesystem, loop, self.settings, flush=self.story.flush)
 
     @property
     def end(self) -> int:

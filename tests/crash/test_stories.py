@@ -4,6 +4,8 @@ import pytest
 
 from tests.crash.group_crashes import GroupCrashes
 from tests.crash.group_plants import PLANTS as GROUP_PLANTS
+from tests.crash.group_plants import table
+from tests.crash.pair_table import DOCUMENT
 from tests.crash.story_crashes import DEATH, POWER, StoryCrashes, all_kinds, find
 from tests.crash.transaction_crashes import TransactionCrashes
 from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
@@ -33,3 +35,7 @@ def test_a_story_holds_over_crashes(
 @pytest.mark.parametrize(("of", "plant"), _PLANTS)
 def test_a_planted_bug_is_found(of: type[StoryCrashes], plant: Plant) -> None:
     assert find(of, plant)
+
+
+def test_the_document_has_the_planted_bugs_about_groups() -> None:
+    assert table() in DOCUMENT.read_text()

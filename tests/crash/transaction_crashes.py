@@ -24,8 +24,7 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.records import decode_records, iterate_batches
 from coterie.server.broker import Broker
-from tests.crash.broker_run import answer_to, start_broker
-from tests.crash.disk import RecordingFileSystem
+from tests.crash.broker_run import answer_to
 from tests.crash.losses import Crash
 from tests.crash.restart import Wrong
 from tests.crash.story_crashes import StoryCrashes
@@ -41,7 +40,6 @@ from tests.crash.transaction_story import (
 )
 from tests.record_batches import committed
 from tests.unit.server.manual import Client, open_log
-from tests.unit.server.manual_loop import ManualLoop
 
 _LATER_MS = 2 * TIMEOUT_MS
 _NO_OFFSET = -1
@@ -52,15 +50,14 @@ class TransactionCrashes(StoryCrashes):
 
     what = "transactions"
     stories = tuple(STORIES)
+    settings = SETTINGS
     record = staticmethod(record_story)
 
     def check(self, crash: Crash) -> None:
         """See `StoryCrashes`."""
-        loop = ManualLoop()
-        loop.now_ms = self.story.now_ms
-        filesystem = RecordingFileSystem(crash.disk.copy(), crash.boot)
-        broker = start_broker(filesystem, loop, SETTINGS, flush=self.story.flush)
+        broker = self.start_after(crash)
         client = Client(broker)
+        loop = client.loop
         loop.advance(1)
         self._check_ids(client, crash.operations)
         loop.advance(_LATER_MS)

@@ -9,12 +9,15 @@ from tests.interop.model import Surroundings
 from tests.interop.programs import librdkafka_suite as suite
 
 # The suite expects each change to be assigned with the next heartbeat, as it was up to Kafka 4.2,
-# and with heartbeats of five seconds some tests take longer than they may.
+# and a member without a heartbeat to be removed after 6 s. With heartbeats of 5 s some tests take
+# longer than they may.
 CONFIG = {
     **suite.CONFIG,
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "1000",
     "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "6000",
 }
 
 

@@ -24,6 +24,8 @@ _TESTS = Path("package", "deps", "librdkafka", "tests")
 # Tests from this number on are of share groups, which a broker may lack.
 _SHARE_GROUPS = "0170"
 _LIMIT_S = 240.0
+# Of a test that does not run in the quick mode.
+_WHOLE_LIMIT_S = 900.0
 _AT_ONCE = 2
 _SCRIPTS = {"kafka-topics.sh": "org.apache.kafka.tools.TopicCommand"}
 _ADMIN_TEST = "0081"
@@ -153,7 +155,8 @@ def _run_one(
     log = around.directory / f"{choice.test}{choice.part}.log"
     command = [str(tests / "test-runner"), "-L", "-p1"]
     command += ["-Q"] if choice.is_quick else []
-    printed = _COLOURS.sub("", run_test(command, tests, log, variables, _LIMIT_S))
+    limit_s = _LIMIT_S if choice.is_quick else _WHOLE_LIMIT_S
+    printed = _COLOURS.sub("", run_test(command, tests, log, variables, limit_s))
     return [_with_part(each, choice.part) for each in _outcomes(choice.test, printed)]
 
 

@@ -1,7 +1,7 @@
 """Planted bugs about the files of transactions, and the search that must find them."""
 
 from tests.crash.transaction_crashes import TransactionCrashes, forget_stories
-from tests.planting import Plant, planted
+from tests.planting import Plant, does_nothing, planted
 
 PLANTS = (
     Plant(
@@ -56,9 +56,8 @@ PLANTS = (
     Plant(
         "transaction indexes are not synced before the next segment",
         "coterie.storage.aborted_transactions:TransactionIndex.sync",
-        "if self._is_synced:",
-        "if True:",
-        ("power:aborts_and_segments:commit",),
+        fault=does_nothing,
+        kinds=("power:aborts_and_segments:commit",),
     ),
     Plant(
         "an abort that a start finds is not entered in the index",

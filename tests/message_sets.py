@@ -46,11 +46,6 @@ def message(
     return struct.pack(">qiI", offset, len(body) + 4, right if crc is None else crc) + body
 
 
-def gzipped(inner: bytes, offset: int = 0, *, magic: int = 1, attributes: int = GZIP) -> bytes:
-    """Encode a compressed message."""
-    return message(offset, gzip.compress(inner, mtime=0), magic=magic, attributes=attributes)
-
-
 def read(data: bytes) -> list[Message]:
     """Read messages and check their CRCs; compressed ones are not opened."""
     found = []

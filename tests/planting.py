@@ -35,6 +35,16 @@ def answers(value: object) -> Fault:
     return lambda _: lambda *_arguments, **_names: value
 
 
+def given(**changed: object) -> Fault:
+    """Return the fault of a function that is called with other values of some names."""
+    return lambda function: lambda *arguments, **names: function(*arguments, **(names | changed))
+
+
+def with_first(count: int) -> Fault:
+    """Return the fault of a function that is called with its first arguments only."""
+    return lambda function: lambda *arguments, **_: function(*arguments[:count])
+
+
 class Plant(NamedTuple):
     """A bug to plant.
 

@@ -54,14 +54,6 @@ class Arguments(NamedTuple):
         """Remove a named value and return it without its quotes."""
         return unquote(self.named.pop(name, default))
 
-    def take_list(self, name: str, default: str = "[]") -> list[str]:
-        """Remove a named list and return its items."""
-        return parse_list(self.named.pop(name, default))
-
-    def take_map(self, name: str, default: str = "{}") -> dict[str, str]:
-        """Remove a named map and return its entries."""
-        return parse_map(self.named.pop(name, default))
-
     def reject_unknown(self) -> None:
         """Raise TranscriptError for named values that are left: they may be misspelt."""
         if self.named:

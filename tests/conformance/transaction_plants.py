@@ -1,6 +1,6 @@
 """Bugs planted into the transaction coordinator, each with the check that should find it."""
 
-from tests.planting import Plant
+from tests.planting import Plant, answers
 
 _INIT = "coterie.coordinator.transactions.init_producer_id"
 _END = "coterie.coordinator.transactions.end_transaction"
@@ -79,9 +79,8 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "old versions get errors that they do not know",
         "coterie.coordinator.transactions.responses:error_of_version",
-        "if error is ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE[api]:",
-        "if False:",
-        ("stale_epochs/end/old_commit",),
+        fault=lambda _: lambda error, *_: error,
+        kinds=("stale_epochs/end/old_commit",),
     ),
     Plant(
         "at level 1 the abort of a fenced producer keeps the epoch",
@@ -156,9 +155,8 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "an aborted transaction can be committed",
         f"{_END}:_ended_so",
-        "return (transaction.state is COMPLETE_COMMIT) is request.committed",
-        "return True",
-        ("end_transaction/older/commit_of_aborted",),
+        fault=answers(value=True),
+        kinds=("end_transaction/older/commit_of_aborted",),
     ),
     Plant(
         "a transaction that has not begun can be ended",

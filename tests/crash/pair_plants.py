@@ -9,7 +9,16 @@ from typing import NamedTuple
 from tests.crash.campaign import Runner, forget_recordings, pair_searches
 from tests.crash.disk import syncs_nothing
 from tests.crash.pairs import Pair, pairs
-from tests.crash.plants import REPLAY_UNASKED, SEVERAL_BATCHES, SWAP_UNASKED
+from tests.crash.plants import (
+    EARLY_RECOVERY_POINT,
+    NAMED_BY_TOPIC,
+    REPLAY_UNASKED,
+    SETTLED_EARLY,
+    SEVERAL_BATCHES,
+    SWAP_UNASKED,
+    UNSYNCED_FRAME,
+    UNSYNCED_REPLAY,
+)
 from tests.planting import Plant, answers, does_nothing, planted
 
 # An offset behind every end of a log.
@@ -68,30 +77,17 @@ PAIR_PLANTS = (
     PairPlant(
         "D",
         ("settle",),
-        Plant(
-            "a write-ahead file is removed before its logs are synced",
-            "coterie.storage.write_ahead_log:WriteAheadLog.rotate",
-            "{log: log.log_end_offset for log in self._settling.logs}",
-            "{}",
-        ),
+        SETTLED_EARLY,
     ),
     PairPlant(
         "E",
         ("write-ahead",),
-        Plant(
-            "a frame is acknowledged without a sync",
-            "coterie.storage.write_ahead_log:WriteAheadFile.append",
-            fault=syncs_nothing,
-        ),
+        UNSYNCED_FRAME,
     ),
     PairPlant(
         "F",
         ("recovery", "power-recovery"),
-        Plant(
-            "replayed segments are not synced",
-            "coterie.storage.write_ahead_recovery:_write_partition",
-            fault=syncs_nothing,
-        ),
+        UNSYNCED_REPLAY,
     ),
     PairPlant(
         "G",
@@ -105,12 +101,7 @@ PAIR_PLANTS = (
     PairPlant(
         "H",
         ("create",),
-        Plant(
-            "the write-ahead log names a topic and not its id",
-            "coterie.storage.topic_directories:TopicDirectories.partition_id",
-            "self.topics[topic].topic_id",
-            "topic.encode().ljust(16)[:16]",
-        ),
+        NAMED_BY_TOPIC,
     ),
     PairPlant(
         "I",
@@ -161,12 +152,7 @@ PAIR_PLANTS = (
     PairPlant(
         "N",
         ("snapshot",),
-        Plant(
-            "a recovery point is written for what was not synced",
-            "coterie.storage.directory:DataDirectory.recovery_points_in_steps",
-            "key: log.synced_offset",
-            "key: log.log_end_offset + 1",
-        ),
+        EARLY_RECOVERY_POINT,
     ),
     PairPlant(
         "O",

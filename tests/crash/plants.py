@@ -1,10 +1,14 @@
 """The planted bugs, and the search that must find them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from coterie.storage.sync import SyncState
+from coterie.storage.topic_directories import TopicDirectories
+from coterie.storage.write_ahead_format import PartitionId
 from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, length_of
+from tests.crash.disk import syncs_nothing
 from tests.crash.producers import LATER, STALE
-from tests.planting import Plant, answers, does_nothing, planted
+from tests.planting import Plant, answers, does_nothing, given, planted, with_first
 
 # The guards against a replay into a segment that was rewritten stand behind each other.
 REPLAY_UNASKED = Plant(
@@ -32,13 +36,56 @@ SEVERAL_BATCHES = Plant(
     ("death:commit:commit",),
 )
 
+
+def _named_by_topic(_: Callable[..., PartitionId | None]) -> Callable[..., PartitionId]:
+    """Let the write-ahead log call a partition by the name of its topic, and not by the id."""
+
+    def named(_: TopicDirectories, topic: str, partition: int) -> PartitionId:
+        return PartitionId(topic.encode().ljust(16)[:16], partition)
+
+    return named
+
+
+# Bugs that pairs of operations have to find, too.
+SETTLED_EARLY = Plant(
+    "a write-ahead file is removed before its logs are synced",
+    "coterie.storage.write_ahead_log:WriteAheadLog.rotate",
+    "{log: log.log_end_offset for log in self._settling.logs}",
+    "{}",
+    ("power:many_commits:commit",),
+)
+UNSYNCED_FRAME = Plant(
+    "a frame is acknowledged without a sync",
+    "coterie.storage.write_ahead_log:WriteAheadFile.append",
+    fault=syncs_nothing,
+    kinds=("power:many_and_restart:commit",),
+)
+UNSYNCED_REPLAY = Plant(
+    "replayed segments are not synced",
+    "coterie.storage.write_ahead_recovery:_write_partition",
+    fault=syncs_nothing,
+    kinds=("power:many_and_restart:commit",),
+)
+NAMED_BY_TOPIC = Plant(
+    "the write-ahead log names a topic and not its id",
+    "coterie.storage.topic_directories:TopicDirectories.partition_id",
+    fault=_named_by_topic,
+    kinds=("power:many_and_a_new_topic:commit",),
+)
+EARLY_RECOVERY_POINT = Plant(
+    "a recovery point is written for what was not synced",
+    "coterie.storage.directory:DataDirectory.recovery_points_in_steps",
+    "key: log.synced_offset",
+    "key: log.log_end_offset + 1",
+    ("death:checkpoints:commit", "power:checkpoints:commit"),
+)
+
 PLANTS = (
     Plant(
         "an append is acknowledged without a sync",
         "coterie.storage.log:Log.sync",
-        "pending.run()",
-        "pass",
-        ("power:commit:commit",),
+        fault=syncs_nothing,
+        kinds=("power:commit:commit",),
     ),
     Plant(
         "a full segment is followed by the next without a sync",
@@ -50,9 +97,8 @@ PLANTS = (
     Plant(
         "a new segment's name is not synced",
         "coterie.storage.log:Log._begin_segment",
-        "self._has_unsynced_name = self.config.flush",
-        "self._has_unsynced_name = False",
-        ("power:roll:commit",),
+        fault=syncs_nothing,
+        kinds=("power:roll:commit",),
     ),
     Plant(
         "a log is used after a failed write or sync",
@@ -106,9 +152,8 @@ PLANTS = (
     Plant(
         "a tombstone is dropped by the first cleaning",
         "coterie.storage.retained:BatchFilter._horizon_has_passed",
-        "return",
-        "return True or",
-        ("window:arAr:commit", "window:aArbr:commit"),
+        fault=answers(value=True),
+        kinds=("window:arAr:commit", "window:aArbr:commit"),
     ),
     Plant(
         "the oldest record of a key survives a cleaning",
@@ -117,13 +162,7 @@ PLANTS = (
         "[self.last.setdefault(map_key(key), place) for key in keys if key]; ({}).update(",
         ("window:aarar:commit",),
     ),
-    Plant(
-        "a recovery point is written for what was not synced",
-        "coterie.storage.directory:DataDirectory.recovery_points_in_steps",
-        "key: log.synced_offset",
-        "key: log.log_end_offset + 1",
-        ("death:checkpoints:commit", "power:checkpoints:commit"),
-    ),
+    EARLY_RECOVERY_POINT,
     Plant(
         "the mark of a clean stop stays when the next run begins",
         "coterie.storage.last_stop:LastStop.begin",
@@ -141,9 +180,8 @@ PLANTS = (
     Plant(
         "a topic's directory is renamed for deletion without a sync",
         "coterie.storage.topic_directories:TopicDirectories._finish_renaming",
-        "if self._durable:",
-        "if False:",
-        ("power:delete_topic:commit",),
+        fault=syncs_nothing,
+        kinds=("power:delete_topic:commit",),
     ),
     Plant(
         "a snapshot that is ahead of the log is used after a loss of power",
@@ -183,9 +221,8 @@ PLANTS = (
     Plant(
         "segments are removed before the snapshot that replaces them is durable",
         "coterie.storage.producer_snapshots:ProducerSnapshots._entries",
-        "if sync and entries is not None:",
-        "if False:",
-        ("power:producers:commit",),
+        fault=syncs_nothing,
+        kinds=("power:producers:commit",),
     ),
     Plant(
         "the only durable snapshot is removed by the next start",
@@ -229,13 +266,7 @@ PLANTS = (
         "pass",
         ("power:producers:never",),
     ),
-    Plant(
-        "a frame of the write-ahead log is acknowledged without a sync",
-        "coterie.storage.write_ahead_log:WriteAheadFile.append",
-        "self._file.sync()",
-        "pass",
-        ("power:many_and_restart:commit",),
-    ),
+    UNSYNCED_FRAME,
     Plant(
         "the name of a write-ahead file is not synced",
         "coterie.storage.write_ahead_log:WriteAheadFile.append",
@@ -253,37 +284,17 @@ PLANTS = (
     Plant(
         "the write-ahead log is not replayed",
         "coterie.storage.write_ahead_recovery:replay",
-        "if not discard:",
-        "if False:",
-        ("power:many_commits:commit",),
+        fault=given(discard=True),
+        kinds=("power:many_commits:commit",),
     ),
-    Plant(
-        "replayed segments are not synced",
-        "coterie.storage.write_ahead_recovery:_write_partition",
-        "file.sync()",
-        "pass",
-        ("power:many_and_restart:commit",),
-    ),
-    Plant(
-        "the records of a partition are found by the name of its topic",
-        "coterie.storage.topic_directories:TopicDirectories.partition_id",
-        "self.topics[topic].topic_id",
-        "topic.encode()[:16].ljust(16)",
-        ("power:many_and_a_new_topic:commit",),
-    ),
-    Plant(
-        "a write-ahead file is removed before its logs are synced",
-        "coterie.storage.write_ahead_log:WriteAheadLog.rotate",
-        "{log: log.log_end_offset for log in self._settling.logs}",
-        "{}",
-        ("power:many_commits:commit",),
-    ),
+    UNSYNCED_REPLAY,
+    NAMED_BY_TOPIC,
+    SETTLED_EARLY,
     Plant(
         "a settled write-ahead file stays and is replayed later",
         "coterie.storage.write_ahead_log:WriteAheadFile.remove",
-        "self._filesystem.remove(self._path)",
-        "pass",
-        ("death:many_and_moved:commit",),
+        fault=does_nothing,
+        kinds=("death:many_and_moved:commit",),
         also=(REPLAY_UNASKED,),
     ),
     Plant(
@@ -311,16 +322,14 @@ PLANTS = (
     Plant(
         "a loss of power brings back the first of two removed segments",
         "coterie.storage.segment_list:SegmentList.remove_before",
-        "if removed:",
-        "if False:",
-        ("power:many_deleted_records:commit",),
+        fault=with_first(2),
+        kinds=("power:many_deleted_records:commit",),
     ),
     Plant(
         "a shortage of file handles stops a log",
         "coterie.storage.sync:SyncState.fail",
-        "if is_shortage(error):",
-        "if False:",
-        ("failing EMFILE:roll:commit",),
+        fault=lambda _: SyncState.stop,
+        kinds=("failing EMFILE:roll:commit",),
     ),
     Plant(
         "an append goes to the old segment after a roll that failed halfway",

@@ -1,6 +1,6 @@
 """Planted bugs about the files of transactions, which crashes of their stories must find."""
 
-from tests.planting import Plant
+from tests.planting import Plant, does_nothing
 
 PLANTS = (
     Plant(
@@ -55,9 +55,8 @@ PLANTS = (
     Plant(
         "transaction indexes are not synced before the next segment",
         "coterie.storage.aborted_transactions:TransactionIndex.sync",
-        "if self._is_synced:",
-        "if True:",
-        ("power:aborts_and_segments:commit",),
+        fault=does_nothing,
+        kinds=("power:aborts_and_segments:commit",),
     ),
     Plant(
         "an abort that a start finds is not entered in the index",

@@ -128,8 +128,3 @@ def _smallest_struct(
         if field.required
     }
     return cls(**values | (given or {}))
-
-
-def api_names() -> list[str]:
-    """Return the names of the served APIs, with which the names of costs begin."""
-    return [api.kafka_name for api in SERVED_VERSIONS]

@@ -4,15 +4,16 @@ Each is a mistake that is easily made, or that was made once. The simulation mus
 `tests/planting.py` plants them.
 """
 
-from tests.planting import Plant
+from coterie.coordinator.groups.classic.heartbeat import RESPONSES
+from coterie.protocol.errors import ErrorCode
+from tests.planting import Plant, answers, does_nothing
 
 PLANTS: tuple[Plant, ...] = (
     # -- JoinGroup ---------------------------------------------------------------------------------
     Plant(
         "the size of a group is not limited",
         "coterie.coordinator.groups.classic.join:_has_room",
-        "return member is not None or len(group.members) < limit",
-        "return True",
+        fault=answers(value=True),
     ),
     Plant(
         "a first join is not answered with MEMBER_ID_REQUIRED",
@@ -108,8 +109,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "an absent leader stays leader",
         "coterie.coordinator.groups.classic.group:Group.elect_joined_leader",
-        "if self.leader is not None and self.members[self.leader].delayed_join is not None:",
-        "if self.leader is not None:",
+        fault=answers(value=True),
     ),
     Plant(
         "the generation is not incremented",
@@ -143,9 +143,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "delayed syncs are not answered when a rebalance starts",
-        "coterie.coordinator.groups.classic.rebalance:prepare_rebalance",
-        "if group.state is GroupState.COMPLETING_REBALANCE:",
-        "if False:",
+        "coterie.coordinator.groups.classic.rebalance:fail_syncs",
+        fault=does_nothing,
     ),
     Plant(
         "the protocol with the fewest votes is chosen",
@@ -199,9 +198,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a commit to an unknown group creates no group",
-        "coterie.coordinator.groups.shard:GroupShard.apply",
-        "self.add_group(created)",
-        "pass",
+        "coterie.coordinator.groups.partition_state:PartitionState.add_group",
+        fault=does_nothing,
     ),
     Plant(
         "the sync timer does not remove static members",
@@ -383,8 +381,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a tombstone does not remove an offset",
         "coterie.coordinator.groups.replay:_remove_offset",
-        "removed = partitions.pop(key.partition, None)",
-        "removed = None",
+        fault=does_nothing,
     ),
     Plant(
         "a newer offset does not replace an older one",
@@ -407,8 +404,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "members of a loaded group have no session timer",
         "coterie.coordinator.groups.classic.group_type:ClassicType.loaded",
-        "start_session(step, member, member.session_timeout_ms)",
-        "pass",
+        fault=does_nothing,
     ),
     Plant(
         "heartbeats are refused while loading",
@@ -418,9 +414,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the sweep timer is not armed again",
-        "coterie.coordinator.groups.shard:GroupShard.sweep",
-        "self._arm_sweep(now_ms, effects)",
-        "pass",
+        "coterie.coordinator.groups.shard:GroupShard._arm_sweep",
+        fault=does_nothing,
     ),
     # -- timers ------------------------------------------------------------------------------------
     Plant(
@@ -447,6 +442,5 @@ PLANTS: tuple[Plant, ...] = (
 CANARY = Plant(
     "every heartbeat is refused",
     "coterie.coordinator.groups.classic.heartbeat:heartbeat",
-    "return _REBALANCING if state is GroupState.PREPARING_REBALANCE else _ALIVE",
-    "return RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]",
+    fault=answers(RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]),
 )

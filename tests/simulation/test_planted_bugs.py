@@ -36,5 +36,6 @@ def test_canary_is_found() -> None:
 
 
 def test_planting_fails_if_the_text_does_not_occur() -> None:
-    with pytest.raises(AssertionError, match="is not in"), planted(CANARY._replace(old="nothing")):
+    plant = next(each for each in PLANTS if each.old)
+    with pytest.raises(AssertionError, match="is not in"), planted(plant._replace(old="nothing")):
         raise NotImplementedError

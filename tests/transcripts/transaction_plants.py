@@ -1,18 +1,41 @@
 """Bugs in the offsets of transactions, each with a transcript that finds it."""
 
-from tests.planting import Plant
+from collections.abc import Callable
+from typing import Any
+
+from tests.planting import Plant, answers, does_nothing, given, with_first
 
 _PENDING = "coterie.coordinator.groups.pending_offsets:PendingOffsets"
 _REPLAY = "coterie.coordinator.groups.replay"
 _COMMIT = "coterie.coordinator.groups.transactional_offsets:commit_transactional"
+
+
+def _by_transactions(overtake: Callable[..., None]) -> Callable[..., None]:
+    """Let only the markers of transactions overtake pending offsets."""
+
+    def some(pending: Any, place: Any, position: int | None = None) -> None:
+        if position is not None:
+            overtake(pending, place, position)
+
+    return some
+
+
+def _by_commits(overtake: Callable[..., None]) -> Callable[..., None]:
+    """Let only plain commits overtake pending offsets."""
+
+    def some(pending: Any, place: Any, position: int | None = None) -> None:
+        if position is None:
+            overtake(pending, place)
+
+    return some
+
 
 TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "an abort commits the offsets",
             f"{_REPLAY}:replay_marker",
-            "if commit and not offset.overtaken:",
-            "if not offset.overtaken:",
+            fault=given(commit=True),
         ),
         "offsets/transaction_commits_and_aborts",
     ),
@@ -28,18 +51,16 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a plain commit does not overtake pending offsets",
-            f"{_REPLAY}:replay",
-            "if state.pending.by_group:",
-            "if False:",
+            "coterie.coordinator.groups.pending_offsets:PendingOffsets.overtake",
+            fault=_by_transactions,
         ),
         "offsets/transaction_and_plain_commit",
     ),
     (
         Plant(
             "transactions do not overtake each other",
-            f"{_REPLAY}:replay_marker",
-            "pending.overtake(place, offset.position)",
-            "pass",
+            "coterie.coordinator.groups.pending_offsets:PendingOffsets.overtake",
+            fault=_by_commits,
         ),
         "offsets/transaction_and_plain_commit",
     ),
@@ -47,26 +68,23 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a committed transaction overtakes newer ones",
             f"{_PENDING}.overtake",
-            "if position is None or pending.position < position:",
-            "if True:",
+            fault=with_first(2),
         ),
         "offsets/transaction_of_interleaved_producers",
     ),
     (
         Plant(
             "a tombstone leaves pending offsets",
-            f"{_REPLAY}:_remove_offset",
-            "if state.pending.by_group:",
-            "if False:",
+            "coterie.coordinator.groups.pending_offsets:PendingOffsets.drop",
+            fault=does_nothing,
         ),
         "offsets/transaction_whose_offsets_are_deleted",
     ),
     (
         Plant(
             "only committed offsets are deleted with a group",
-            "coterie.coordinator.groups.admin:delete_group",
-            "records += [(key, None) for key in pending_keys(partition, group_id)]",
-            "pass",
+            "coterie.coordinator.groups.transactional_offsets:pending_keys",
+            fault=answers([]),
         ),
         "offsets/transaction_whose_offsets_are_deleted",
     ),
@@ -109,9 +127,8 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "stable readers see the last committed offset",
-            "coterie.coordinator.groups.offsets:fetch",
-            "if stable and group_id in partition.logged.pending.by_group:",
-            "if False:",
+            "coterie.coordinator.groups.offsets:_refuse_unstable",
+            fault=does_nothing,
         ),
         "offsets/transaction_commits_and_aborts",
     ),
@@ -119,8 +136,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "all readers are refused while an offset is pending",
             "coterie.coordinator.groups.offsets:fetch",
-            "if stable and group_id in partition.logged.pending.by_group:",
-            "if group_id in partition.logged.pending.by_group:",
+            fault=given(stable=True),
         ),
         "offsets/transaction_commits_and_aborts",
     ),
@@ -182,17 +198,15 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a load drops open transactions",
             "coterie.coordinator.groups.shard:GroupShard.replay_open",
-            "if not isinstance(decoded, UnknownKey):",
-            "if False:",
+            fault=does_nothing,
         ),
         "offsets/transaction_survives_a_restart",
     ),
     (
         Plant(
             "a load forgets what was overtaken",
-            "coterie.coordinator.kernel.loading:NewestRecords.open_records",
-            "overtaken = self._is_overtaken(key, pending)",
-            "overtaken = False",
+            "coterie.coordinator.groups.replay:replay_pending",
+            fault=given(overtaken=False),
         ),
         "offsets/transaction_survives_a_restart",
     ),

@@ -231,6 +231,7 @@ class Broker(ConnectionServices):
             # A signal can end the start.
             await self.environment.next_turn()
         addresses = [await self._listen(each) for each in listeners]
+        self._warn_of_certificates()
         named = list(zip(listeners, addresses, strict=True))
         advertised = [
             f"{each.name}://{each.advertised or address}"
@@ -320,6 +321,13 @@ class Broker(ConnectionServices):
             else:
                 listener.use_prepared()
                 self.log.info("certificates reloaded", listener=name)
+        self._warn_of_certificates()
+
+    def _warn_of_certificates(self) -> None:
+        for listener in self.tls_listeners:
+            if listener.has_expired(self.now_ms()):
+                name, remedy = listener.listener.name, "replace the file and send SIGHUP"
+                self.log.warning("certificate has expired", listener=name, remedy=remedy)
 
     def advertise(self, listener: str, address: Address) -> None:
         """Let the clients of a listener find this broker at an address."""

@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Mapping
 
-from coterie.security.der import alternative_names
+from coterie.security.der import alternative_names, expires_s
 from coterie.security.distinguished_name import certificate_name
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener, ListenerSettings
@@ -35,6 +35,10 @@ class ListenerCertificates:
     def context(self) -> ssl.SSLContext:
         """The context of new connections."""
         return self._tls.context
+
+    def has_expired(self, now_ms: int) -> bool:
+        """Return whether the certificate of the server has expired, so that clients refuse it."""
+        return expires_s(self._tls.chain[0]) * 1000 < now_ms
 
     def prepare(self, altered: Mapping[str, str] | None = None) -> None:
         """Read settings and files again; `use_prepared` uses the result [security/reload].

@@ -54,6 +54,10 @@ class KeyStore(NamedTuple):
     password: str | None
     chain: tuple[bytes, ...]
 
+    def __repr__(self) -> str:
+        # Without the key and its password, which no log may have.
+        return f"KeyStore({len(self.chain)} certificates)"
+
 
 def load_key_store(context: ssl.SSLContext, settings: StoreSettings) -> KeyStore:
     """Read the key store of a listener or a client, and let a context use it.

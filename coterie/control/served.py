@@ -61,7 +61,7 @@ class ServedBroker(Broker):
         from coterie.server.tls.certificates import reload_certificates
 
         server = self.server
-        self.thread.call(lambda: reload_certificates(server.tls_listeners, server.log))
+        self.thread.call(lambda: reload_certificates(server))
 
     def _new_thread(self) -> ServerThread:
         # With random ids, which those of a test are not.

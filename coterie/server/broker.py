@@ -256,6 +256,11 @@ class Broker(ConnectionServices):
             # A signal can end the start.
             await self.environment.next_turn()
         addresses = [await self._listen(each) for each in listeners]
+        if self.tls_listeners:
+            # Imported here, because most brokers have no certificates.
+            from coterie.server.tls.certificates import warn_of_expired
+
+            warn_of_expired(self)
         named = list(zip(listeners, addresses, strict=True))
         advertised = [
             f"{each.name}://{each.advertised or address}"

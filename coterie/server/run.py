@@ -162,9 +162,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if broker.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
-        broker.loop.add_signal_handler(
-            signal.SIGHUP, reload_certificates, broker.tls_listeners, broker.log
-        )
+        broker.loop.add_signal_handler(signal.SIGHUP, reload_certificates, broker)
     # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()

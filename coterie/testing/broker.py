@@ -135,7 +135,7 @@ class Broker(RunningBroker):
         files.certify(certificate)
         from coterie.server.tls.certificates import reload_certificates
 
-        self.thread.call(lambda: reload_certificates(server.tls_listeners, server.log))
+        self.thread.call(lambda: reload_certificates(server))
 
     @property
     def features(self) -> dict[str, int]:

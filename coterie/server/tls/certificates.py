@@ -1,10 +1,10 @@
 """The keys and certificates of a listener, and how they are replaced [security/reload]."""
 
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from coterie.security.der import alternative_names
+from coterie.security.der import alternative_names, expires_s
 from coterie.security.distinguished_name import certificate_name
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener, ListenerSettings
@@ -12,7 +12,7 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.tls.context import make_context
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.broker import Broker
 
 
 class ListenerCertificates:
@@ -39,6 +39,10 @@ class ListenerCertificates:
     def context(self) -> ssl.SSLContext:
         """The context of new connections."""
         return self._tls.context
+
+    def has_expired(self, now_ms: int) -> bool:
+        """Return whether the certificate of the server has expired, so that clients refuse it."""
+        return expires_s(self._tls.chain[0]) * 1000 < now_ms
 
     def prepare(self, altered: Mapping[str, str] | None = None) -> None:
         """Read settings and files again; `use_prepared` uses the result [security/reload].
@@ -73,13 +77,12 @@ class ListenerCertificates:
         self._tls = self._prepared
 
 
-def reload_certificates(
-    listeners: Iterable[ListenerCertificates], log: "FilteringBoundLogger"
-) -> None:
-    """Read the files of listeners again; a listener whose files are wrong keeps what it has
+def reload_certificates(broker: "Broker") -> None:
+    """Read the files of all listeners with TLS again; one whose files are wrong keeps what it has
     [security/reload].
     """
-    for each in listeners:
+    log = broker.log
+    for each in broker.tls_listeners:
         name = each.listener.name
         try:
             each.prepare()
@@ -88,3 +91,12 @@ def reload_certificates(
         else:
             each.use_prepared()
             log.info("certificates reloaded", listener=name)
+    warn_of_expired(broker)
+
+
+def warn_of_expired(broker: "Broker") -> None:
+    """Log the listeners whose certificate clients refuse, because it has expired."""
+    for each in broker.tls_listeners:
+        if each.has_expired(broker.now_ms()):
+            name, remedy = each.listener.name, "replace the file and send SIGHUP"
+            broker.log.warning("certificate has expired", listener=name, remedy=remedy)

@@ -12,7 +12,6 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequestConfig,
     IncrementalAlterConfigsRequestResource,
 )
-from coterie.server.broker import Broker
 from coterie.server.tls.certificates import reload_certificates
 from tests.unit.server.certificates import (
     Files,
@@ -39,10 +38,6 @@ def certificate_of(running: RunningBroker, files: Files) -> bytes | None:
         assert isinstance(client.socket, ssl.SSLSocket)
         assert client.call(HELLO, 3).error_code == 0
         return client.socket.getpeercert(binary_form=True)
-
-
-def reload_of(broker: Broker) -> None:
-    reload_certificates(broker.tls_listeners, broker.log)
 
 
 def write_another(path: str) -> None:
@@ -149,11 +144,11 @@ class TestSignal:
         with tls_broker(files) as running:
             before = certificate_of(running, files)
             write_another(files.server)
-            running.call(lambda: reload_of(running.broker))
+            running.call(lambda: reload_certificates(running.broker))
             after = certificate_of(running, files)
             assert after != before
             Path(files.server).write_text("broken")
-            running.call(lambda: reload_of(running.broker))
+            running.call(lambda: reload_certificates(running.broker))
             assert certificate_of(running, files) == after
             (line,) = running.log.named("certificates not reloaded")
             assert line["listener"] == "SSL"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from coterie.server.tls.stores import read_key_store
+from coterie.key_stores import read_key_store
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12

@@ -10,7 +10,6 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.create_acls import CreateAclsRequest, CreateAclsRequestCreation
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
-from coterie.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsRequestFilter
 from coterie.protocol.messages.describe_acls import DescribeAclsRequest
 from coterie.protocol.messages.fetch import (
     FetchRequest,
@@ -30,7 +29,8 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.records import Record, encode_records
 from coterie.protocol.resources import RESOURCES, ResourceType
-from coterie.security.acl import Acl, Permission
+from coterie.security.acl import Acl, AclFilter, Permission
+from coterie.security.acl_messages import creation_request, deletion_request
 from coterie.server.authorization.access import STANDARD_AUTHORIZER
 from coterie.server.authorization.checks import LOGIN_IS_ENOUGH, check_of
 from coterie.server.broker import Broker
@@ -81,34 +81,14 @@ def settle(client: Client, request: Any, version: int) -> Any:
 
 def allow(broker: Broker, *acls: Acl) -> None:
     """Add rules by a request of the super user."""
-    creations = [
-        CreateAclsRequestCreation(
-            resource_type=each.resource_type,
-            resource_name=each.name,
-            resource_pattern_type=each.pattern_type,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission,
-        )
-        for each in acls
-    ]
-    answer = settle(Client(broker), CreateAclsRequest(creations=creations), 3)
+    answer = settle(Client(broker), creation_request(acls), 3)
     assert [each.error_code for each in answer.results] == [0] * len(acls)
 
 
 def forbid(broker: Broker, gone: Acl) -> None:
     """Remove a rule by a request of the super user."""
-    one = DeleteAclsRequestFilter(
-        resource_type_filter=gone.resource_type,
-        resource_name_filter=gone.name,
-        pattern_type_filter=gone.pattern_type,
-        principal_filter=gone.principal,
-        host_filter=gone.host,
-        operation=gone.operation,
-        permission_type=gone.permission,
-    )
-    answer = settle(Client(broker), DeleteAclsRequest(filters=[one, one]), 3)
+    one = AclFilter(*gone)
+    answer = settle(Client(broker), deletion_request([one, one]), 3)
     # A rule that fits two filters is in both answers.
     assert [len(each.matching_acls) for each in answer.filter_results] == [1, 1]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.security.credentials import Credentials
+from coterie.security.delegation_tokens import DelegationTokens
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener
@@ -159,6 +160,7 @@ class Broker(ConnectionServices):
         self.controller.take(self._data)
         # What follows from the settings.
         self.credentials = Credentials()
+        self.tokens = DelegationTokens(config.get_text("delegation.token.secret.key"))
         self.security_log = SecurityLog(
             self._data.security_log, environment, disk, self.flusher.mode
         )
@@ -181,6 +183,7 @@ class Broker(ConnectionServices):
     def _load_security(self) -> None:
         """Read all credentials, rules and tokens [security/log-damage]."""
         self.security_log.add_store(self.credentials)
+        self.security_log.add_store(self.tokens)
         self.security_log.load(self._data.read_security_log())
 
     def _make_fetch_sessions(self) -> FetchSessionCache:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from coterie.coordinator.groups.service import GroupCoordinator
     from coterie.security.credentials import Credentials
+    from coterie.security.delegation_tokens import DelegationTokens
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
     from coterie.server.controller import Controller
@@ -70,6 +71,7 @@ class Services:
         telemetry: counts the metrics that clients push.
         security_log: what outlives a restart of credentials, rules and tokens.
         credentials: the SCRAM credentials of users.
+        tokens: the delegation tokens.
         tls_listeners: the listeners with TLS, whose files can be read again.
     """
 
@@ -101,6 +103,7 @@ class Services:
     telemetry: "Telemetry"
     security_log: "SecurityLog"
     credentials: "Credentials"
+    tokens: "DelegationTokens"
     tls_listeners: "list[ListenerCertificates]"
 
     @abstractmethod

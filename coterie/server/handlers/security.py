@@ -15,8 +15,6 @@ from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
 
 _LOGGED_IN = "SaslAuthenticate request received after successful authentication"
-_USER = "User"
-_ANONYMOUS = "ANONYMOUS"
 
 
 def _refusing(error: ErrorCode, text: str | None = None) -> Handler:
@@ -27,23 +25,7 @@ def _refusing(error: ErrorCode, text: str | None = None) -> Handler:
     return handle
 
 
-def _create_token(broker: Services, request: Any, connection: Exchange) -> Any:
-    # As in Kafka an owner counts if it has a name.
-    owner = request.owner_principal_name
-    refused = refused_in_steps(
-        request,
-        ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-        connection.version,
-        principal_type=(request.owner_principal_type if owner else None) or _USER,
-        principal_name=owner or _ANONYMOUS,
-        token_requester_principal_type=_USER,
-        token_requester_principal_name=_ANONYMOUS,
-    )
-    return answer_in_slices(broker, connection, refused)
-
-
 _refuse_login = _refusing(ErrorCode.ILLEGAL_SASL_STATE, _LOGGED_IN)
-_refuse_token = _refusing(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 _refuse_rules = _refusing(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 HANDLERS: dict[ApiKey, Handler] = {
@@ -54,8 +36,4 @@ HANDLERS: dict[ApiKey, Handler] = {
     ),
     ApiKey.CREATE_ACLS: _refuse_rules,
     ApiKey.DELETE_ACLS: _refuse_rules,
-    ApiKey.CREATE_DELEGATION_TOKEN: _create_token,
-    ApiKey.RENEW_DELEGATION_TOKEN: _refuse_token,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _refuse_token,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: _refuse_token,
 }

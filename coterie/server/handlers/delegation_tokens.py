@@ -45,7 +45,9 @@ from coterie.server.network.sliced_response import answer_in_slices, made_in_ste
 from coterie.server.services import Services
 
 _USER = "User"
+# The time in an error: of a client that may not ask, and of a token.
 _UNKNOWN_MS = -1
+_NONE_MS = 0
 
 
 def _refusal(broker: Services, connection: Exchange) -> ErrorCode:
@@ -83,7 +85,8 @@ def _create(
     owner = requester
     # As in Kafka an owner counts if it has a name.
     if request.owner_principal_name:
-        owner = (request.owner_principal_type or _USER, ":", request.owner_principal_name)
+        kind = request.owner_principal_type
+        owner = (_USER if kind is None else kind, ":", request.owner_principal_name)
 
     def answer(
         error: ErrorCode, record: DelegationTokenRecord | None = None
@@ -145,19 +148,20 @@ def _checked(
 def _renew(
     broker: Services, request: RenewDelegationTokenRequest, connection: Exchange
 ) -> RenewDelegationTokenResponse | None:
-    def answer(error: ErrorCode, expires_ms: int = _UNKNOWN_MS) -> RenewDelegationTokenResponse:
+    def answer(error: ErrorCode, expires_ms: int = _NONE_MS) -> RenewDelegationTokenResponse:
         return RenewDelegationTokenResponse(error_code=error, expiry_timestamp_ms=expires_ms)
 
     error, token = _checked(broker, connection, request.hmac)
     if token is None:
-        return answer(error)
+        is_unknown = error is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+        return answer(error, _NONE_MS if is_unknown else _UNKNOWN_MS)
     if is_expired(token, connection.now_ms):
         return answer(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     if not may_renew(token, connection.client.principal):
         return answer(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
+    longest_ms = broker.config.get_int("delegation.token.expiry.time.ms")
     period_ms = request.renew_period_ms
-    if period_ms < 0:
-        period_ms = broker.config.get_int("delegation.token.expiry.time.ms")
+    period_ms = longest_ms if period_ms < 0 else min(period_ms, longest_ms)
     renewed = expiring(token, connection.now_ms + period_ms)
     expires_ms = renewed.expiration_timestamp
     _store(broker, connection, renewed, lambda failed: answer(failed, expires_ms))
@@ -167,12 +171,13 @@ def _renew(
 def _expire(
     broker: Services, request: ExpireDelegationTokenRequest, connection: Exchange
 ) -> ExpireDelegationTokenResponse | None:
-    def answer(error: ErrorCode, expires_ms: int = _UNKNOWN_MS) -> ExpireDelegationTokenResponse:
+    def answer(error: ErrorCode, expires_ms: int = _NONE_MS) -> ExpireDelegationTokenResponse:
         return ExpireDelegationTokenResponse(error_code=error, expiry_timestamp_ms=expires_ms)
 
     error, token = _checked(broker, connection, request.hmac)
     if token is None:
-        return answer(error)
+        is_unknown = error is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+        return answer(error, _NONE_MS if is_unknown else _UNKNOWN_MS)
     if not may_renew(token, connection.client.principal):
         return answer(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     now_ms, period_ms = connection.now_ms, request.expiry_time_period_ms

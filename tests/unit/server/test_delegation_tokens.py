@@ -125,7 +125,7 @@ def test_a_token_logs_its_owner_in_until_it_is_deleted(
         assert create(client).error_code == 64
         assert renew(client, token.hmac) == (64, -1)
         assert expire(owner, token.hmac)[0] == 0
-        assert expire(owner, token.hmac) == (62, -1)
+        assert expire(owner, token.hmac) == (62, 0)
         assert client.call(MetadataRequest(topics=None), 9).brokers
         with LoginClient(running) as late:
             assert log_in(late, token, mechanism)[0] == 58
@@ -135,23 +135,26 @@ def test_owner_and_renewers_change_the_expiry(running: RunningBroker) -> None:
     with user(running) as alice, user(running, "bob") as bob:
         token = create(alice, renewers=[renewer("bob")])
         now_ms = token.issue_timestamp_ms
-        error, expires_ms = renew(bob, token.hmac, 2 * DAY_MS)
-        assert error == 0
-        assert 0 <= expires_ms - now_ms - 2 * DAY_MS < 60_000
-        # No later than the greatest.
-        assert renew(alice, token.hmac, 70 * DAY_MS) == (0, token.max_timestamp_ms)
-        assert renew(alice, b"unknown") == (62, -1)
+        for period_ms in (DAY_MS // 2, 2 * DAY_MS, -1):
+            error, expires_ms = renew(bob, token.hmac, period_ms)
+            assert error == 0
+            # By no more than delegation.token.expiry.time.ms.
+            expected_ms = DAY_MS // 2 if period_ms == DAY_MS // 2 else DAY_MS
+            assert 0 <= expires_ms - now_ms - expected_ms < 60_000
+        short = create(alice, max_lifetime_ms=60_000)
+        assert renew(alice, short.hmac, DAY_MS) == (0, short.max_timestamp_ms)
+        assert renew(alice, b"unknown") == (62, 0)
         own = create(alice)
-        assert renew(bob, own.hmac) == (63, -1)
-        assert expire(bob, own.hmac) == (63, -1)
+        assert renew(bob, own.hmac) == (63, 0)
+        assert expire(bob, own.hmac) == (63, 0)
         assert expire(bob, token.hmac, 0)[0] == 0
         time.sleep(0.01)
-        assert renew(bob, token.hmac) == (66, -1)
+        assert renew(bob, token.hmac) == (66, 0)
         with LoginClient(running) as late:
             assert log_in(late, token, Mechanism.SCRAM_SHA_256)[0] == 58
         # It is removed with the next change.
         create(alice)
-        assert renew(bob, token.hmac) == (62, -1)
+        assert renew(bob, token.hmac) == (62, 0)
 
 
 def test_who_may_not_ask(running: RunningBroker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ _OF_LISTENERS = (
     "ssl.",
     "connections.max.reauth.ms",
     "sasl.enabled.mechanisms",
+    "sasl.oauthbearer.",
+    "sasl.server.callback.handler.class",
     "sasl.server.max.receive.size",
 )
 # Only a listener and a mechanism have it; for other mechanisms it says nothing.

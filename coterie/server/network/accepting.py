@@ -53,9 +53,9 @@ def _login(
     shared = listener_login(
         broker.config,
         listener,
-        ScramUsersOfBroker(broker.credentials),
+        ScramUsersOfBroker(broker.credentials, broker.tokens, broker.now_ms),
         broker.logins,
-        broker.environment.random_bytes,
+        broker.environment,
     )
     broker.logins.listeners.append(shared.mechanisms)
     return partial(LoginConnection, broker, shared)

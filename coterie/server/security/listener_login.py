@@ -8,9 +8,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.security.credentials import Credentials
-from coterie.security.jaas import PLAIN_MODULE, JaasError, LoginModule, parse_jaas
+from coterie.security.delegation_tokens import DelegationTokens
+from coterie.security.jaas import (
+    OAUTHBEARER_MODULE,
+    PLAIN_MODULE,
+    JaasError,
+    LoginModule,
+    parse_jaas,
+)
 from coterie.security.login import Mechanisms
 from coterie.security.mechanisms import LoggedIn, Mechanism, Server
+from coterie.security.oauthbearer import OAuthBearerServer
 from coterie.security.plain import PlainServer
 from coterie.security.scram import NUMBERS, ScramKeys, ScramServer, ScramUser
 from coterie.server.config.listeners import Listener, ListenerSettings
@@ -19,7 +27,10 @@ from coterie.server.security.logins import Logins
 
 if TYPE_CHECKING:
     from coterie.server.config.config import Config
+    from coterie.server.environment import Environment
 
+# What the value of PLAIN has besides.
+_USERS = ' user_NAME="PASSWORD"'
 # Random bytes of the secret from which the salts of unknown users follow.
 _SECRET_BYTES = 32
 
@@ -45,9 +56,13 @@ class ListenerLogin(NamedTuple):
 class ScramUsersOfBroker:
     """The users and tokens that may log in with SCRAM."""
 
-    def __init__(self, credentials: Credentials) -> None:
-        """Take the users of the security log."""
+    def __init__(
+        self, credentials: Credentials, tokens: DelegationTokens, now_ms: Callable[[], int]
+    ) -> None:
+        """Take the users and tokens of the security log, and the clock."""
         self._credentials = credentials
+        self._tokens = tokens
+        self._now_ms = now_ms
 
     def find(self, name: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
@@ -57,9 +72,9 @@ class ScramUsersOfBroker:
         keys = ScramKeys(found.salt, found.iterations, found.stored_key, found.server_key)
         return ScramUser(keys, LoggedIn(name))
 
-    def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:  # noqa: ARG002 - there are none
+    def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
-        return None
+        return self._tokens.login(token_id, mechanism, self._now_ms())
 
 
 def listener_login(
@@ -67,7 +82,7 @@ def listener_login(
     listener: Listener,
     users: ScramUsersOfBroker,
     failed: Logins,
-    random_bytes: Callable[[int], bytes],
+    environment: "Environment",
 ) -> ListenerLogin:
     """Return how clients of a listener log in, by its settings.
 
@@ -78,7 +93,7 @@ def listener_login(
     servers: dict[Mechanism, Server] = {}
     max_session_ms = {}
     for mechanism in _enabled(settings, listener):
-        servers[mechanism] = _server(mechanism, config, listener, users, random_bytes)
+        servers[mechanism] = _server(mechanism, config, listener, users, environment)
         limit_ms = settings.value("connections.max.reauth.ms", mechanism.value)
         assert isinstance(limit_ms, int), "it has a default"
         max_session_ms[mechanism] = limit_ms
@@ -91,7 +106,11 @@ def listener_login(
             " connection.failed.authentication.delay.ms must be less than connections.max.idle.ms"
         )
     return ListenerLogin(
-        Mechanisms(servers, max_session_ms), delay_ms / 1000, largest, failed, random_bytes
+        Mechanisms(servers, max_session_ms),
+        delay_ms / 1000,
+        largest,
+        failed,
+        environment.random_bytes,
     )
 
 
@@ -130,13 +149,17 @@ def _server(
     config: "Config",
     listener: Listener,
     users: ScramUsersOfBroker,
-    random_bytes: Callable[[int], bytes],
+    environment: "Environment",
 ) -> Server:
     if mechanism in NUMBERS:
-        return ScramServer(mechanism, users, random_bytes(_SECRET_BYTES))
+        return ScramServer(mechanism, users, environment.random_bytes(_SECRET_BYTES))
     if mechanism is Mechanism.PLAIN:
         return PlainServer(_login_module(config, listener, mechanism, PLAIN_MODULE).users)
-    raise ConfigError(f"the mechanism {mechanism.value} is not there yet")
+    # Imported here, because most listeners have no tokens.
+    from coterie.server.security.token_settings import token_validator
+
+    options = _login_module(config, listener, mechanism, OAUTHBEARER_MODULE).options
+    return OAuthBearerServer(token_validator(config, listener, options, environment))
 
 
 def _login_module(
@@ -149,7 +172,7 @@ def _login_module(
         raise ConfigError(
             f"{setting} is not set, so nobody can log in with {mechanism.value} at listener"
             f" {listener.name}. As in Kafka the setting has the listener and the mechanism in its"
-            f' name; its value is {name} required user_NAME="PASSWORD";'
+            f" name; its value is {name} required{_USERS if name == PLAIN_MODULE else ''};"
         )
     try:
         found = parse_jaas(text)

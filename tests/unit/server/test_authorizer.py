@@ -9,8 +9,10 @@ from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.create_acls import CreateAclsRequest, CreateAclsRequestCreation
+from coterie.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.describe_acls import DescribeAclsRequest
+from coterie.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
@@ -353,6 +355,47 @@ class TestTransactions:
         allow(broker, acl(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x"))
         (found,) = settle(alice, asked, 0).transaction_states
         assert found.transactional_id == "x"
+
+
+class TestDelegationTokens:
+    def test_tokens_of_others_need_rights(self) -> None:
+        broker = make_broker({**SETTINGS, "delegation.token.secret.key": "secret"})
+        alice, bob = client_of(broker, "alice"), client_of(broker, "bob")
+
+        def create(owner: str) -> Any:
+            return settle(
+                alice,
+                CreateDelegationTokenRequest(
+                    owner_principal_type="User",
+                    owner_principal_name=owner,
+                    renewers=[],
+                    max_lifetime_ms=-1,
+                ),
+                3,
+            )
+
+        refused = create("bob")
+        assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        assert (refused.principal_name, refused.token_requester_principal_name) == ("bob", "alice")
+        assert (refused.token_id, refused.hmac, refused.max_timestamp_ms) == ("", b"", -1)
+        own = create("alice")
+        assert own.error_code == 0
+        allow(broker, acl(AclOperation.CREATE_TOKENS, ResourceType.USER, "User:bob"))
+        of_bob = create("bob")
+        assert of_bob.error_code == 0
+        described = DescribeDelegationTokenRequest(owners=None)
+
+        def seen(client: Client) -> set[str]:
+            return {each.token_id for each in settle(client, described, 3).tokens}
+
+        assert seen(bob) == {of_bob.token_id}
+        assert seen(alice) == {own.token_id}
+        allow(broker, acl(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:bob"))
+        assert seen(alice) == {own.token_id, of_bob.token_id}
+        forbid(broker, acl(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:bob"))
+        one = ResourceType.DELEGATION_TOKEN
+        allow(broker, acl(AclOperation.DESCRIBE, one, of_bob.token_id))
+        assert seen(alice) == {own.token_id, of_bob.token_id}
 
 
 class TestRules:

@@ -321,7 +321,8 @@ class TestTables:
         """broker.id only repeats node.id; any negative size or time is no limit, as in Kafka."""
         unbounded = {"broker.id", "log.retention.bytes", "log.retention.ms", "retention.bytes"}
         unbounded.add("internal.segment.bytes")
-        texts = (ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST, ConfigType.PASSWORD)
+        texts = {ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST, ConfigType.PASSWORD}
+        texts.add(ConfigType.CLASS)
         for key in (*BROKER.values(), *TOPIC.values()):
             if key.type not in texts:
                 assert (key.minimum is None) == (key.name in unbounded), key.name

@@ -1,0 +1,85 @@
+"""The settings of OAUTHBEARER: who accepts the tokens of a listener [security/oauthbearer]."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from coterie.security.mechanisms import Mechanism
+from coterie.security.oauthbearer import TokenValidator, UnsecuredTokens
+from coterie.server.config.config import Config
+from coterie.server.config.listeners import Listener, ListenerSettings
+from coterie.server.config.sources import ConfigError
+from coterie.server.environment import Environment
+from coterie.server.security.signed_tokens import Expected, Keys, SignedTokens
+
+_HANDLER = "sasl.server.callback.handler.class"
+# Both names of Kafka's, the second one before 4.0.
+_SIGNED = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+)
+_URL = "sasl.oauthbearer.jwks.endpoint.url"
+_LOOPBACK = ("127.", "localhost", "::1")
+
+
+def token_validator(
+    config: Config, listener: Listener, options: Mapping[str, str], environment: Environment
+) -> TokenValidator:
+    """Return what accepts the tokens of a listener.
+
+    Args:
+        config: the settings.
+        listener: the listener.
+        options: of its JAAS text.
+        environment: its loop and clock, to fetch keys anew.
+
+    Raises:
+        ConfigError: the settings cannot be used.
+    """
+    settings = ListenerSettings(config, listener.name)
+    name = Mechanism.OAUTHBEARER.value
+    handler = settings.text(_HANDLER, name)
+    if handler is None:
+        return _unsecured(listener, options)
+    if handler not in _SIGNED:
+        raise ConfigError(
+            f"{settings.origin(_HANDLER, name)}: no class is loaded for {_HANDLER}; the one that is"
+            f" known is {_SIGNED[0]}"
+        )
+    url = settings.text(_URL)
+    if not url:
+        raise ConfigError(
+            f"{_URL} is not set, so no signature could be checked. Set it to the keys of your"
+            " issuer, https: or file:"
+        )
+    if find_spec("joserfc") is None:
+        raise ConfigError("signed tokens need a library: pip install 'coterie[security]'")
+    refresh_ms = settings.value("sasl.oauthbearer.jwks.endpoint.refresh.ms")
+    skew_s = settings.value("sasl.oauthbearer.clock.skew.seconds")
+    audience = settings.value("sasl.oauthbearer.expected.audience")
+    assert isinstance(refresh_ms, int), "it has a default"
+    assert isinstance(skew_s, int), "it has a default"
+    expected = Expected(
+        audience if isinstance(audience, tuple) else (),
+        settings.text("sasl.oauthbearer.expected.issuer"),
+        settings.text("sasl.oauthbearer.scope.claim.name") or "scope",
+        settings.text("sasl.oauthbearer.sub.claim.name") or "sub",
+        skew_s,
+    )
+    return SignedTokens(Keys(url, refresh_ms, environment), expected)
+
+
+def _unsecured(listener: Listener, options: Mapping[str, str]) -> UnsecuredTokens:
+    if not listener.address.host.startswith(_LOOPBACK):
+        raise ConfigError(
+            f"listener {listener.name} takes tokens that nobody has signed, so everybody can write"
+            f" one. Let it listen on 127.0.0.1, or set {_HANDLER}={_SIGNED[0]} and {_URL}."
+        )
+    skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
+    if not skew.isdecimal():
+        raise ConfigError("unsecuredValidatorAllowableClockSkewMs is no number of milliseconds")
+    return UnsecuredTokens(
+        int(skew),
+        options.get("unsecuredValidatorPrincipalClaimName", "sub"),
+        options.get("unsecuredValidatorScopeClaimName", "scope"),
+        tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
+    )

@@ -13,10 +13,10 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.main import CommandGroup
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, print_json, print_table
-from coterie.client.acls import EVERYTHING, add_acls, list_acls, remove_acls
+from coterie.client.acls import add_acls, list_acls, remove_acls
 from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.resources import ResourceType
-from coterie.security.acl import Acl, AclFilter, PatternType, Permission
+from coterie.security.acl import EVERYTHING, Acl, AclFilter, PatternType, Permission
 from coterie.security.acl_text import InvalidAcl, acl_text, name_of, parse_acl
 
 F = TypeVar("F", bound=Callable[..., Any])

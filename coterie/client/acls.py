@@ -5,25 +5,17 @@ from collections.abc import Sequence
 from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
 from coterie.client.errors import Refused
-from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsRequestCreation,
-    CreateAclsResponse,
-)
-from coterie.protocol.messages.delete_acls import (
-    DeleteAclsRequest,
-    DeleteAclsRequestFilter,
-    DeleteAclsResponse,
-)
-from coterie.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from coterie.protocol.resources import ResourceType
-from coterie.security.acl import Acl, AclFilter, PatternType, Permission
-
-# The filter that every rule fits.
-EVERYTHING = AclFilter(
-    ResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, Permission.ANY
+from coterie.protocol.messages.create_acls import CreateAclsResponse
+from coterie.protocol.messages.delete_acls import DeleteAclsResponse
+from coterie.protocol.messages.describe_acls import DescribeAclsResponse
+from coterie.security.acl import Acl, AclFilter
+from coterie.security.acl_messages import (
+    acl_of,
+    creation_request,
+    deletion_request,
+    described_acls,
+    description_request,
 )
 
 
@@ -33,31 +25,10 @@ def list_acls(cluster: Cluster, wanted: AclFilter) -> list[Acl]:
     Raises:
         ClientError: the cluster cannot be asked or refuses the request.
     """
-    request = DescribeAclsRequest(
-        resource_type_filter=wanted.resource_type,
-        resource_name_filter=wanted.name,
-        pattern_type_filter=wanted.pattern_type,
-        principal_filter=wanted.principal,
-        host_filter=wanted.host,
-        operation=wanted.operation,
-        permission_type=wanted.permission,
-    )
-    response = cluster.call_any(request, DescribeAclsResponse)
+    response = cluster.call_any(description_request(wanted), DescribeAclsResponse)
     if response.error_code:
         raise Refused(response.error_code, "Listing access rules", response.error_message)
-    return sorted(
-        Acl(
-            resource.resource_type,
-            resource.resource_name,
-            resource.pattern_type,
-            each.principal,
-            each.host,
-            each.operation,
-            each.permission_type,
-        )
-        for resource in response.resources
-        for each in resource.acls
-    )
+    return sorted(described_acls(response))
 
 
 def add_acls(cluster: Cluster, acls: Sequence[Acl]) -> None:
@@ -66,20 +37,8 @@ def add_acls(cluster: Cluster, acls: Sequence[Acl]) -> None:
     Raises:
         ClientError: the cluster cannot be asked or refuses one of them.
     """
-    creations = [
-        CreateAclsRequestCreation(
-            resource_type=each.resource_type,
-            resource_name=each.name,
-            resource_pattern_type=each.pattern_type,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission,
-        )
-        for each in acls
-    ]
     response = cluster.controller().call(
-        CreateAclsRequest(creations=creations), CreateAclsResponse, Deadline(cluster.timeout_s)
+        creation_request(acls), CreateAclsResponse, Deadline(cluster.timeout_s)
     )
     for acl, result in zip(acls, response.results, strict=True):
         if result.error_code:
@@ -93,32 +52,10 @@ def remove_acls(cluster: Cluster, wanted: AclFilter) -> list[Acl]:
     Raises:
         ClientError: the cluster cannot be asked or refuses the request.
     """
-    request = DeleteAclsRequest(
-        filters=[
-            DeleteAclsRequestFilter(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission,
-            )
-        ]
+    response = cluster.controller().call(
+        deletion_request([wanted]), DeleteAclsResponse, Deadline(cluster.timeout_s)
     )
-    response = cluster.controller().call(request, DeleteAclsResponse, Deadline(cluster.timeout_s))
     (result,) = response.filter_results
     if result.error_code:
         raise Refused(result.error_code, "The rules were not removed", result.error_message)
-    return sorted(
-        Acl(
-            each.resource_type,
-            each.resource_name,
-            each.pattern_type,
-            each.principal,
-            each.host,
-            each.operation,
-            each.permission_type,
-        )
-        for each in result.matching_acls
-    )
+    return sorted(map(acl_of, result.matching_acls))

@@ -17,6 +17,7 @@ from coterie.control.control import FaultState
 from coterie.control.link import Link, over_link
 from coterie.control.operations import ControlOperation
 from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
+from coterie.security.acl_text import acl_text
 from coterie.server.broker import Broker as Server
 from coterie.server.data_place import IN_MEMORY
 from coterie.testing.broker import Broker
@@ -137,6 +138,7 @@ class ProcessBroker(Broker):
                 *("--data-dir", self._temporary or self._data_dir),
                 *("--flush", str(self._flush), "--log-level", "error"),
                 *config,
+                *(f"--add-acl={acl_text(each)}" for each in self._acls),
                 *(f"--feature={name}={level}" for name, level in (features or {}).items()),
             ]
         )

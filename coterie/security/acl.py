@@ -104,3 +104,9 @@ class AclFilter(NamedTuple):
         if acl.pattern_type == PatternType.LITERAL:
             return acl.name == WILDCARD
         return name.startswith(acl.name)
+
+
+# The filter that every rule fits.
+EVERYTHING = AclFilter(
+    ResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, Permission.ANY
+)

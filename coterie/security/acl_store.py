@@ -13,6 +13,7 @@ from coterie.protocol.messages.security_records import (
 )
 from coterie.protocol.resources import ResourceType
 from coterie.security.acl import WILDCARD, Acl, AclFilter, PatternType
+from coterie.security.acl_messages import acl_of
 
 # The rules of a pattern, by principal.
 ByPrincipal = Mapping[str, list[Acl]]
@@ -129,26 +130,4 @@ class AclStore:
 
 def record_of(acl: Acl, acl_id: bytes) -> AccessControlEntryRecord:
     """Return the record of a rule."""
-    return AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource_type,
-        resource_name=acl.name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
-
-
-def acl_of(record: AccessControlEntryRecord) -> Acl:
-    """Return the rule of a record."""
-    return Acl(
-        record.resource_type,
-        record.resource_name,
-        record.pattern_type,
-        record.principal,
-        record.host,
-        record.operation,
-        record.permission_type,
-    )
+    return AccessControlEntryRecord.of(acl_id, *acl)

@@ -14,6 +14,7 @@ from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.security.acl_store import AclStore
 from coterie.security.credentials import Credentials
+from coterie.security.delegation_tokens import DelegationTokens
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
@@ -157,6 +158,7 @@ class Broker(ConnectionServices):
         self.controller.take(self._data)
         # What follows from the settings.
         self.credentials, self.acls = Credentials(), AclStore()
+        self.tokens = DelegationTokens(config.get_text("delegation.token.secret.key"))
         self.security_log = SecurityLog(
             self._data.security_log, environment, disk, self.flusher.mode
         )
@@ -189,6 +191,7 @@ class Broker(ConnectionServices):
         """Read all credentials, rules and tokens [security/log-damage]."""
         self.security_log.add_store(self.credentials)
         self.security_log.add_store(self.acls)
+        self.security_log.add_store(self.tokens)
         self.security_log.load(self._data.read_security_log())
 
     def _make_fetch_sessions(self) -> FetchSessionCache:

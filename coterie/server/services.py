@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coterie.coordinator.groups.service import GroupCoordinator
     from coterie.security.acl_store import AclStore
     from coterie.security.credentials import Credentials
+    from coterie.security.delegation_tokens import DelegationTokens
     from coterie.server.authorization.access import Access
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
@@ -74,6 +75,7 @@ class Services:
         access: the authorizer; None without one.
         security_log: what outlives a restart of credentials, rules and tokens.
         credentials: the SCRAM credentials of users.
+        tokens: the delegation tokens.
         tls_listeners: the listeners with TLS, whose files can be read again.
     """
 
@@ -107,6 +109,7 @@ class Services:
     access: "Access | None"
     security_log: "SecurityLog"
     credentials: "Credentials"
+    tokens: "DelegationTokens"
     tls_listeners: "list[ListenerCertificates]"
 
     @abstractmethod

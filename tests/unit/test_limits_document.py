@@ -43,6 +43,7 @@ CONSTANTS = {
     "transactional ids": ("TransactionConfig.max_ids",),
     "partitions of a transaction": ("MAX_BATCH_BYTES",),
     "users, client ids and addresses with quotas": ("MAX_ENTITIES",),
+    "delegation tokens": ("MOST_TOKENS",),
     "users with SCRAM credentials": ("MOST_USERS",),
     "failed logins whose answers are held": ("MOST_HELD",),
     "rates of throttled clients that are kept": ("_RATES_BEFORE_PRUNING",),

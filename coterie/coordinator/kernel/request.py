@@ -21,6 +21,7 @@ class ClientContext(NamedTuple):
         client_id: the client id of the request header.
         software_name, software_version: the client library, from ApiVersions; "" if unknown.
         client_port: the peer's port.
+        by_token: whether the login was with a delegation token.
     """
 
     connection_id: int = 0
@@ -31,6 +32,7 @@ class ClientContext(NamedTuple):
     software_name: str = ""
     software_version: str = ""
     client_port: int = 0
+    by_token: bool = False
 
     @property
     def login(self) -> str | None:

@@ -26,6 +26,10 @@ from coterie.server.authorization.groups import (
 from coterie.server.authorization.offsets import offset_commit, offset_fetch
 from coterie.server.authorization.outcome import Check
 from coterie.server.authorization.produce import produce
+from coterie.server.authorization.tokens import (
+    create_delegation_token,
+    describe_delegation_token,
+)
 from coterie.server.authorization.topics import (
     create_topics,
     delete_topics,
@@ -43,15 +47,13 @@ from coterie.server.authorization.transactions import (
     write_txn_markers,
 )
 
-# A login is enough for these. Delegation tokens have their own rules.
+# A login is enough for these.
 LOGIN_IS_ENOUGH = {
     ApiKey.API_VERSIONS,
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
-    ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
     ApiKey.PUSH_TELEMETRY,
 }
@@ -64,6 +66,8 @@ _BY_HAND: dict[ApiKey, Check] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials,
     ApiKey.ELECT_LEADERS: elect_leaders,
+    ApiKey.CREATE_DELEGATION_TOKEN: create_delegation_token,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: describe_delegation_token,
     ApiKey.PRODUCE: produce,
     ApiKey.METADATA: metadata,
     ApiKey.OFFSET_COMMIT: offset_commit,

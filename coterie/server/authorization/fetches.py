@@ -17,7 +17,7 @@ from coterie.server.handlers.fetch import handle
 from coterie.server.handlers.fetch_message_sets import FetchOfMessages
 from coterie.server.handlers.plain_fetch import READ_AT_ONCE, Fetch
 from coterie.server.handlers.session_fetch import SessionFetch
-from coterie.server.logs.fetch_sessions import FetchSession
+from coterie.server.logs.fetch_sessions import FetchSession, SessionKey
 from coterie.server.logs.fetching import FetchPartition
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -62,6 +62,13 @@ class _MayRead:
             return wanted
         return wanted._replace(partition=None, error=_REFUSED)
 
+    def refuse(self, wanted: dict[SessionKey, FetchPartition]) -> Iterable[None]:
+        """Refuse those of the partitions that the client may not read."""
+        for count, (key, each) in enumerate(wanted.items(), 1):
+            wanted[key] = self.without(each)
+            if not count % READ_AT_ONCE:
+                yield
+
 
 class _AuthorizedFetch(Fetch):
     """A fetch without a session."""
@@ -76,11 +83,7 @@ class _AuthorizedFetch(Fetch):
 
     def _look_up(self) -> Iterable[None]:
         yield from super()._look_up()
-        wanted = self._wanted
-        for count, (key, each) in enumerate(wanted.items(), 1):
-            wanted[key] = self._may_read.without(each)
-            if not count % READ_AT_ONCE:
-                yield
+        yield from self._may_read.refuse(self._wanted)
 
 
 class _AuthorizedFetchOfMessages(FetchOfMessages):
@@ -96,9 +99,7 @@ class _AuthorizedFetchOfMessages(FetchOfMessages):
 
     def _look_up(self) -> Iterable[None]:
         yield from super()._look_up()
-        wanted = self._wanted
-        for key, each in wanted.items():
-            wanted[key] = self._may_read.without(each)
+        yield from self._may_read.refuse(self._wanted)
 
 
 class _AuthorizedSessionFetch(SessionFetch):

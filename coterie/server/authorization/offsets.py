@@ -10,9 +10,7 @@ from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetC
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
 from coterie.protocol.resources import ResourceType
@@ -24,6 +22,7 @@ from coterie.server.authorization.declared import (
     refused_of,
 )
 from coterie.server.authorization.outcome import Allowed, Outcome, answered, refused
+from coterie.server.handlers.offset_fetch import refused_topic
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -130,7 +129,9 @@ def _of_topics(
         return None
     pairs = list(zip(asked.topics, out, strict=True))
     asked.topics = [each for each, gone in pairs if not gone]
-    parts = [_refused_topic(each) for each, gone in pairs if gone]
+    parts = [
+        refused_topic(each, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for each, gone in pairs if gone
+    ]
     return lambda found: found + parts
 
 
@@ -140,19 +141,3 @@ def _may_see(broker: Services, access: ClientAccess, topic: OffsetFetchResponseT
         found = broker.topics.by_id.get(topic.topic_id)
         name = "" if found is None else found.name
     return access.may_quietly(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-
-
-def _refused_topic(asked: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
-    return OffsetFetchResponseTopic(
-        name=asked.name,
-        topic_id=asked.topic_id,
-        partitions=[
-            OffsetFetchResponsePartition(
-                partition_index=index,
-                committed_offset=-1,
-                metadata="",
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            )
-            for index in asked.partition_indexes
-        ],
-    )

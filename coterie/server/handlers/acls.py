@@ -31,6 +31,7 @@ from coterie.protocol.messages.describe_acls import (
 from coterie.protocol.refusals import refused_in_steps
 from coterie.protocol.resources import ResourceType
 from coterie.security.acl import CLUSTER_NAME, Acl, AclFilter, PatternType, Permission
+from coterie.security.acl_messages import acl_of, filter_of
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler
 from coterie.server.network.sliced_response import MADE_AT_ONCE, answer_in_slices, run_in_slices
@@ -54,7 +55,7 @@ _Changed = tuple[Any, list[Acl], list[Acl]]
 def _describe(broker: Services, request: DescribeAclsRequest, connection: Exchange) -> Any:
     if broker.access is None:
         return _disabled(broker, request, connection, "No Authorizer is configured on the broker")
-    wanted = _filter(request)
+    wanted = filter_of(request)
     _check_not_unknown(wanted)
     return answer_in_slices(broker, connection, _described(broker, wanted))
 
@@ -119,7 +120,7 @@ def _created(request: CreateAclsRequest, left: int) -> Generator[None, None, _Ch
         if reason is None and len(wanted) >= left:
             error, reason = ErrorCode.POLICY_VIOLATION, _TOO_MANY_RULES
         elif reason is None:
-            wanted.append(_acl(each))
+            wanted.append(acl_of(each))
         results.append(_result(error, reason or ""))
     return CreateAclsResponse(results=results), wanted, []
 
@@ -157,18 +158,6 @@ def _codes(values: type[IntEnum]) -> frozenset[int]:
     return frozenset(map(int, values))
 
 
-def _acl(asked: CreateAclsRequestCreation) -> Acl:
-    return Acl(
-        asked.resource_type,
-        asked.resource_name,
-        asked.resource_pattern_type,
-        asked.principal,
-        asked.host,
-        asked.operation,
-        asked.permission_type,
-    )
-
-
 def _result(error: ErrorCode, text: str | None) -> CreateAclsResponseResult:
     return CreateAclsResponseResult(error_code=error, error_message=text)
 
@@ -179,7 +168,7 @@ def _result(error: ErrorCode, text: str | None) -> CreateAclsResponseResult:
 def _delete(broker: Services, request: DeleteAclsRequest, connection: Exchange) -> Any:
     if broker.access is None:
         return _disabled(broker, request, connection, "No Authorizer is configured.")
-    filters = [_filter(each) for each in request.filters]
+    filters = [filter_of(each) for each in request.filters]
     for each in filters:
         _check_not_unknown(each)
     return _answer(broker, connection, _deleted(broker, filters))
@@ -268,18 +257,6 @@ def _outcome(response: Any, error: Exception | None) -> Any:
             if not each.error_code:
                 each.error_code, each.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     return response
-
-
-def _filter(asked: Any) -> AclFilter:
-    return AclFilter(
-        asked.resource_type_filter,
-        asked.resource_name_filter,
-        asked.pattern_type_filter,
-        asked.principal_filter,
-        asked.host_filter,
-        asked.operation,
-        asked.permission_type,
-    )
 
 
 def _check_not_unknown(wanted: AclFilter) -> None:

@@ -131,7 +131,7 @@ class _TopicsById:
             for asked in group.topics or ():
                 topic = topics.by_id.get(asked.topic_id)
                 if topic is None:
-                    unknown.append(_unknown(asked))
+                    unknown.append(refused_topic(asked, ErrorCode.UNKNOWN_TOPIC_ID))
                 else:
                     asked.name = topic.name
             if group.topics is not None and unknown:
@@ -161,15 +161,17 @@ class _TopicsById:
         group.topics = existing
 
 
-def _unknown(asked: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
+def refused_topic(asked: OffsetFetchRequestTopic, error: ErrorCode) -> OffsetFetchResponseTopic:
+    """Return a topic whose offsets are not fetched."""
     return OffsetFetchResponseTopic(
+        name=asked.name,
         topic_id=asked.topic_id,
         partitions=[
             OffsetFetchResponsePartition(
                 partition_index=index,
                 committed_offset=-1,
                 metadata="",
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                error_code=error,
             )
             for index in asked.partition_indexes
         ],

@@ -14,8 +14,6 @@ from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
 
 _LOGGED_IN = "SaslAuthenticate request received after successful authentication"
-_USER = "User"
-_ANONYMOUS = "ANONYMOUS"
 
 
 def _refusing(error: ErrorCode, text: str | None = None) -> Handler:
@@ -26,29 +24,9 @@ def _refusing(error: ErrorCode, text: str | None = None) -> Handler:
     return handle
 
 
-def _create_token(broker: Services, request: Any, connection: Exchange) -> Any:
-    # As in Kafka an owner counts if it has a name.
-    owner = request.owner_principal_name
-    refused = refused_in_steps(
-        request,
-        ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-        connection.version,
-        principal_type=(request.owner_principal_type if owner else None) or _USER,
-        principal_name=owner or _ANONYMOUS,
-        token_requester_principal_type=_USER,
-        token_requester_principal_name=_ANONYMOUS,
-    )
-    return answer_in_slices(broker, connection, refused)
-
-
 _refuse_login = _refusing(ErrorCode.ILLEGAL_SASL_STATE, _LOGGED_IN)
-_refuse_token = _refusing(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.SASL_HANDSHAKE: _refuse_login,
     ApiKey.SASL_AUTHENTICATE: _refuse_login,
-    ApiKey.CREATE_DELEGATION_TOKEN: _create_token,
-    ApiKey.RENEW_DELEGATION_TOKEN: _refuse_token,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _refuse_token,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: _refuse_token,
 }

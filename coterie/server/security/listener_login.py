@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.security.credentials import Credentials
+from coterie.security.delegation_tokens import DelegationTokens
 from coterie.security.jaas import (
     OAUTHBEARER_MODULE,
     PLAIN_MODULE,
@@ -55,9 +56,13 @@ class ListenerLogin(NamedTuple):
 class ScramUsersOfBroker:
     """The users and tokens that may log in with SCRAM."""
 
-    def __init__(self, credentials: Credentials) -> None:
-        """Take the users of the security log."""
+    def __init__(
+        self, credentials: Credentials, tokens: DelegationTokens, now_ms: Callable[[], int]
+    ) -> None:
+        """Take the users and tokens of the security log, and the clock."""
         self._credentials = credentials
+        self._tokens = tokens
+        self._now_ms = now_ms
 
     def find(self, name: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
@@ -67,9 +72,9 @@ class ScramUsersOfBroker:
         keys = ScramKeys(found.salt, found.iterations, found.stored_key, found.server_key)
         return ScramUser(keys, LoggedIn(name))
 
-    def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:  # noqa: ARG002 - there are none
+    def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
-        return None
+        return self._tokens.login(token_id, mechanism, self._now_ms())
 
 
 def listener_login(

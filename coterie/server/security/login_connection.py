@@ -261,7 +261,10 @@ class LoginConnection(asyncio.Protocol):
         """Let the transport talk to the connection, which gets the bytes behind the login."""
         connection = self._connection
         self._broker.connection_quotas.logged_in(connection)
-        connection.client = connection.client._replace(principal=session.who.principal)
+        who = session.who
+        connection.client = connection.client._replace(
+            principal=who.principal, by_token=who.by_token
+        )
         if session.expires_ms is not None:
             connection.routes = SessionRoutes(connection.routes, self._listener, session)
         rest = bytes(self._buffer)

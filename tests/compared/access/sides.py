@@ -14,16 +14,19 @@ from typing import Any, Self
 
 from coterie.address import Address
 from coterie.conversation.learnt_names import LearntNames
-from coterie.protocol.messages.create_acls import CreateAclsRequest, CreateAclsRequestCreation
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
-from coterie.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsRequestFilter
-from coterie.protocol.messages.describe_acls import DescribeAclsRequest
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from coterie.security.acl import Acl
+from coterie.security.acl import EVERYTHING, Acl
+from coterie.security.acl_messages import (
+    creation_request,
+    deletion_request,
+    described_acls,
+    description_request,
+)
 from coterie.server.authorization.access import STANDARD_AUTHORIZER
 from coterie.server.broker import Broker
 from coterie.server.network.connection import Connection
@@ -108,46 +111,16 @@ class Side:
 
     def set_rules(self, acls: Iterable[Acl]) -> None:
         """Have these rules, and no others."""
-        everything = DeleteAclsRequestFilter(
-            resource_type_filter=1,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter=None,
-            host_filter=None,
-            operation=1,
-            permission_type=1,
-        )
-        self.call(DeleteAclsRequest(filters=[everything]), 3)
+        self.call(deletion_request([EVERYTHING]), 3)
         wanted = list(dict.fromkeys(acls))
         for first in range(0, len(wanted), 500):
-            creations = [
-                CreateAclsRequestCreation(
-                    resource_type=each.resource_type,
-                    resource_name=each.name,
-                    resource_pattern_type=each.pattern_type,
-                    principal=each.principal,
-                    host=each.host,
-                    operation=each.operation,
-                    permission_type=each.permission,
-                )
-                for each in wanted[first : first + 500]
-            ]
-            results = self.call(CreateAclsRequest(creations=creations), 3).results
+            results = self.call(creation_request(wanted[first : first + 500]), 3).results
             assert not any(each.error_code for each in results), results
         self.settle(len(wanted))
 
     def rule_count(self) -> int:
         """Return how many rules there are."""
-        everything = DescribeAclsRequest(
-            resource_type_filter=1,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter=None,
-            host_filter=None,
-            operation=1,
-            permission_type=1,
-        )
-        return sum(len(each.acls) for each in self.call(everything, 3).resources)
+        return len(described_acls(self.call(description_request(EVERYTHING), 3)))
 
     def answer(self, line: str) -> str:
         """Send the request of a line as the user that it names; return the line of the answer."""

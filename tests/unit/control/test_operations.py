@@ -28,6 +28,8 @@ WITHOUT_ROW = {
     "Broker.client_config": "for Python's libraries; made from bootstrap_servers",
     "Broker.bootstrap_servers": "Control.ready",
     "Broker.requests": "Control.requests",
+    "Broker.add_acls": "rules of a broker in another process are changed by `coterie acls`",
+    "Broker.remove_acls": "rules of a broker in another process are changed by `coterie acls`",
     "Broker.revoke": "a broker in another process has no users",
     "Broker.use_certificate": "a broker in another process has no certificates of its own",
     "Group.described": "in the report",

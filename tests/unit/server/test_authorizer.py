@@ -9,9 +9,10 @@ from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.create_acls import CreateAclsRequest, CreateAclsRequestCreation
+from coterie.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
-from coterie.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsRequestFilter
 from coterie.protocol.messages.describe_acls import DescribeAclsRequest
+from coterie.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
@@ -30,7 +31,8 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.records import Record, encode_records
 from coterie.protocol.resources import RESOURCES, ResourceType
-from coterie.security.acl import Acl, Permission
+from coterie.security.acl import Acl, AclFilter, Permission
+from coterie.security.acl_messages import creation_request, deletion_request
 from coterie.server.authorization.access import STANDARD_AUTHORIZER
 from coterie.server.authorization.checks import LOGIN_IS_ENOUGH, check_of
 from coterie.server.broker import Broker
@@ -81,34 +83,14 @@ def settle(client: Client, request: Any, version: int) -> Any:
 
 def allow(broker: Broker, *acls: Acl) -> None:
     """Add rules by a request of the super user."""
-    creations = [
-        CreateAclsRequestCreation(
-            resource_type=each.resource_type,
-            resource_name=each.name,
-            resource_pattern_type=each.pattern_type,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission,
-        )
-        for each in acls
-    ]
-    answer = settle(Client(broker), CreateAclsRequest(creations=creations), 3)
+    answer = settle(Client(broker), creation_request(acls), 3)
     assert [each.error_code for each in answer.results] == [0] * len(acls)
 
 
 def forbid(broker: Broker, gone: Acl) -> None:
     """Remove a rule by a request of the super user."""
-    one = DeleteAclsRequestFilter(
-        resource_type_filter=gone.resource_type,
-        resource_name_filter=gone.name,
-        pattern_type_filter=gone.pattern_type,
-        principal_filter=gone.principal,
-        host_filter=gone.host,
-        operation=gone.operation,
-        permission_type=gone.permission,
-    )
-    answer = settle(Client(broker), DeleteAclsRequest(filters=[one, one]), 3)
+    one = AclFilter(*gone)
+    answer = settle(Client(broker), deletion_request([one, one]), 3)
     # A rule that fits two filters is in both answers.
     assert [len(each.matching_acls) for each in answer.filter_results] == [1, 1]
 
@@ -373,6 +355,47 @@ class TestTransactions:
         allow(broker, acl(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x"))
         (found,) = settle(alice, asked, 0).transaction_states
         assert found.transactional_id == "x"
+
+
+class TestDelegationTokens:
+    def test_tokens_of_others_need_rights(self) -> None:
+        broker = make_broker({**SETTINGS, "delegation.token.secret.key": "secret"})
+        alice, bob = client_of(broker, "alice"), client_of(broker, "bob")
+
+        def create(owner: str) -> Any:
+            return settle(
+                alice,
+                CreateDelegationTokenRequest(
+                    owner_principal_type="User",
+                    owner_principal_name=owner,
+                    renewers=[],
+                    max_lifetime_ms=-1,
+                ),
+                3,
+            )
+
+        refused = create("bob")
+        assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        assert (refused.principal_name, refused.token_requester_principal_name) == ("bob", "alice")
+        assert (refused.token_id, refused.hmac, refused.max_timestamp_ms) == ("", b"", -1)
+        own = create("alice")
+        assert own.error_code == 0
+        allow(broker, acl(AclOperation.CREATE_TOKENS, ResourceType.USER, "User:bob"))
+        of_bob = create("bob")
+        assert of_bob.error_code == 0
+        described = DescribeDelegationTokenRequest(owners=None)
+
+        def seen(client: Client) -> set[str]:
+            return {each.token_id for each in settle(client, described, 3).tokens}
+
+        assert seen(bob) == {of_bob.token_id}
+        assert seen(alice) == {own.token_id}
+        allow(broker, acl(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:bob"))
+        assert seen(alice) == {own.token_id, of_bob.token_id}
+        forbid(broker, acl(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:bob"))
+        one = ResourceType.DELEGATION_TOKEN
+        allow(broker, acl(AclOperation.DESCRIBE, one, of_bob.token_id))
+        assert seen(alice) == {own.token_id, of_bob.token_id}
 
 
 class TestRules:

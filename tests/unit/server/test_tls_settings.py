@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from coterie.key_stores import read_key_store
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from coterie.key_stores import read_key_store
 from coterie.recording.serving import shown_settings
 from coterie.server.config.config import Config
 from coterie.server.config.described import broker_settings

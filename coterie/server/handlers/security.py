@@ -1,7 +1,7 @@
-"""Requests about logins, ACLs (KIP-140) and delegation tokens (KIP-48): all are refused.
+"""Requests about logins on connections that have one, and about ACLs (KIP-140): all are refused.
 
-The broker has a plaintext listener and no authorizer [security/no-login], [security/no-authorizer],
-[security/delegation-tokens].
+Logins come before the requests of a connection [security/before-login], [security/no-login], and
+there is no authorizer [security/no-authorizer].
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""Requests about logins and delegation tokens (KIP-48): all are refused.
+"""Requests about logins on connections that have one: they are refused.
 
-The broker has a plaintext listener [security/no-login], [security/delegation-tokens].
+Logins come before the requests of a connection [security/before-login], [security/no-login].
 """
 
 from typing import Any

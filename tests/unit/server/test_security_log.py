@@ -14,6 +14,7 @@ from coterie.protocol.messages.security_records import (
     encode_security_record,
 )
 from coterie.security.credentials import Credentials
+from coterie.server.broker import Broker
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.security.security_log import GARBAGE_BYTES, SecurityLog
@@ -26,6 +27,7 @@ from coterie.storage.torn_tail import TailTrust
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment
 from tests.unit.server.manual_loop import ManualLoop
+from tests.unit.server.running import RunningBroker
 
 PATH = "coterie.security-0"
 INTERVAL = FlushMode(commit=False, interval_ms=50)
@@ -214,3 +216,19 @@ def test_the_file_of_a_real_directory(tmp_path: Path) -> None:
     with pytest.raises(CorruptLog, match="the last stop was clean"):
         directory.read_security_log()
     directory.abandon()
+
+
+def test_a_broker_with_a_damaged_log_does_not_start(tmp_path: Path) -> None:
+    """[security/log-damage]"""
+
+    def add(broker: Broker) -> None:
+        broker.security_log.append([credential("alice")], lambda _: None)
+
+    for flush in (COMMIT, NEVER):
+        with RunningBroker(data_dir=str(tmp_path), flush=flush, prepare=add) as running:
+            assert set(running.broker.credentials.users) == {"alice"}
+    data = bytearray((tmp_path / PATH).read_bytes())
+    data[90] ^= 1
+    (tmp_path / PATH).write_bytes(data)
+    with pytest.raises(CorruptLog, match=PATH):
+        RunningBroker(data_dir=str(tmp_path)).__enter__()

@@ -25,7 +25,7 @@ _TESTS = Path("package", "deps", "librdkafka", "tests")
 _SHARE_GROUPS = "0170"
 _LIMIT_S = 240.0
 # Of a test that does not run in the quick mode.
-_WHOLE_LIMIT_S = 900.0
+_WHOLE_LIMIT_S = 1200.0
 _AT_ONCE = 2
 _SCRIPTS = {"kafka-topics.sh": "org.apache.kafka.tools.TopicCommand"}
 _ADMIN_TEST = "0081"
@@ -81,7 +81,11 @@ def sources(text: str) -> list[str]:
 
 
 def run_suite(
-    around: Surroundings, protocol: str, choices: Sequence[Choice], explained: Mapping[str, str]
+    around: Surroundings,
+    protocol: str,
+    choices: Sequence[Choice],
+    explained: Mapping[str, str],
+    patience: float = 1.0,
 ) -> None:
     """Run tests, two at once; those that fail run again, one by one.
 
@@ -90,9 +94,13 @@ def run_suite(
         protocol: `group.protocol` of the consumers, unless a test sets its own.
         choices: the tests.
         explained: see `judge`.
+        patience: by how much the deadlines of the tests are longer.
     """
     tests = built(_RELEASE, _build) / _TESTS
-    environment = {**_environment(around, tests), "TEST_CONSUMER_GROUP_PROTOCOL": protocol}
+    environment = {
+        **_environment(around, tests, patience),
+        "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
+    }
     once = partial(_run_one, around, tests, environment)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(once, choices))
@@ -122,11 +130,15 @@ def _build(folder: Path) -> None:
     call(["make", "-j1", "-C", "tests", "build"], tests.parent)
 
 
-def _environment(around: Surroundings, tests: Path) -> dict[str, str]:
+def _environment(around: Surroundings, tests: Path, patience: float) -> dict[str, str]:
     """Return variables for the tests; the configuration and Kafka's scripts are written."""
     settings = around.directory / "test.conf"
-    text = f"test.topic.random=true\nmetadata.broker.list={around.bootstrap}\n"
-    settings.write_text(text, encoding="utf-8")
+    lines = [
+        "test.topic.random=true",
+        f"test.timeout.multiplier={patience}",
+        f"metadata.broker.list={around.bootstrap}",
+    ]
+    settings.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     scripts = around.directory / "kafka" / "bin"
     scripts.mkdir(parents=True)
     jars = jars_of(KAFKA_4_TOOLS, around.note)

@@ -1,8 +1,8 @@
 """The keys and certificates of a listener, and how they are replaced [security/reload]."""
 
 import ssl
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from coterie.security.der import alternative_names, expires_s
 from coterie.security.distinguished_name import certificate_name
@@ -12,7 +12,7 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.tls.context import make_context
 
 if TYPE_CHECKING:
-    from coterie.server.broker import Broker
+    from structlog.typing import FilteringBoundLogger
 
 
 class ListenerCertificates:
@@ -77,7 +77,23 @@ class ListenerCertificates:
         self._tls = self._prepared
 
 
-def reload_certificates(broker: "Broker") -> None:
+class CertificateHolder(Protocol):
+    """A broker, as far as its certificates go.
+
+    Attributes:
+        tls_listeners: its listeners with TLS.
+        log: its logger.
+    """
+
+    tls_listeners: list[ListenerCertificates]
+    log: "FilteringBoundLogger"
+
+    @property
+    def now_ms(self) -> Callable[[], int]:
+        """Return what reads its clock."""
+
+
+def reload_certificates(broker: CertificateHolder) -> None:
     """Read the files of all listeners with TLS again; one whose files are wrong keeps what it has
     [security/reload].
     """
@@ -94,7 +110,7 @@ def reload_certificates(broker: "Broker") -> None:
     warn_of_expired(broker)
 
 
-def warn_of_expired(broker: "Broker") -> None:
+def warn_of_expired(broker: CertificateHolder) -> None:
     """Log the listeners whose certificate clients refuse, because it has expired."""
     for each in broker.tls_listeners:
         if each.has_expired(broker.now_ms()):

@@ -27,6 +27,10 @@ class Issued(NamedTuple):
     key: str
     certificate: str
 
+    def __repr__(self) -> str:
+        # Without the key, which no log may have.
+        return "Issued(...)"
+
     @property
     def pem(self) -> str:
         """Both in one text, as Kafka's key stores of type PEM have them."""

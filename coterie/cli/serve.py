@@ -129,7 +129,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-remote",
     is_flag=True,
-    help="Allow connections from other machines; the broker asks for no password.",
+    help="Allow connections from other machines to a listener that asks for no credentials.",
 )
 def command(
     *,

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import secrets
+import signal
 import sys
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -17,9 +18,9 @@ from coterie.control.application import ControlApplication
 from coterie.control.control import Control
 from coterie.control.operations import MAX_WAIT_S
 from coterie.control.served import ServedBroker
+from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_server import Bounds, HttpServer
-from coterie.server.network.listening import CannotListen
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
@@ -96,6 +97,8 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
 
     kafka = ServedBroker(options, log, handles, failed)
     await _start(kafka, options)
+    if kafka.server.tls_listeners:
+        loop.add_signal_handler(signal.SIGHUP, kafka.reload_certificates)
     application = ControlApplication(
         Control(kafka),
         asked.token,

@@ -55,6 +55,10 @@ class ServedBroker(Broker):
         """Where each of its listeners listens."""
         return [each.address for each in self._listeners]
 
+    def reload_certificates(self) -> None:
+        """Read the files of all listeners with TLS again [security/reload]."""
+        self.thread.call(self.server.reload_certificates)
+
     def _new_thread(self) -> ServerThread:
         # With random ids, which those of a test are not.
         return ServerThread(os.urandom)

@@ -4,12 +4,16 @@ OpenSSL has checked a certificate before it gets here, so this only finds its wa
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import NamedTuple
 
 SEQUENCE = 0x30
 _LONG_LENGTH = 0x80
 # An explicit tag [0] of a certificate: its version, which those of version 1 lack.
 _VERSION = 0xA0
+# Where its validity is, and the tag of one of the two forms of a time.
+_VALIDITY = 3
+_UTC_TIME = 0x17
 # The explicit tag [3] of its extensions, and the identifier of one of them.
 _EXTENSIONS = 0xA3
 _ALTERNATIVE_NAMES = bytes.fromhex("551d11")
@@ -66,6 +70,25 @@ def subject_of(certificate: bytes) -> bytes:
     if len(parts) <= _BEFORE_SUBJECT:
         raise NotDer("a certificate has no subject")
     return parts[_BEFORE_SUBJECT].whole
+
+
+def expires_s(certificate: bytes) -> int:
+    """Return when a certificate expires, in seconds since 1970.
+
+    Raises:
+        NotDer: the bytes are not a certificate.
+    """
+    parts = [each for each in _signed(certificate) if each.tag != _VERSION]
+    _, end = elements(parts[_VALIDITY].content)
+    digits = end.content.decode("ascii", "replace")
+    if end.tag == _UTC_TIME:
+        # Two digits of the year: those from 50 on are of the last century.
+        digits = ("19" if digits[0] >= "5" else "20") + digits
+    try:
+        end_of_validity = datetime.strptime(f"{digits}+0000", "%Y%m%d%H%M%SZ%z")
+        return int(end_of_validity.timestamp())
+    except ValueError:
+        raise NotDer(f"{digits!r} is not the time of a certificate") from None
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:

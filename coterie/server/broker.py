@@ -16,7 +16,7 @@ from coterie.security.credentials import Credentials
 from coterie.security.delegation_tokens import DelegationTokens
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
-from coterie.server.config.listeners import Listener
+from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.config.sources import ConfigError
 from coterie.server.controller import Controller
 from coterie.server.coordinators.host import Host
@@ -42,7 +42,7 @@ from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
-from coterie.server.network.listening import CannotListen, listen_backlog, set_buffer_sizes
+from coterie.server.network.listening import listen_backlog, set_buffer_sizes
 from coterie.server.network.routes import Routes, import_handlers
 from coterie.server.network.turns import Turns
 from coterie.server.quotas.client_quotas import ClientQuotas
@@ -251,6 +251,7 @@ class Broker(ConnectionServices):
             # A signal can end the start.
             await self.environment.next_turn()
         addresses = [await self._listen(each) for each in listeners]
+        self._warn_of_certificates()
         named = list(zip(listeners, addresses, strict=True))
         advertised = [
             f"{each.name}://{each.advertised or address}"
@@ -354,6 +355,13 @@ class Broker(ConnectionServices):
             else:
                 listener.use_prepared()
                 self.log.info("certificates reloaded", listener=name)
+        self._warn_of_certificates()
+
+    def _warn_of_certificates(self) -> None:
+        for listener in self.tls_listeners:
+            if listener.has_expired(self.now_ms()):
+                name, remedy = listener.listener.name, "replace the file and send SIGHUP"
+                self.log.warning("certificate has expired", listener=name, remedy=remedy)
 
     def advertise(self, listener: str, address: Address) -> None:
         """Let the clients of a listener find this broker at an address."""

@@ -24,7 +24,7 @@ from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
 from coterie.server.broker import Broker
 from coterie.server.config.config import Config
-from coterie.server.config.listeners import SecurityProtocol
+from coterie.server.config.listeners import CannotListen, SecurityProtocol
 from coterie.server.config.place import Place
 from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
@@ -32,7 +32,6 @@ from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
-from coterie.server.network.listening import CannotListen
 from coterie.server.releases import Release
 from coterie.server.watchdog import HeldLoop, Watchdog
 from coterie.storage.errors import (

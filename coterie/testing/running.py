@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Self
 from coterie.address import Address
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
-from coterie.server.config.listeners import Listener
+from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import parse_flush_mode
-from coterie.server.network.listening import CannotListen
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem

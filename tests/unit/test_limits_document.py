@@ -20,6 +20,7 @@ CONSTANTS = {
     "tagged fields of a structure": ("MAX_TAGS",),
     "time to complete a request": ("FRAME_DEADLINE_MS",),
     "time to log in: the handshakes of TLS and SASL": ("LOGIN_DEADLINE_MS",),
+    "bytes of a peer before its handshake is complete": ("HANDSHAKE_BYTES",),
     "handshakes of a listener at a time": ("MOST_HANDSHAKES", "STALLED_MS"),
     "bytes buffered for a muted connection": ("RECEIVE_BUFFER_BYTES",),
     "bytes buffered for all connections": ("TOTAL_BUFFERED_BYTES",),

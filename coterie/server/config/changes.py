@@ -218,7 +218,7 @@ def _check_broker_values(names: list[str], values: Mapping[str, str], *, of_clus
     )
     for name, key in keys.items():
         try:
-            key.parse(values[name])
+            key._replace(name=listener_base(name) or name).parse(values[name])
             if name == PER_IP_OVERRIDES:
                 address_limits(values[name])
         except InvalidValue as error:

@@ -66,6 +66,18 @@ class Listener(NamedTuple):
         return f"{self.name}://{self.address}"
 
 
+class CannotListen(OSError):  # noqa: N818 - the address cannot be used; it is no failure of ours
+    """An address cannot be listened on.
+
+    Attributes:
+        address: the address.
+    """
+
+    def __init__(self, address: Address, error: OSError) -> None:
+        super().__init__(error.errno, error.strerror)
+        self.address = address
+
+
 def client_listeners(config: Config) -> list[Listener]:
     """Return the listeners for clients that the settings name, or the one by default.
 

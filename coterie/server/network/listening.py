@@ -4,24 +4,11 @@ import os
 import socket
 from collections.abc import Iterable
 
-from coterie.address import Address
 from coterie.server.config.broker_keys import LISTEN_BACKLOG, RECEIVE_BUFFER, SEND_BUFFER
 from coterie.server.config.config import Config
 from coterie.server.network import limits
 
 _BUFFERS = ((RECEIVE_BUFFER, socket.SO_RCVBUF), (SEND_BUFFER, socket.SO_SNDBUF))
-
-
-class CannotListen(OSError):  # noqa: N818 - the address cannot be used; it is no failure of ours
-    """An address cannot be listened on.
-
-    Attributes:
-        address: the address.
-    """
-
-    def __init__(self, address: Address, error: OSError) -> None:
-        super().__init__(error.errno, error.strerror)
-        self.address = address
 
 
 def listen_backlog(config: Config) -> int:

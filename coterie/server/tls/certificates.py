@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Mapping
 
-from coterie.security.der import alternative_names
+from coterie.security.der import alternative_names, expires_s
 from coterie.security.distinguished_name import certificate_name
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener, ListenerSettings
@@ -26,13 +26,19 @@ class ListenerCertificates:
         """
         self.listener = listener
         self._config = config
-        settings = ListenerSettings(config, listener.name)
-        self._tls = self._prepared = make_context(listener, settings)
+        # All but key and trust stores stay those of the start, as in Kafka: an alteration cannot
+        # let in clients without a certificate.
+        self._settings = ListenerSettings(config, listener.name, config.altered)
+        self._tls = self._prepared = make_context(listener, self._settings, self._settings)
 
     @property
     def context(self) -> ssl.SSLContext:
         """The context of new connections."""
         return self._tls.context
+
+    def has_expired(self, now_ms: int) -> bool:
+        """Return whether the certificate of the server has expired, so that clients refuse it."""
+        return expires_s(self._tls.chain[0]) * 1000 < now_ms
 
     def prepare(self, altered: Mapping[str, str] | None = None) -> None:
         """Read settings and files again; `use_prepared` uses the result [security/reload].
@@ -43,22 +49,22 @@ class ListenerCertificates:
         Raises:
             ConfigError: they cannot be used, or the certificate is for another server.
         """
-        settings = ListenerSettings(self._config, self.listener.name, altered)
-        tls = make_context(self.listener, settings)
+        stores = ListenerSettings(self._config, self.listener.name, altered)
+        tls = make_context(self.listener, self._settings, stores)
         before, after = self._tls.chain[0], tls.chain[0]
-        if not settings.value("ssl.allow.dn.changes"):
+        if not self._settings.value("ssl.allow.dn.changes"):
             old, new = certificate_name(before), certificate_name(after)
             if old != new:
                 raise ConfigError(
                     f"the certificate is for {new}, and was for {old}. Set"
-                    " ssl.allow.dn.changes=true if that is intended."
+                    " ssl.allow.dn.changes=true at the start if that is intended."
                 )
-        if not settings.value("ssl.allow.san.changes") and not (
+        if not self._settings.value("ssl.allow.san.changes") and not (
             alternative_names(before) <= alternative_names(after)
         ):
             raise ConfigError(
                 "the certificate lacks an alternative name of the one before. Set"
-                " ssl.allow.san.changes=true if that is intended."
+                " ssl.allow.san.changes=true at the start if that is intended."
             )
         self._prepared = tls
 

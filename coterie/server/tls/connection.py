@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 # The largest content of a record of TLS, which one read returns at most.
 _RECORD_BYTES = 16_384
-# What a peer may send before its handshake begins: a hello has some hundred bytes, and with the
-# keys of post-quantum algorithms some thousand.
-_HELLO_BYTES = 65_536
+# What a peer may send before its handshake is complete. A hello has some hundred bytes, or some
+# thousand with keys of post-quantum algorithms, and so has a chain of certificates. To check the
+# certificates that fit in here takes up to 20 ms.
+HANDSHAKE_BYTES = 65_536
 # More than this is encrypted in several turns of the event loop: a MiB takes almost a millisecond.
 _TURN_BYTES = 1024 * 1024
 
@@ -42,6 +43,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         "_backlog",
         "_connection",
         "_ends_with_eof",
+        "_handshake_bytes",
         "_incoming",
         "_inner",
         "_is_closing",
@@ -69,6 +71,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         # None until the handshake may begin.
         self._tls: ssl.SSLObject | None = None
+        self._handshake_bytes = 0
         self._is_open = False
         self._is_closing = False
         # What is still to be encrypted of large responses, and what follows it.
@@ -103,10 +106,12 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         incoming.write(self._listener.buffer[:nbytes])
         if self._is_open:
             self._decrypt()
+            return
+        self._handshake_bytes += nbytes
+        if self._handshake_bytes > HANDSHAKE_BYTES:
+            self._fail(f"a handshake of more than {HANDSHAKE_BYTES} bytes")
         elif self._tls is not None:
             self._shake_hands(self._tls)
-        elif incoming.pending > _HELLO_BYTES:
-            self._fail("the peer sends without waiting for a handshake")
 
     def eof_received(self) -> bool:
         """Pass on that the peer sends no more; return whether the connection is kept."""

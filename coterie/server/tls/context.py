@@ -35,8 +35,15 @@ class TlsContext(NamedTuple):
     chain: tuple[bytes, ...]
 
 
-def make_context(listener: Listener, settings: ListenerSettings) -> TlsContext:
+def make_context(
+    listener: Listener, settings: ListenerSettings, stores: ListenerSettings
+) -> TlsContext:
     """Read the files of a listener and return its context.
+
+    Args:
+        listener: the listener.
+        settings: its settings.
+        stores: those of them that name key and trust stores, which may be altered.
 
     Raises:
         ConfigError: a file or a setting cannot be used; the text says what to do.
@@ -47,9 +54,9 @@ def make_context(listener: Listener, settings: ListenerSettings) -> TlsContext:
     context.num_tickets = 0
     _set_versions(context, settings)
     _set_suites(context, settings)
-    store = read_key_store(settings)
-    _load(context, settings, store)
-    _set_client_auth(context, listener, settings)
+    store = read_key_store(stores)
+    _load(context, stores, store)
+    _set_client_auth(context, listener, settings, stores)
     return TlsContext(context, store.chain)
 
 
@@ -126,7 +133,10 @@ def _openssl_name(suite: str) -> str:
 
 
 def _set_client_auth(
-    context: ssl.SSLContext, listener: Listener, settings: ListenerSettings
+    context: ssl.SSLContext,
+    listener: Listener,
+    settings: ListenerSettings,
+    stores: ListenerSettings,
 ) -> None:
     """Ask clients for certificates, if that is wanted [security/client-certificates]."""
     setting = "ssl.client.auth"
@@ -135,18 +145,19 @@ def _set_client_auth(
     else:
         asked = settings.text(setting) or "none"
     context.verify_mode = _VERIFY[asked]
+    # Read in any case: a wrong file ends the start, as in Kafka.
+    trusted = read_trust_store(stores)
     if asked == "none":
         return
-    trusted = read_trust_store(settings)
     if trusted is None:
         raise ConfigError(
             f"{settings.origin(setting)}: {asked} needs certificates that are trusted. Name them in"
-            f" {settings.name_of('ssl.truststore.location')}."
+            f" {stores.name_of('ssl.truststore.location')}."
         )
     try:
         context.load_verify_locations(cadata=trusted.decode())
     except ssl.SSLError as error:
         raise ConfigError(
-            f"{settings.origin('ssl.truststore.location')}: OpenSSL cannot read the certificates"
+            f"{stores.origin('ssl.truststore.location')}: OpenSSL cannot read the certificates"
             f" ({error.reason or error}). Check them."
         ) from None

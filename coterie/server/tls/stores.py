@@ -37,6 +37,10 @@ class KeyStore(NamedTuple):
     password: str | None
     chain: tuple[bytes, ...]
 
+    def __repr__(self) -> str:
+        # Without the key and its password, which no log may have.
+        return f"KeyStore({len(self.chain)} certificates)"
+
 
 def read_key_store(settings: ListenerSettings) -> KeyStore:
     """Read the key store of a listener.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.security.der import NotDer, subject_of
+from coterie.security.der import NotDer, expires_s, subject_of
 from coterie.security.distinguished_name import certificate_name, distinguished_name
 
 _UTF8, _PRINTABLE, _IA5, _BIT_STRING = 12, 19, 22, 3
@@ -65,6 +65,29 @@ def test_the_subject_is_found_in_a_certificate() -> None:
     certificate = element(0x30, element(0x30, fields + subject + element(0x30, b"key")))
     assert subject_of(certificate) == subject
     assert certificate_name(certificate) == f"CN={'n' * 300}"
+
+
+@pytest.mark.parametrize(
+    ("tag", "text", "seconds"),
+    [
+        (23, "700101000001Z", 1),
+        (23, "491231235959Z", 2_524_607_999),
+        (23, "500101000000Z", -631_152_000),
+        (24, "20500101000000Z", 2_524_608_000),
+    ],
+)
+def test_the_end_of_a_certificate(tag: int, text: str, seconds: int) -> None:
+    """Years of two digits are those from 1950 to 2049 (RFC 5280)."""
+    times = element(23, b"000101000000Z") + element(tag, text.encode())
+    fields = element(0xA0, b"x") + element(2, b"x") + element(0x30, b"") * 2 + element(0x30, times)
+    assert expires_s(element(0x30, element(0x30, fields))) == seconds
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    times = element(0x30, element(23, b"x") + element(23, b"yesterday"))
+    fields = element(2, b"x") + element(0x30, b"") * 2 + times
+    with pytest.raises(NotDer):
+        expires_s(element(0x30, element(0x30, fields)))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x30", b"\x30\x05a", b"\x04\x01a", b"\x30\x02\x30\x00"])

@@ -10,6 +10,8 @@ from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.server.config.listeners import Listener, SecurityProtocol
 from coterie.server.config.sources import ConfigError
+from coterie.server.network.connection import Connection
+from tests.unit.server.manual import make_broker
 from tests.unit.server.running import RunningBroker, SocketClient
 
 _FREE = Address("127.0.0.1", 0)
@@ -54,6 +56,13 @@ def test_clients_of_a_listener_that_is_not_advertised_are_given_no_address() -> 
         address = running.addresses[1]
         with SocketClient(socket.create_connection(address)) as client:
             assert client.call(MetadataRequest(topics=None), 9).brokers == []
+
+
+def test_a_plaintext_listener_makes_nothing_but_connections() -> None:
+    """ADR 93: the path of a request without security is the one that it was."""
+    broker = make_broker()
+    assert type(broker.factory_of(Listener(_FREE))()) is Connection
+    assert broker.tls_listeners == []
 
 
 def test_a_listener_that_cannot_be_served_ends_the_start() -> None:

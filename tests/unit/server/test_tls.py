@@ -4,6 +4,7 @@ import socket
 import ssl
 import time
 import warnings
+from pathlib import Path
 from typing import Self, cast
 
 import pytest
@@ -21,6 +22,7 @@ from coterie.server.config.listeners import Listener, SecurityProtocol
 from coterie.server.network.connection import Connection
 from tests.unit.server.certificates import (
     Files,
+    authority,
     client_context,
     tls_broker,
     tls_client,
@@ -128,6 +130,17 @@ class TestCertificates:
             (line,) = running.log.named("connection closed")
             assert line["error"] == "PrincipalNotMapped"
             assert "alice" in line["reason"]
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_an_expired_certificate_of_the_broker_is_logged(
+    days: int, files: Files, tmp_path: Path
+) -> None:
+    path = tmp_path / "server.pem"
+    path.write_text(authority().issue("localhost", ["localhost"], days=days).pem)
+    with tls_broker(files, ssl_keystore_location=str(path)) as running:
+        lines = running.log.named("certificate has expired")
+        assert [each["listener"] for each in lines] == (["SSL"] if days < 0 else [])
 
 
 class TestVersions:

@@ -98,11 +98,30 @@ class TestAltered:
             assert error == ErrorCode.INVALID_REQUEST
             assert text in message
             assert certificate_of(running, files) == before
+            # What counts is what the start was given, as in Kafka.
             for allowed in ("dn", "san"):
                 changes = f"listener.name.ssl.ssl.allow.{allowed}.changes"
                 assert alter(client, changes, "true") == (0, "")
+            assert alter(client, _LOCATION, str(path))[0] == ErrorCode.INVALID_REQUEST
+        with (
+            tls_broker(files, ssl_allow_dn_changes="true", ssl_allow_san_changes="true") as running,
+            tls_client(running, client_context(files)) as client,
+        ):
             assert alter(client, _LOCATION, str(path)) == (0, "")
             assert certificate_of(running, files) != before
+
+    def test_an_alteration_lets_nobody_in(self, files: Files) -> None:
+        with (
+            tls_broker(files, ssl_client_auth="required") as running,
+            tls_client(running, client_context(files, files.alice)) as client,
+        ):
+            assert alter(client, "listener.name.ssl.ssl.client.auth", "none") == (0, "")
+            assert alter(client, _LOCATION, files.server) == (0, "")
+            with (
+                pytest.raises((ssl.SSLError, ConnectionError)),
+                tls_client(running, client_context(files)) as other,
+            ):
+                other.call(HELLO, 3)
 
     def test_a_file_that_cannot_be_used_changes_nothing(self, files: Files) -> None:
         with (

@@ -11,10 +11,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from coterie.recording.serving import shown_settings
 from coterie.server.config.config import Config
+from coterie.server.config.described import broker_settings
 from coterie.server.config.listeners import Listener, ListenerSettings, SecurityProtocol
 from coterie.server.config.sources import ConfigError
 from coterie.server.tls.context import TlsContext, make_context
+from coterie.server.tls.stores import read_key_store
 from tests.unit.server.certificates import SSL, Files, authority, write_certificates
 
 
@@ -25,7 +28,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 def context(*given: str, listener: Listener = SSL) -> TlsContext:
     config = Config.load(given)
-    return make_context(listener, ListenerSettings(config, listener.name))
+    settings = ListenerSettings(config, listener.name)
+    return make_context(listener, settings, settings)
 
 
 def keystore(path: object, *more: str) -> tuple[str, ...]:
@@ -172,6 +176,21 @@ def keytool(directory: Path, kind: str, path: Path, certificate: str) -> None:
         capture_output=True,
         cwd=directory,
     )
+
+
+def test_secrets_are_not_shown(files: Files) -> None:
+    """No log, error or answer has a key or a password."""
+    key = Path(files.server).read_text().splitlines()[1]
+    given = keystore(files.server, "ssl.key.password=planted", "ssl.truststore.password=planted")
+    config = Config.load(
+        [*given, "listener.name.ssl.ssl.keystore.password=planted", f"ssl.keystore.key={key}"]
+    )
+    shown = [*broker_settings(config), *shown_settings(config).items()]
+    store = read_key_store(ListenerSettings(Config.load(keystore(files.server)), "SSL"))
+    text = repr((shown, store, authority().issue("x")))
+    assert "planted" not in text
+    assert key not in text
+    assert "PRIVATE KEY" not in text
 
 
 class TestRefused:

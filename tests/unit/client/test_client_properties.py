@@ -55,7 +55,9 @@ def test_store_that_is_no_certificate(tmp_path: Path) -> None:
     store = tmp_path / "trust.pem"
     store.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     properties = {"security.protocol": "SSL", "ssl.truststore.location": str(store)}
-    with pytest.raises(ClientError, match=r"ssl\.truststore\.location: OpenSSL cannot read the certificates"):
+    with pytest.raises(
+        ClientError, match=r"ssl\.truststore\.location: OpenSSL cannot read the certificates"
+    ):
         security_of(properties)
 
 

@@ -85,21 +85,6 @@ def static() -> ConsumerHarness:
     return harness
 
 
-def test_refused_instances_are_in_the_journal() -> None:
-    """[journal/members]"""
-    harness = static()
-    harness.enter("m2", "foo", instance_id="i1")
-    harness.beat("m2", 2, instance_id="i1")
-    harness.beat("m1", 2, instance_id="i2")
-    harness.beat("m1", 7, instance_id="i1")
-    harness.enter("m1", "foo", instance_id="i1")
-    fenced = [each.fact for each in harness.events if isinstance(each.fact, MemberFenced)]
-    assert [(each.member_id, each.group_instance_id, each.holder) for each in fenced] == [
-        ("m2", "i1", "m1"), ("m2", "i1", "m1"),
-    ]  # fmt: skip
-    assert {each.request for each in fenced} == {"ConsumerGroupHeartbeat"}
-
-
 def test_instance_of_a_live_member_is_refused() -> None:
     harness = static()
     for name in ("m2", "m1"):

@@ -59,7 +59,6 @@ from coterie.storage.errors import LogFailed, StorageError, describe_error, reme
 from coterie.storage.filesystem import FileSystem
 
 if TYPE_CHECKING:
-    from coterie.security.seeds import ScramSeed
     from coterie.server.tls.certificates import ListenerCertificates
 
 # How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
@@ -68,8 +67,6 @@ _DRAIN_POLL_S = 0.01
 # The threads that open logs. Much of their work is Python, which one thread runs at a time: two
 # open 3,000 logs sooner than four, and the event loop waits less.
 _DISK = "coterie-disk", 2
-# Of the salts of users that a start adds.
-_SALT_BYTES = 20
 # How long clients have to read their last responses.
 _CLOSE_TIMEOUT_S = 1.0
 
@@ -309,20 +306,6 @@ class Broker(ConnectionServices):
     def _protocol_of(self, connection: Connection) -> asyncio.Protocol:
         around = self.around_connections
         return connection if around is None else around(connection)
-
-    def add_users(self, seeds: "Sequence[ScramSeed]") -> None:
-        """Give users their SCRAM credentials, if they do not have them already.
-
-        They can log in at once, and are as durable as everything when the broker stops.
-        """
-        # Most starts add no users.
-        from coterie.security.seeds import new_credential
-
-        for seed in seeds:
-            salt = self.environment.random_bytes(_SALT_BYTES)
-            record = new_credential(seed, self.credentials, salt)
-            if record is not None:
-                self.security_log.append([record], lambda _: None)
 
     def use_routes(self, routes: Routes) -> None:
         """Serve all connections, those that are open and later ones, by another table of routes."""

@@ -392,7 +392,10 @@ def open_broker(
         broker.pretend(options.release)
     broker.features.start_with(options.features)
     if options.users:
-        broker.add_users(options.users)
+        # Imported here, because most starts add no users.
+        from coterie.server.security.adding_users import add_users
+
+        add_users(broker, options.users)
     return broker
 
 

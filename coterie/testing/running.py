@@ -352,7 +352,7 @@ class RunningBroker:
             server.pretend(self._release)
         server.features.start_with(features or {})
         if self._users is not None:
-            server.add_users(self._users.seeds())
+            self._users.add_to(server)
         self._interception.lay_over(server)
         try:
             listeners = (first._replace(address=self.address), *others)

@@ -8,7 +8,7 @@ from coterie.security.mechanisms import Mechanism
 from coterie.testing.errors import WrongUse
 
 if TYPE_CHECKING:
-    from coterie.security.seeds import ScramSeed
+    from coterie.server.broker import Broker as Server
 
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 # Random characters of a password that the test does not give.
@@ -68,18 +68,20 @@ class Users:
             "connection.failed.authentication.delay.ms": "0",
         }
 
-    def seeds(self) -> "list[ScramSeed]":
-        """Return the SCRAM credentials of all users."""
+    def add_to(self, server: "Server") -> None:
+        """Give all users their SCRAM credentials."""
         # Only a broker with users needs this.
         from coterie.security.scram import MIN_ITERATIONS, NUMBERS
         from coterie.security.seeds import ScramSeed
+        from coterie.server.security.adding_users import add_users
 
-        return [
+        seeds = [
             ScramSeed(number, name, password, None, MIN_ITERATIONS)
             for name, password in self.passwords.items()
             if name not in self.revoked
             for number in NUMBERS.values()
         ]
+        add_users(server, seeds)
 
     def client_config(self, library: str, user: str | None) -> dict[str, Any]:
         """Return what a client of a library logs in with.

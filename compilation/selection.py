@@ -11,6 +11,7 @@ PACKAGES = (
     "storage",
     "assignors",
     "coordinator",
+    "server/authorization",
     "server/coordinators",
     "server/network",
     "server/groups",

@@ -19,6 +19,7 @@ from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged, TargetComputed
 from coterie.protocol.messages.journal_records import RebalanceBegan
 from tests.simulation.checks.violation import Violation, require
 from tests.simulation.consumer_groups.checked import CheckedGroups
@@ -72,6 +73,7 @@ class World:
         self._life = 0
         self._senders: dict[int, tuple[Process, int]] = {}
         self._lives: Counter[str] = Counter()
+        self._kept_by_upgrade: set[str] = set()
         self._cooperative = {group_id: rng.random() < 0.6 for group_id in GROUPS}
         for name in TOPICS[:2]:
             self.harness.create_topic(name, rng.randint(1, 4))
@@ -203,9 +205,17 @@ class World:
             self.after(delay_ms, self._finish_append, batch.number, self._life, fails)
         harness.appended.clear()
         for event in harness.events:
-            if isinstance(event.fact, RebalanceBegan) and event.fact.cause == "downgrade":
-                self.coverage["downgrade"] += 1
+            self._note(event.group_id, event.fact)
         harness.events.clear()
+
+    def _note(self, group_id: str, fact: Any) -> None:
+        """Remember whose assignment is still that of the leader of a classic group."""
+        if isinstance(fact, GroupTypeChanged) and fact.group_type == "consumer":
+            self._kept_by_upgrade.add(group_id)
+        elif isinstance(fact, TargetComputed | RebalanceBegan):
+            self._kept_by_upgrade.discard(group_id)
+        if isinstance(fact, RebalanceBegan) and fact.cause == "downgrade":
+            self.coverage["downgrade"] += 1
 
     def _deliver(self, process: Process, connection: int, request: Any, message: Any) -> None:
         if process.connection != connection or process.client is None:
@@ -391,6 +401,11 @@ class World:
         require(group.members.keys() == ids, "rest", f"{group} has other members than {ids}")
         rests = group.state in (GroupState.STABLE, GroupState.EMPTY)
         require(rests, "rest", f"{group} does not rest")
+        if group.group_id in self._kept_by_upgrade:
+            # A classic member that takes the place of the last static one of the other protocol
+            # changes nothing [consumer-groups/downgrade].
+            self.coverage["rests with the assignment of a leader, again classic"] += 1
+            return
         self._check_partitions(group, classic)
 
     def _end(self) -> None:

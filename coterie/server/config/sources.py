@@ -5,6 +5,7 @@ is wrong ends the start with an error that says where the setting was given, wha
 meant and what is allowed.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -30,6 +31,9 @@ _OTHER_VARIABLES = (
     "COTERIE_METRICS_TOKEN",
 )
 _TEST_VARIABLES = "COTERIE_TEST_"
+
+# What names of secrets have, also if they are misspelt: their values are in no message.
+_SECRET = re.compile(r"pas|pwd|secret|jaas|cred|token|key$|\.key\.")
 
 # How the places are called in messages.
 _OPTION = "--config"
@@ -125,7 +129,8 @@ def _name(variable: str) -> str:
 def _from_options(options: Iterable[str]) -> Iterator[tuple[str, Given]]:
     for option in options:
         name, equals, value = option.partition("=")
-        origin = f"{_OPTION} {option}"
+        shown = f"{name}=[hidden]" if equals and _SECRET.search(name.lower()) else option
+        origin = f"{_OPTION} {shown}"
         if not equals:
             raise ConfigError(f"{origin}: expected NAME=VALUE")
         yield name.strip(), Given(value, origin)

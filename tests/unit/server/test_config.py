@@ -464,3 +464,12 @@ class TestWhatFollows:
         assert (topic.compact, topic.delete) == (True, True)
         assert (topic.min_cleanable_ratio, topic.max_compaction_lag_ms) == (0.25, 9)
         assert (topic.retention_ms, topic.delete_retention_ms) == (60_000, 5)
+
+
+@pytest.mark.parametrize(
+    "name", ["ssl.key.pasword", "ssl.keystore.password", "listener.name.x.plain.sasl.jaas.confg"]
+)
+def test_error_does_not_show_a_secret(name: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Config.load([f"{name}=geheim", "no.such.setting=1"])
+    assert "geheim" not in str(refused.value)

@@ -29,6 +29,7 @@ COMMANDS = {
     "quotas": "List, set and remove quotas of users, client ids and addresses.",
     "acls": "List, add and remove access rules.",
     "users": "List, add and remove users that log in with SCRAM.",
+    "tokens": "List, create, renew and expire delegation tokens.",
     "log-dirs": "Show log directories and the sizes of logs.",
     "check": "Check whether a broker behaves as Kafka does.",
     "check-client": "Check what a consumer program does against the protocol.",

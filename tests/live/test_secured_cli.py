@@ -22,7 +22,7 @@ from coterie.security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from coterie.security.scram import MIN_ITERATIONS, salted_password
 from coterie.server.config.listeners import Listener, SecurityProtocol
 from coterie.storage.properties import properties_text, read_properties
-from tests.unit.cli.command import run
+from tests.unit.cli.command import rows_of, run
 from tests.unit.server.certificates import Files, write_certificates
 from tests.unit.server.running import RunningBroker
 
@@ -47,11 +47,14 @@ class Secured:
     def properties(self, mechanism: str, password: str = _PASSWORD, **more: str) -> str:
         """Write the properties of a client; return the path."""
         module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+        user = f'username="alice" password="{password}"'
+        if "token" in more:
+            user = f'username="{more.pop("token")}" password="{password}" tokenauth="true"'
         values = {
             "security.protocol": "SASL_SSL",
             "ssl.truststore.location": self.files.authority,
             "sasl.mechanism": mechanism,
-            "sasl.jaas.config": f'{module} required username="alice" password="{password}";',
+            "sasl.jaas.config": f"{module} required {user};",
             **{name.replace("_", "."): value for name, value in more.items()},
         }
         path = self._directory / f"{secrets.token_hex(4)}.properties"
@@ -78,6 +81,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         _NAME + "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
         _NAME + "scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
         "ssl.keystore.location": files.server,
+        "delegation.token.secret.key": "a secret of the brokers",
         "connection.failed.authentication.delay.ms": "0",
     }
     listener = Listener(Address("127.0.0.1", 0), "SASL_SSL", SecurityProtocol.SASL_SSL)
@@ -115,6 +119,41 @@ def test_scram_user_logs_in(secured: Secured, number: int, mechanism: str) -> No
         pytest.raises(LoginFailed, match=refused),
     ):
         cluster.metadata(None)
+
+
+def test_delegation_token_from_its_creation_to_its_end(secured: Secured) -> None:
+    """[client/tokens]"""
+    properties = secured.properties("PLAIN")
+    made = rows_of(
+        secured.command(
+            *("tokens", "create", "--renewer", "User:bob", "--lifetime", "7d", "--json"),
+            properties=properties,
+        )
+    )
+    token_id, password = made["token_id"], made["hmac"]
+    assert (made["owner"], made["requester"], made["renewers"]) == (
+        "User:alice",
+        "User:alice",
+        ["User:bob"],
+    )
+    by_token = secured.properties("SCRAM-SHA-256", password, token=token_id)
+    assert secured.command("topics", "list", properties=by_token).exit_code == 0
+    listed = secured.command("tokens", "list", "User:alice", properties=properties)
+    assert token_id in listed.stdout
+    assert password not in listed.stdout
+    renewed = rows_of(
+        secured.command(
+            *("tokens", "renew", token_id, "--for", "2h", "--json"), properties=properties
+        )
+    )
+    assert renewed["expires"] < made["expires"]
+    ended = secured.command("tokens", "expire", token_id, properties=properties)
+    assert ended.stdout == f"{token_id} has ended.\n"
+    refused = secured.command("topics", "list", properties=by_token)
+    assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in refused.stderr
+    again = secured.command("tokens", "expire", token_id, properties=properties)
+    assert again.exit_code == 1
+    assert f"There is no token {token_id} that this user may see" in again.stderr
 
 
 def test_wrong_password_is_an_error_with_the_brokers_text(secured: Secured) -> None:

@@ -88,9 +88,12 @@ class RecordFile:
         if self._durable and trust is not TailTrust.CLEAN and self.size_bytes:
             # Records that were never acknowledged count from now on, so they must not be lost.
             file.sync()
+        assert self.size_bytes == size - self.cut_bytes, f"a part of {self.path} is not read"
+        assert self.next_offset >= len(values), "offsets begin with 0"
         return values
 
     def _cut(self, file: File, bad: BadBatch, size: int, trust: TailTrust) -> None:
+        assert self.size_bytes < size, f"nothing of {self.path} is bad"
         tail = file.read(self.size_bytes, size - self.size_bytes)
         why: str | None = None
         if trust is TailTrust.CLEAN:
@@ -116,6 +119,7 @@ class RecordFile:
                 a later append may succeed.
         """
         self._check()
+        assert values, "an append has records"
         batch = encode_records(_records(values, self.next_offset, now_ms))
         try:
             if self.file is None:
@@ -184,6 +188,8 @@ class RecordFile:
         Raises:
             LogFailed, OSError: that failed. The log itself is as it was.
         """
+        assert self.path.endswith(COPY_SUFFIX), f"{self.path} is no copy"
+        assert self.file is None, "a copy is written once"
         file = self.file = self._filesystem.create(self.path, private=True)
         for first in range(0, len(values), _RECORDS_A_BATCH):
             self.append(values[first : first + _RECORDS_A_BATCH], now_ms)
@@ -201,6 +207,9 @@ class RecordFile:
             LogFailed: the file could not be renamed.
         """
         self._check()
+        assert copy.path == self.path + COPY_SUFFIX, f"{copy.path} is a copy of another log"
+        assert copy.failure is None, "a copy that has failed takes no place"
+        assert copy.file is not None or not copy.next_offset, "a copy with records has a file"
         try:
             self._filesystem.rename(copy.path, self.path)
         except OSError as error:
@@ -211,6 +220,7 @@ class RecordFile:
 
     def discard(self) -> None:
         """Remove a copy that is not used. Raises OSError."""
+        assert self.path.endswith(COPY_SUFFIX), f"{self.path} is no copy"
         self.abandon()
         if self._filesystem.exists(self.path):
             self._filesystem.remove(self.path)

@@ -81,6 +81,7 @@ class TargetComputation:
 
     def __init__(self, group: ConsumerGroup, assignor: str) -> None:
         """Begin to compute the target of a group."""
+        assert assignor in ASSIGNORS, f"{assignor} is no assignor of the coordinator"
         self.epoch = group.epoch
         self.assignor = assignor
         topics = _Topics(group)
@@ -92,6 +93,7 @@ class TargetComputation:
 
     def go_on(self, most: int) -> bool:
         """Do about so much of the work; return whether there was none left."""
+        assert most > 0, "each part does something"
         done = 0
         for count in self._work:
             done += count

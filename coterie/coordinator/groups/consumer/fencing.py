@@ -44,6 +44,7 @@ def note_fenced_heartbeat(
     holder = request.member_id
     if request.instance_id is not None:
         holder = group.static_members[request.instance_id]
+    assert holder in group.members, f"{holder} of {group} has an instance id and is no member"
     effects.note(
         group.group_id,
         MemberFenced(

@@ -60,6 +60,7 @@ def update_target(step: Step, member: ConsumerMember) -> None:
 def begin_computation(step: Step) -> None:
     """Begin to compute a large target, after it is known that the records of the step fit."""
     if step.computation is not None:
+        assert step.computation.epoch == step.group.epoch, "a target is computed for this epoch"
         step.group.computation = step.computation
         step.arm(TimerKind.TARGET, "", step.now_ms)
 
@@ -74,6 +75,7 @@ def compute_some(step: Step) -> None:
     computation: TargetComputation | None = group.computation
     if computation is None:
         return
+    assert computation.epoch <= group.epoch, f"{group} has lost the epoch of a target"
     if not group.members:
         group.computation = None
     elif not computation.go_on(_COMPUTED_TOGETHER):
@@ -90,6 +92,7 @@ def _write(step: Step, computation: TargetComputation) -> None:
     """Write the target of each member whose target changes, in the order in which they joined."""
     group = step.group
     group_id = group.group_id
+    assert computation.epoch >= group.target_epoch, f"the target of {group} gets older"
     changed = moved = 0
     for member_id, member in group.members.items():
         change = computation.change(member)

@@ -59,8 +59,8 @@ PLANTS = (
     Plant(
         "the previous epoch of a member is not loaded",
         f"{_CONSUMER}records:current_value",
-        "previous_member_epoch=previous_epoch",
-        "previous_member_epoch=epoch",
+        "epoch, previous_epoch, state",
+        "epoch, epoch, state",
         ("death:members:commit",),
     ),
     Plant(

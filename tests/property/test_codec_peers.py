@@ -146,7 +146,7 @@ def test_all_but_the_newest_versions_have_at_least_two_peers() -> None:
         cls.__name__
         for cls in MESSAGES
         if cls.__module__.endswith(
-            ("_group_records", "_facts", "journal_records", "connect_protocol")
+            ("_group_records", "_facts", "journal_records", "security_records", "connect_protocol")
         )
     }
     others = {name: versions for name, versions in without.items() if name not in records}

@@ -16,6 +16,7 @@ from kafka.errors import KafkaTimeoutError
 from coterie.server.network.connection import Connection
 from coterie.testing import Broker, CoordinatorMoves, Security, WrongUse
 from coterie.testing.security import EXPIRED, UNTRUSTED, WRONG_HOST
+from tests.live.deadlines import eventually
 
 _PATIENCE_S = 30
 
@@ -71,9 +72,15 @@ CLIENTS = (with_kafka_python, with_aiokafka, with_confluent)
 
 
 def principals(kafka: Broker) -> set[str]:
-    """Return who is connected."""
+    """Return who is connected, when somebody is.
+
+    librdkafka gives its first connection up for another one.
+    """
     connections = cast("dict[Connection, str]", kafka.server.connection_quotas._connections)
-    return set(kafka.thread.call(lambda: [each.client.principal for each in connections]))
+    return eventually(
+        lambda: set(kafka.thread.call(lambda: [each.client.principal for each in connections])),
+        "a connection",
+    )
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -96,10 +96,12 @@ class TestLimit:
         monkeypatch.setattr(handshakes, "MOST_HANDSHAKES", 2)
         with tls_broker(files) as running, ExitStack() as stack:
             clients = [stack.enter_context(MemoryClient(running, files)) for _ in range(12)]
+            # Which of them is the newest is known when all are accepted.
+            running.wait_for(lambda: unfinished(running) == len(clients))
             # After the first two the newest begin.
             for client in (*clients[:2], *reversed(clients[2:])):
                 client.shake_hands()
-            assert unfinished(running) == 0
+            running.wait_for(lambda: unfinished(running) == 0)
             assert running.close_errors() == []
 
     def test_who_waits_and_sends_on_is_closed(

@@ -204,7 +204,10 @@ class MemoryClient:
                 self.tls.do_handshake()
             except ssl.SSLWantReadError:
                 self.flush(piece)
-                self.incoming.write(self.socket.recv(1 << 16))
+                received = self.socket.recv(1 << 16)
+                if not received:
+                    raise EOFError from None
+                self.incoming.write(received)
             else:
                 self.flush(piece)
                 return

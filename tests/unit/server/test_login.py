@@ -220,7 +220,8 @@ def test_requests_during_the_delay_are_not_executed() -> None:
             client.send(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong-secret"), 2)
             client.socket.sendall(framed(CREATION, 5))
             assert b"Invalid username" in frame(client)
-            assert time.monotonic() - began >= 0.3
+            # The loop's clock counts milliseconds, so a timer may be one early.
+            assert time.monotonic() - began >= 0.298
             assert client.rest() == b""
         assert "made" not in running.broker.topics.by_name
         assert running.broker.logins.held == 0

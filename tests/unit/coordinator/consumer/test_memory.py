@@ -28,12 +28,15 @@ def test_group_of_one_member_is_small() -> None:
             log.durable.clear()
 
     create(0, 10)  # compiles codecs
-    gc.collect()
-    tracemalloc.start()
-    try:
-        create(10, 10 + GROUPS)
+    sizes = []
+    # What else the process allocates meanwhile counts, too, so the least of three is taken.
+    for first in range(10, 10 + 3 * GROUPS, GROUPS):
         gc.collect()
-        size_bytes, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert 1_000 < size_bytes / GROUPS < MOST_BYTES
+        tracemalloc.start()
+        try:
+            create(first, first + GROUPS)
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+    assert 1_000 < min(sizes) / GROUPS < MOST_BYTES

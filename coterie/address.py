@@ -2,6 +2,9 @@
 
 from typing import NamedTuple, Self
 
+# What names or reaches this machine only.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
 
 class Address(NamedTuple):
     """A host name or IP address, and a port."""

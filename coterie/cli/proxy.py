@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coterie.address import Address
+from coterie.address import LOOPBACK, Address
 from coterie.cli.broker import command_config, security_of_command
 from coterie.cli.errors import CommandFailed
 from coterie.cli.recording_options import RecordingArguments, recording_options
@@ -14,8 +14,6 @@ from coterie.client.security import Security
 
 if TYPE_CHECKING:
     from coterie.recording.files import RecordingOptions
-
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def _address(_: click.Context, option: click.Parameter, text: str | None) -> Address | None:
@@ -62,7 +60,7 @@ def command(
     replaced, so that clients stay on the proxy. With --command-config the proxy logs in for its
     clients, which speak plain text. It runs until Ctrl-C or SIGTERM.
     """
-    if listen.host not in _LOOPBACK and not allow_remote:
+    if listen.host not in LOOPBACK and not allow_remote:
         raise click.UsageError(
             f"--listen {listen} lets other machines connect to {upstream} with what this machine"
             " may do. Add --allow-remote if that is intended."

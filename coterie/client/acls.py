@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from coterie.client.cluster import Cluster
-from coterie.client.connection import Deadline
 from coterie.client.errors import Refused
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_acls import CreateAclsResponse
@@ -37,9 +36,7 @@ def add_acls(cluster: Cluster, acls: Sequence[Acl]) -> None:
     Raises:
         ClientError: the cluster cannot be asked or refuses one of them.
     """
-    response = cluster.controller().call(
-        creation_request(acls), CreateAclsResponse, Deadline(cluster.timeout_s)
-    )
+    response = cluster.call_controller(creation_request(acls), CreateAclsResponse)
     for acl, result in zip(acls, response.results, strict=True):
         if result.error_code:
             what = f"The rule for {acl.principal} was not added"
@@ -52,9 +49,7 @@ def remove_acls(cluster: Cluster, wanted: AclFilter) -> list[Acl]:
     Raises:
         ClientError: the cluster cannot be asked or refuses the request.
     """
-    response = cluster.controller().call(
-        deletion_request([wanted]), DeleteAclsResponse, Deadline(cluster.timeout_s)
-    )
+    response = cluster.call_controller(deletion_request([wanted]), DeleteAclsResponse)
     (result,) = response.filter_results
     if result.error_code:
         raise Refused(result.error_code, "The rules were not removed", result.error_message)

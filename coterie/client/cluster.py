@@ -133,6 +133,10 @@ class Cluster:
         deadline = Deadline(self.timeout_s)
         return self._to(node, deadline).call(request, response_type, deadline)
 
+    def call_controller(self, request: Message, response_type: type[R]) -> R:
+        """Send a request to the broker that accepts changes of topics, and return its response."""
+        return self.controller().call(request, response_type, Deadline(self.timeout_s))
+
     def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline | None = None
     ) -> MetadataResponse:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster
-from coterie.client.connection import Deadline
 from coterie.client.errors import ClientError, Refused
 from coterie.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
@@ -121,9 +120,7 @@ def create_token(
         ],
         max_lifetime_ms=lifetime_ms,
     )
-    made = cluster.controller().call(
-        request, CreateDelegationTokenResponse, Deadline(cluster.timeout_s)
-    )
+    made = cluster.call_controller(request, CreateDelegationTokenResponse)
     if made.error_code:
         raise Refused(made.error_code, "The token was not created")
     owner = f"{made.principal_type}:{made.principal_name}"
@@ -149,9 +146,7 @@ def renew_token(cluster: Cluster, token_id: str, period_ms: int) -> int:
     request = RenewDelegationTokenRequest(
         hmac=_found(cluster, token_id).hmac, renew_period_ms=period_ms
     )
-    answer = cluster.controller().call(
-        request, RenewDelegationTokenResponse, Deadline(cluster.timeout_s)
-    )
+    answer = cluster.call_controller(request, RenewDelegationTokenResponse)
     if answer.error_code:
         raise Refused(answer.error_code, f"Token {token_id} was not renewed")
     return answer.expiry_timestamp_ms
@@ -166,9 +161,7 @@ def expire_token(cluster: Cluster, token_id: str) -> None:
     request = ExpireDelegationTokenRequest(
         hmac=_found(cluster, token_id).hmac, expiry_time_period_ms=_AT_ONCE_MS
     )
-    answer = cluster.controller().call(
-        request, ExpireDelegationTokenResponse, Deadline(cluster.timeout_s)
-    )
+    answer = cluster.call_controller(request, ExpireDelegationTokenResponse)
     if answer.error_code:
         raise Refused(answer.error_code, f"Token {token_id} was not expired")
 

@@ -157,7 +157,7 @@ def delete_topics(cluster: Cluster, names: Iterable[str]) -> list[Change]:
         topic_names=wanted,
         timeout_ms=int(cluster.timeout_s * 1000),
     )
-    response = cluster.controller().call(request, DeleteTopicsResponse, Deadline(cluster.timeout_s))
+    response = cluster.call_controller(request, DeleteTopicsResponse)
     results = {
         result.name: Change(result.name or "", result.error_code, result.error_message)
         for result in response.responses

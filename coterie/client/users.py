@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster
-from coterie.client.connection import Deadline
 from coterie.client.errors import Refused
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsRequestDeletion,
@@ -23,7 +23,6 @@ from coterie.protocol.messages.describe_user_scram_credentials import (
 from coterie.security.scram import NUMBERS, salted_password
 
 MECHANISMS = {number: mechanism.value for mechanism, number in NUMBERS.items()}
-_NOT_FOUND = 91
 
 
 class User(NamedTuple):
@@ -51,14 +50,12 @@ def list_users(cluster: Cluster, names: Sequence[str]) -> list[User]:
     request = DescribeUserScramCredentialsRequest(
         users=[DescribeUserScramCredentialsRequestUser(name=name) for name in names] or None
     )
-    response = cluster.controller().call(
-        request, DescribeUserScramCredentialsResponse, Deadline(cluster.timeout_s)
-    )
+    response = cluster.call_controller(request, DescribeUserScramCredentialsResponse)
     if response.error_code:
         raise Refused(response.error_code, "Listing users", response.error_message)
     found = []
     for each in response.results:
-        if each.error_code not in (0, _NOT_FOUND):
+        if each.error_code not in (ErrorCode.NONE, ErrorCode.RESOURCE_NOT_FOUND):
             raise Refused(each.error_code, f"Listing {each.user}", each.error_message)
         infos = sorted(each.credential_infos, key=lambda info: int(info.mechanism))
         iterations = {MECHANISMS.get(info.mechanism, "?"): info.iterations for info in infos}
@@ -110,9 +107,7 @@ def _number(mechanism: str) -> int:
 
 def _alter(cluster: Cluster, request: AlterUserScramCredentialsRequest) -> None:
     # A request may alter a user once, so each mechanism is a request.
-    response = cluster.controller().call(
-        request, AlterUserScramCredentialsResponse, Deadline(cluster.timeout_s)
-    )
+    response = cluster.call_controller(request, AlterUserScramCredentialsResponse)
     for each in response.results:
         if each.error_code:
             raise Refused(each.error_code, f"{each.user} was not changed", each.error_message)

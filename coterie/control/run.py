@@ -13,14 +13,14 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from coterie import __version__
-from coterie.address import Address
+from coterie.address import LOOPBACK, Address
 from coterie.control.application import ControlApplication
 from coterie.control.control import Control
 from coterie.control.operations import MAX_WAIT_S
 from coterie.control.served import ServedBroker
 from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
-from coterie.server.network.http_access import LOOPBACK, HttpAccess
+from coterie.server.network.http_access import HttpAccess
 from coterie.server.network.http_server import Bounds, HttpServer
 from coterie.server.run import (
     EXIT_FAILED,

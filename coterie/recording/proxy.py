@@ -9,7 +9,7 @@ from asyncio import StreamReader, StreamWriter
 from collections import deque
 from typing import TYPE_CHECKING
 
-from coterie.address import Address
+from coterie.address import LOOPBACK, Address
 from coterie.client.errors import ClientError
 from coterie.client.event_loop import open_streams
 from coterie.client.security import PLAINTEXT, Security
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 _LENGTH_BYTES = 4
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _CONNECT_LIMIT_S = 10.0
 # Requests that may have no response, such as Produce with acks=0, are forgotten at last.
 _AWAITED_REQUESTS = 10_000
@@ -229,4 +228,4 @@ def _are_same(one: Address, other: Address) -> bool:
     """Return whether two addresses are the same, as far as names can tell."""
     if one.port != other.port:
         return False
-    return one.host == other.host or {one.host, other.host} <= _LOOPBACK
+    return one.host == other.host or {one.host, other.host}.issubset(LOOPBACK)

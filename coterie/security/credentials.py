@@ -10,10 +10,29 @@ from coterie.protocol.messages.security_records import (
     SecurityRecord,
     UserScramCredentialRecord,
 )
+from coterie.security.scram import ScramKeys
 
 # They are in memory, and a start reads all of them: 10,000 users with two credentials each are some
 # 5 MiB.
 MOST_USERS = 10_000
+
+
+def credential_of(name: str, mechanism: int, keys: ScramKeys) -> UserScramCredentialRecord:
+    """Return the record of a user's credential.
+
+    Args:
+        name: the user.
+        mechanism: Kafka's number of the mechanism.
+        keys: what is kept of the password.
+    """
+    return UserScramCredentialRecord(
+        name=name,
+        mechanism=mechanism,
+        salt=keys.salt,
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
+        iterations=keys.iterations,
+    )
 
 
 class Credentials:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from coterie.security.mechanisms import (
     Conversation,
     LoggedIn,
@@ -92,6 +93,17 @@ class Verdict(NamedTuple):
     text: str = ""
     token: bytes = b""
     session: Session | None = None
+
+
+def answer_of(verdict: Verdict) -> SaslAuthenticateResponse:
+    """Return the answer to a token of SaslAuthenticate."""
+    session = verdict.session
+    return SaslAuthenticateResponse(
+        error_code=verdict.error,
+        error_message=verdict.text,
+        auth_bytes=verdict.token,
+        session_lifetime_ms=0 if session is None else session.lifetime_ms,
+    )
 
 
 class Login:

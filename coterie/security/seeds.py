@@ -9,7 +9,7 @@ from binascii import Error
 from typing import NamedTuple
 
 from coterie.protocol.messages.security_records import UserScramCredentialRecord
-from coterie.security.credentials import Credentials
+from coterie.security.credentials import Credentials, credential_of
 from coterie.security.mechanisms import Mechanism
 from coterie.security.scram import (
     MAX_ITERATIONS,
@@ -98,11 +98,4 @@ def new_credential(
     salt = salt if seed.salt is None else seed.salt
     salted = salted_password(seed.mechanism, seed.password, salt, seed.iterations)
     keys = keys_of(seed.mechanism, salted, salt, seed.iterations)
-    return UserScramCredentialRecord(
-        name=seed.name,
-        mechanism=seed.mechanism,
-        salt=keys.salt,
-        stored_key=keys.stored_key,
-        server_key=keys.server_key,
-        iterations=keys.iterations,
-    )
+    return credential_of(seed.name, seed.mechanism, keys)

@@ -7,7 +7,7 @@ and every replaced setting is reported [settings/options-replace].
 
 from typing import NamedTuple
 
-from coterie.address import Address
+from coterie.address import LOOPBACK, Address
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import (
     DEFAULT_ADDRESS,
@@ -20,7 +20,6 @@ from coterie.server.config.sources import ConfigError
 
 DEFAULT_DATA_DIR = "./coterie-data"
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
 
 
@@ -121,7 +120,7 @@ def _checked(config: Config, listener: Listener, options: PlaceOptions) -> Liste
     if not host and not is_option and not options.allow_remote and not (is_open and has_advertised):
         host = DEFAULT_ADDRESS.host
     named = f"--host {host}" if is_option else config.origin("listeners")
-    if host not in _LOOPBACK and not is_open:
+    if host not in LOOPBACK and not is_open:
         raise ConfigError(
             f"{named} lets other machines connect, and listener {listener.name} has no"
             f" authentication.{_remedy(listener.protocol)} Add --allow-remote if that is intended."

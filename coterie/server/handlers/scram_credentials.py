@@ -23,7 +23,7 @@ from coterie.protocol.messages.security_records import (
     SecurityRecord,
     UserScramCredentialRecord,
 )
-from coterie.security.credentials import MOST_USERS, Credentials
+from coterie.security.credentials import MOST_USERS, Credentials, credential_of
 from coterie.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, NUMBERS, keys_of
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler
@@ -208,14 +208,7 @@ class _Made:
 
 def _credential(asked: AlterUserScramCredentialsRequestUpsertion) -> UserScramCredentialRecord:
     keys = keys_of(asked.mechanism, asked.salted_password, asked.salt, asked.iterations)
-    return UserScramCredentialRecord(
-        name=asked.name,
-        mechanism=asked.mechanism,
-        salt=keys.salt,
-        stored_key=keys.stored_key,
-        server_key=keys.server_key,
-        iterations=keys.iterations,
-    )
+    return credential_of(asked.name, asked.mechanism, keys)
 
 
 HANDLERS: dict[ApiKey, Handler] = {

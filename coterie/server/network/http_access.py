@@ -6,8 +6,7 @@
 import ssl
 from typing import NamedTuple
 
-# What resolves to this machine only.
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from coterie.address import LOOPBACK
 
 _KIND = b"bearer"
 

@@ -12,12 +12,11 @@ from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
 )
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from coterie.protocol.refusals import refusal
-from coterie.security.login import Login, Session
-from coterie.security.mechanisms import RANDOM_BYTES
+from coterie.security.login import Login, Session, answer_of
+from coterie.security.mechanisms import RANDOM_BYTES, listed
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler, Route
 from coterie.server.network.routes import Routes
@@ -109,7 +108,7 @@ class SessionRoutes(Routes):
         login = Login(self._listener.mechanisms, self._session)
         random = self._listener.random_bytes(RANDOM_BYTES)
         error = login.handshake(request.mechanism, connection.version, random)
-        names = [each.value for each in self._listener.mechanisms.servers]
+        names = listed(list(self._listener.mechanisms.servers))
         answer = SaslHandshakeResponse(error_code=error, mechanisms=names)
         if error is not ErrorCode.NONE:
             reason = f"unsupported mechanism {shown(request.mechanism)}"
@@ -131,13 +130,7 @@ class SessionRoutes(Routes):
         if self._is_abandoned(connection):
             return None
         verdict = login.token(request.auth_bytes, connection.now_ms)
-        session = verdict.session
-        answer = SaslAuthenticateResponse(
-            error_code=verdict.error,
-            error_message=verdict.text,
-            auth_bytes=verdict.token,
-            session_lifetime_ms=0 if session is None else session.lifetime_ms,
-        )
+        session, answer = verdict.session, answer_of(verdict)
         if verdict.error is not ErrorCode.NONE:
             return self._fail(broker, connection, answer, shown(verdict.text))
         if session is not None:

@@ -24,7 +24,7 @@ from coterie.protocol.messages.sasl_authenticate import (
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from coterie.protocol.primitives import skip_tags
 from coterie.protocol.refusals import empty_refusal
-from coterie.security.login import Login, LoginState, Session, Verdict
+from coterie.security.login import Login, LoginState, Session, Verdict, answer_of
 from coterie.security.mechanisms import RANDOM_BYTES, listed
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network.channel import ConnectionServices
@@ -220,13 +220,7 @@ class LoginConnection(asyncio.Protocol):
 
     def _take_token(self, request: _Request, body: SaslAuthenticateRequest) -> None:
         verdict = self._login.token(body.auth_bytes, self._connection.now_ms)
-        session = verdict.session
-        answer = SaslAuthenticateResponse(
-            error_code=verdict.error,
-            error_message=verdict.text,
-            auth_bytes=verdict.token,
-            session_lifetime_ms=0 if session is None else session.lifetime_ms,
-        )
+        answer = answer_of(verdict)
         frame = SaslAuthenticateResponse.framer(request.version)(answer, request.correlation_id)
         self._judge(verdict, frame, frame)
 

@@ -23,6 +23,8 @@ _MARK = "COTERIE_TEST_INTERRUPTED"
 # A JVM that notices the end of its run has to finish its start first.
 GONE_WITHIN_S = 60.0
 _RUN_WITHIN_S = 300.0
+# A process that is just being started has no environment to be found by for a moment.
+_LOOKS_WITHOUT_A_PROCESS = 10
 
 
 class Ended(NamedTuple):
@@ -76,14 +78,23 @@ class Run:
             seconds = time.monotonic() - self._began_s
             # After a SIGKILL nobody is left to end the others: they do it themselves.
             patience_s = GONE_WITHIN_S if number == signal.SIGKILL else 2.0
-            deadline_s = time.monotonic() + patience_s
-            while self.others() and time.monotonic() < deadline_s:
-                time.sleep(0.05)
-            remaining = self.others()
+            remaining = self._remaining(time.monotonic() + patience_s)
         finally:
             for pid, _ in _marked(self.mark):
                 os.kill(pid, signal.SIGKILL)
         return Ended(code, self._errors.read_text(), remaining, seconds)
+
+    def _remaining(self, deadline_s: float) -> list[str]:
+        """Return the processes that are not gone before a deadline, none after many looks."""
+        remaining: list[str] = []
+        looks = 0
+        while looks < _LOOKS_WITHOUT_A_PROCESS:
+            remaining = self.others()
+            if remaining and time.monotonic() > deadline_s:
+                break
+            looks = 0 if remaining else looks + 1
+            time.sleep(0.05)
+        return remaining
 
     def leftovers(self) -> list[str]:
         """Return the temporary files that the run has left."""

@@ -2,7 +2,6 @@
 
 import socket
 import ssl
-import time
 import warnings
 from pathlib import Path
 from typing import Self, cast
@@ -318,10 +317,8 @@ class TestOtherProtocols:
         with tls_broker(files) as running:
             with tls_client(running, client_context(files)) as other:
                 with running.connect() as stream:
-                    began_s = time.monotonic()
                     stream.sendall(data)
                     assert is_closed(stream)
-                    assert time.monotonic() - began_s < 1
                 assert other.call(HELLO, 3).error_code == 0
             assert running.close_errors() == ["TlsError"]
 

@@ -34,6 +34,7 @@ from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.http_access import OPEN, HttpAccess
 from coterie.server.releases import Release
+from coterie.server.shared_parts import SharedParts
 from coterie.server.watchdog import HeldLoop, Watchdog
 from coterie.storage.errors import (
     CorruptLog,
@@ -379,13 +380,15 @@ def open_broker(
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
         broker = Broker(
-            options.config,
-            data_dir,
-            environment,
-            flush=options.flush,
-            handles=handles,
-            filesystem=filesystem,
-            files_are_private=filesystem is not None and data_dir == IN_MEMORY,
+            SharedParts(
+                options.config,
+                data_dir,
+                environment,
+                flush=options.flush,
+                handles=handles,
+                filesystem=filesystem,
+                files_are_private=filesystem is not None and data_dir == IN_MEMORY,
+            )
         )
     except DirectoryLocked:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coterie.security.seeds import ScramSeed
     from coterie.server.config.config import Config
     from coterie.server.releases import Release
+    from coterie.server.run import Options
 
 
 @click.command("serve")
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
     type=WholeNumber(0, 65535),
     metavar="PORT",
     help="Port to listen on; 0 chooses a free one; overrides listeners.  [default: 9092]",
+)
+@click.option(
+    "--brokers",
+    type=WholeNumber(1, 9),
+    default=1,
+    show_default=True,
+    metavar="COUNT",
+    help="Number of brokers in this process, up to 9, which form a cluster. The second one listens"
+    " at the port after --port, and so on.",
 )
 @click.option(
     "--data-dir",
@@ -141,6 +151,7 @@ def command(
     *,
     host: str | None,
     port: int | None,
+    brokers: int,
     data_dir: str | None,
     advertise: str | None,
     settings: tuple[str, ...],
@@ -198,13 +209,28 @@ def command(
             users=_users(users),
             acls=_acls(acls, config),
             announcement=file.announcement,
+            brokers=brokers,
         )
+        _check_alone(options, control)
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
         given = f"--secure {secure}" if properties is None else f"--properties {properties}"
         raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _check_alone(options: "Options", control: ControlArguments) -> None:
+    """Check that options which are for one broker are not given for several. Raises ValueError."""
+    if options.brokers == 1:
+        return
+    for option, is_given in (
+        ("--metrics-port", options.metrics_port is not None),
+        ("--record", options.recording is not None),
+        ("--control", control.control_port is not None),
+    ):
+        if is_given:
+            raise ValueError(f"{option} is for one broker: leave --brokers out")
 
 
 def _config(settings: tuple[str, ...], file: "_SettingsFile", *, strict: bool) -> "Config":

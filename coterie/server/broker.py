@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.address import Address
 from coterie.server.cluster.image import ClusterImage, Node
-from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -28,7 +27,7 @@ from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.listening import listen_backlog, set_buffer_sizes
-from coterie.server.network.routes import Remake, Routes, import_handlers
+from coterie.server.network.routes import Routes, import_handlers
 from coterie.server.network.turns import Turns
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
@@ -108,22 +107,13 @@ class Broker(ConnectionServices):
         self.controller, self.offsets_topic = shared.controller, shared.offsets_topic
         self.credentials, self.acls, self.tokens = shared.credentials, shared.acls, shared.tokens
         self.security_log, self.features = shared.security_log, shared.features
-        self.quotas, self.telemetry = shared.quotas, shared.telemetry
+        self.quotas, self.telemetry, self.access = shared.quotas, shared.telemetry, shared.access
         self.maintenance, self.leadership = shared.maintenance, shared.leadership
         self._data = shared.data
 
     def _make_parts(self) -> None:
         """Make the parts of this broker; each needs only parts above it."""
         config, environment = self.config, self.environment
-        self.access = None
-        self._checks: list[Remake] = []
-        if config.get_text(AUTHORIZER_CLASS):
-            # Imported only by a broker that has one.
-            from coterie.server.authorization.making import make_access
-
-            self.access, self._checks = make_access(
-                config, self.acls, self.security_log, environment
-            )
         leads: Callable[[Partition], bool] = _leads_all
         if self.leadership is None:
             node = Node(self.node_id, {}, config.get_text("broker.rack"))
@@ -133,7 +123,7 @@ class Broker(ConnectionServices):
             # Imported here, because most processes have one broker.
             from coterie.server.logs.led_logs import LedLogs
 
-            self.logs = LedLogs(self.logs, self.leadership, self.node_id)
+            self.logs = LedLogs(self.logs, self.leadership, self.node_id, config)
             leads = self.logs.leads
         # The coordinators, whose partitions are loaded later.
         host = Host(
@@ -279,7 +269,7 @@ class Broker(ConnectionServices):
         """
         throttling = self.quotas.throttling
         throttled = [throttled_route] if throttling.throttles_requests else []
-        remakes = (*self._checks, *throttled)
+        remakes = (*self.shared.checks, *throttled)
         if self.routes.remakes != remakes:
             self.routes.remake(remakes)
         self.connection_quotas.throttling = throttling if throttling.throttles_connections else None

@@ -64,6 +64,7 @@ class SharedServices:
         slices: does work that takes long, in slices.
         telemetry: counts the metrics that clients push.
         acls: the rules of the authorizer.
+        access: the authorizer; None without one.
         security_log: what outlives a restart of credentials, rules and tokens.
         credentials: the SCRAM credentials of users.
         tokens: the delegation tokens.
@@ -87,6 +88,7 @@ class SharedServices:
     slices: "Slices"
     telemetry: "Telemetry"
     acls: "AclStore"
+    access: "Access | None"
     security_log: "SecurityLog"
     credentials: "Credentials"
     tokens: "DelegationTokens"
@@ -113,7 +115,6 @@ class Services(SharedServices):
         image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
-        access: the authorizer; None without one.
         tls_listeners: the listeners with TLS, whose files can be read again.
     """
 
@@ -127,5 +128,4 @@ class Services(SharedServices):
     image: "ClusterImage"
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
-    access: "Access | None"
     tls_listeners: "list[ListenerCertificates]"

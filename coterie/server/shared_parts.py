@@ -14,6 +14,7 @@ from coterie.security.acl_store import AclStore
 from coterie.security.credentials import Credentials
 from coterie.security.delegation_tokens import DelegationTokens
 from coterie.server.cluster.image import ClusterImage, Node
+from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.server.config.config import Config
 from coterie.server.controller import Controller
 from coterie.server.data_place import DataPlace, data_place
@@ -32,6 +33,7 @@ from coterie.server.metadata.placing import Placing
 from coterie.server.metadata.settings_file import SettingsFile
 from coterie.server.metadata.topic_changes import Change, TopicChanges
 from coterie.server.metadata.topics import Topics
+from coterie.server.network.routes import Remake
 from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.security.security_log import SecurityLog
 from coterie.server.services import SharedServices
@@ -69,6 +71,7 @@ class SharedParts(SharedServices):
         handles: how many files and connections may be open.
         maintenance: the background work on the logs.
         deletions: deletes topics.
+        checks: lays the authorizer into the routes of a broker.
         members: the brokers that run.
         node_ids: the brokers of the cluster.
     """
@@ -99,6 +102,7 @@ class SharedParts(SharedServices):
 
         Raises:
             StorageError, OSError: the directory cannot be used.
+            ConfigError: the settings cannot be used.
         """
         # What needs no disk; each part needs only parts above it.
         self.config, self.environment, self.handles = config, environment, handles
@@ -150,6 +154,15 @@ class SharedParts(SharedServices):
         self._load_security()
         self.features = Features(self.settings, config)
         self.quotas, self.telemetry = ClientQuotas(self.settings, config), Telemetry(config)
+        self.access = None
+        self.checks: list[Remake] = []
+        if config.get_text(AUTHORIZER_CLASS):
+            # Imported only by brokers that have one.
+            from coterie.server.authorization.making import make_access
+
+            self.access, self.checks = make_access(
+                config, self.acls, self.security_log, environment
+            )
         # The topic of the group coordinators, whose partitions they load later.
         topic = topic_at_start(self.controller, config)
         self.offsets_topic = OffsetsTopic(self.controller, topic, self.failures, self.members)

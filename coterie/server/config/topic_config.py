@@ -27,7 +27,6 @@ class TopicConfig:
         "max_message_bytes",
         "min_cleanable_ratio",
         "min_compaction_lag_ms",
-        "min_insync_replicas",
         "overrides",
         "producer_expiration_ms",
         "retention_bytes",
@@ -78,7 +77,6 @@ class TopicConfig:
         self.delete_retention_ms = number("delete.retention.ms")
         self.min_compaction_lag_ms = number("min.compaction.lag.ms")
         self.max_compaction_lag_ms = number("max.compaction.lag.ms")
-        self.min_insync_replicas = number("min.insync.replicas")
         ratio = value("min.cleanable.dirty.ratio")
         assert isinstance(ratio, float)
         self.min_cleanable_ratio = ratio

@@ -11,6 +11,8 @@ NOT_LEADER_OR_FOLLOWER for a partition of which it has no replica.
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
+from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
+from coterie.server.config.topic_keys import TOPIC
 from coterie.server.logs.fetching import FetchPartition, Read
 from coterie.server.logs.logs import Logs
 from coterie.server.logs.partition import Partition
@@ -28,11 +30,12 @@ _NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 class LedLogs(Logs):
     """The logs of a broker of a cluster."""
 
-    def __init__(self, logs: Logs, leadership: "Leadership", node_id: int) -> None:
+    def __init__(self, logs: Logs, leadership: "Leadership", node_id: int, config: Config) -> None:
         """Use the logs of all brokers as the broker of this id, which leads what the image says."""
         super().__init__(logs.opener, logs.data, logs.topics, durable=logs.durable)
         self._leadership = leadership
         self._node_id = node_id
+        self._config = config
 
     def leads(self, partition: Partition) -> bool:
         """Return whether this broker leads a partition."""
@@ -57,8 +60,12 @@ class LedLogs(Logs):
 
     def lacks_replicas(self, partition: Partition) -> bool:
         """Return whether fewer are in sync than min.insync.replicas."""
-        where = self._leadership.image.placed(partition.topic.name, partition.index)
-        return where is not None and len(where.isr) < partition.topic.config.min_insync_replicas
+        topic = partition.topic
+        where = self._leadership.image.placed(topic.name, partition.index)
+        least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
+        if least is None:
+            least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
+        return where is not None and least is not None and len(where.isr) < int(least)
 
     def fetch_error(self, wanted: FetchPartition, partition: Partition, version: int) -> ErrorCode:
         """Return why a Fetch of some version may not read a partition here, or NONE."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from coterie.security.seeds import ScramSeed
     from coterie.server.config.config import Config
     from coterie.server.releases import Release
-    from coterie.server.run import Options
 
 
 @click.command("serve")
@@ -211,26 +210,12 @@ def command(
             announcement=file.announcement,
             brokers=brokers,
         )
-        _check_alone(options, control)
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
         given = f"--secure {secure}" if properties is None else f"--properties {properties}"
         raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
-
-
-def _check_alone(options: "Options", control: ControlArguments) -> None:
-    """Check that options which are for one broker are not given for several. Raises ValueError."""
-    if options.brokers == 1:
-        return
-    for option, is_given in (
-        ("--metrics-port", options.metrics_port is not None),
-        ("--record", options.recording is not None),
-        ("--control", control.control_port is not None),
-    ):
-        if is_given:
-            raise ValueError(f"{option} is for one broker: leave --brokers out")
 
 
 def _config(settings: tuple[str, ...], file: "_SettingsFile", *, strict: bool) -> "Config":

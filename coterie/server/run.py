@@ -116,12 +116,7 @@ class CannotStart(Exception):  # noqa: N818 - it ends the command and is no fail
 
 
 def run(options: Options) -> int:
-    """Run brokers until a signal or a fatal error stops them; return the exit code."""
-    if options.brokers > 1:
-        # Imported here, because most processes have one broker.
-        from coterie.server.run_cluster import serve_cluster
-
-        return run_process(lambda handles: uvloop.run(serve_cluster(options, handles)))
+    """Run a broker until a signal or a fatal error stops it; return the exit code."""
     return run_process(lambda handles: uvloop.run(_serve(options, handles)))
 
 

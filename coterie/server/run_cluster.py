@@ -7,6 +7,8 @@ be used, nothing has been started or written.
 import signal
 from collections.abc import Sequence
 
+import uvloop
+
 from coterie import __version__
 from coterie.address import Address
 from coterie.server.broker import Broker
@@ -29,6 +31,7 @@ from coterie.server.run import (
     open_shared_parts,
     port_option,
     prepared_log,
+    run_process,
     signalled,
     try_port,
     watch,
@@ -37,7 +40,12 @@ from coterie.server.run import (
 _HIGHEST_PORT = 65_535
 
 
-async def serve_cluster(options: Options, handles: FileHandles) -> int:
+def run_cluster(options: Options) -> int:
+    """Run brokers until a signal or a fatal error stops them; return the exit code."""
+    return run_process(lambda handles: uvloop.run(_serve(options, handles)))
+
+
+async def _serve(options: Options, handles: FileHandles) -> int:
     """Run the brokers until a signal or a fatal error stops them; return the exit code.
 
     Raises:

@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     help="Port to listen on; 0 chooses a free one; overrides listeners.  [default: 9092]",
 )
 @click.option(
+    "--brokers",
+    type=WholeNumber(1, 9),
+    default=1,
+    show_default=True,
+    metavar="COUNT",
+    help="Number of brokers in this process, up to 9, which form a cluster. The second one listens"
+    " at the port after --port, and so on.",
+)
+@click.option(
     "--data-dir",
     metavar="DIR",
     help="Directory for topics and groups, or :memory: to keep nothing on disk; overrides"
@@ -141,6 +150,7 @@ def command(
     *,
     host: str | None,
     port: int | None,
+    brokers: int,
     data_dir: str | None,
     advertise: str | None,
     settings: tuple[str, ...],
@@ -198,6 +208,7 @@ def command(
             users=_users(users),
             acls=_acls(acls, config),
             announcement=file.announcement,
+            brokers=brokers,
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None

@@ -22,6 +22,7 @@ from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode, parse_flush_mode
+from coterie.server.shared_parts import SharedParts
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -391,12 +392,14 @@ class RunningBroker:
         given = [f"{name}={value}" for name, value in values.items()]
         try:
             return Server(
-                Config.load(given),
-                self._data_dir,
-                environment,
-                flush=self._flush,
-                filesystem=self.disk,
-                files_are_private=self._data_dir == IN_MEMORY,
+                SharedParts(
+                    Config.load(given),
+                    self._data_dir,
+                    environment,
+                    flush=self._flush,
+                    filesystem=self.disk,
+                    files_are_private=self._data_dir == IN_MEMORY,
+                )
             )
         except ConfigError as error:
             raise BrokerNotStarted(f"a setting cannot be used: {error}") from error

@@ -122,7 +122,7 @@ class MarkerWriter:
                 again = partial(self._write_until_done, markers, name, index, one_done)
                 self._try_later(again)
 
-        self.write_one(markers, name, index, answered)
+        self.send_one(markers, name, index, answered)
 
     def _try_later(self, call: Callable[[], None]) -> None:
         self._again.append(call)
@@ -143,6 +143,12 @@ class MarkerWriter:
             self._timer.cancel()
 
     # --- one marker -------------------------------------------------------------------------------
+
+    def send_one(
+        self, markers: TransactionMarkers, name: str, index: int, answered: Answer
+    ) -> None:
+        """Have the leader of a partition append a marker: this broker, if it is the only one."""
+        self.write_one(markers, name, index, answered)
 
     def write_one(
         self, markers: TransactionMarkers, name: str, index: int, answered: Answer

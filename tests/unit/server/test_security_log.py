@@ -130,8 +130,11 @@ def test_after_an_error_nothing_is_acknowledged(loop: ManualLoop, kind: str) -> 
     assert "later" not in harness.users.users
 
 
-def test_garbage_is_dropped_and_changes_meanwhile_are_kept(loop: ManualLoop) -> None:
-    harness = Harness(loop)
+@pytest.mark.parametrize("flush", [COMMIT, NEVER, INTERVAL])
+def test_garbage_is_dropped_and_changes_meanwhile_are_kept(
+    loop: ManualLoop, flush: FlushMode
+) -> None:
+    harness = Harness(loop, flush)
     salt = bytes(100_000)
     for number in range(25):
         harness.append("", credential("alice", number, salt))
@@ -151,6 +154,18 @@ def test_garbage_is_dropped_and_changes_meanwhile_are_kept(loop: ManualLoop) -> 
         credential("carol", 29),
     ]
     assert harness.faulty.filesystem.list("") == [PATH]
+
+
+@pytest.mark.parametrize("flush", [COMMIT, NEVER, INTERVAL])
+def test_the_change_that_brings_a_rewrite_about_is_kept(loop: ManualLoop, flush: FlushMode) -> None:
+    harness = Harness(loop, flush)
+    salt = bytes(GARBAGE_BYTES)
+    for number in range(2):
+        harness.append("", credential("alice", number, salt))
+        harness.settle()
+    assert harness.file.size_bytes < 2 * GARBAGE_BYTES, "it is written anew"
+    harness.start()
+    assert list(harness.users.records()) == [credential("alice", 1, salt)]
 
 
 def test_a_rewrite_that_fails_leaves_the_log_as_it_was(loop: ManualLoop) -> None:

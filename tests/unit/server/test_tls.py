@@ -28,7 +28,7 @@ from tests.unit.server.certificates import (
     write_certificates,
 )
 from tests.unit.server.logins import ALICE, SETTINGS, LoginClient, framed
-from tests.unit.server.running import RunningBroker, is_closed
+from tests.unit.server.running import RunningBroker, SocketClient, is_closed
 
 HELLO = ApiVersionsRequest(client_software_name="t", client_software_version="1")
 
@@ -362,3 +362,39 @@ def test_a_login_behind_tls_makes_the_principal(files: Files) -> None:
             assert client.receive(request, 9).brokers
             assert client.call(HELLO, 3).error_code == 0
             assert principals(running) == {"User:alice"}
+
+
+class TestResumption:
+    """[security/tls-settings]"""
+
+    def test_sessions_of_tls_1_3_are_not_resumed(self, files: Files) -> None:
+        context = client_context(files)
+        with tls_broker(files) as running, tls_client(running, context) as first:
+            assert first.call(HELLO, 3).error_code == 0
+            assert not resumed(running, context, first)
+
+    def test_an_expired_certificate_resumes_no_session(self, files: Files) -> None:
+        context = client_context(files, files.alice)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with (
+            tls_broker(files, ssl_client_auth="required") as running,
+            tls_client(running, context) as first,
+        ):
+            assert first.call(HELLO, 3).error_code == 0
+            # As OpenSSL of Python has it; its memory does not grow with clients.
+            assert resumed(running, context, first)
+            assert cast("ssl.SSLSocket", first.socket).session.has_ticket
+            (listener,) = running.broker.tls_listeners
+            vars(listener)["_now_ms"] = lambda: running.broker.now_ms() + 400 * 86_400_000
+            with pytest.raises((EOFError, ConnectionError)):
+                resumed(running, context, first)
+            running.wait_for(lambda: running.close_errors() == ["TlsError"])
+
+
+def resumed(running: RunningBroker, context: ssl.SSLContext, first: SocketClient) -> bool:
+    """Let a client connect with the session of another connection; return whether it has it."""
+    session = cast("ssl.SSLSocket", first.socket).session
+    stream = context.wrap_socket(running.connect(), server_hostname="localhost", session=session)
+    with SocketClient(stream) as client:
+        assert client.call(HELLO, 3).error_code == 0
+        return bool(stream.session_reused)

@@ -297,8 +297,8 @@ class RunningBroker:
         """
         check(seed=seed)
         thread, address = self.thread, self.address
-        if self._certificates is not None or self._users is not None:
-            raise WrongUse("in virtual time there is no TLS and no login: leave security out")
+        if self._certificates is not None:
+            raise WrongUse('in virtual time there is no TLS: use security="SASL_PLAINTEXT"')
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time already, in another event loop")
@@ -313,11 +313,11 @@ class RunningBroker:
             # Another server after a restart; none while it is down.
             if self._server is None:
                 raise ConnectionRefusedError(f"nothing listens on {VIRTUAL_ADDRESS}")
-            return self._server.accept(transport)
+            return runner.accept(transport)
 
         clock.listeners[VIRTUAL_ADDRESS] = accept
         clock.install()
-        self._thread = LoopRunner(clock, thread.unawaited)
+        runner = self._thread = LoopRunner(clock, thread.unawaited)
         try:
             await self._open({})
             yield clock

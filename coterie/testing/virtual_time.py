@@ -200,6 +200,8 @@ class LoopRunner:
         """Run in the loop of a clock."""
         self.clock = clock
         self.unawaited = unawaited
+        # What serves the transport of a client; there is none before `serve`.
+        self.accept: Accept
 
     def environment(self, log: "FilteringBoundLogger") -> Environment:
         """Return the environment of the seed; see `Runner`."""
@@ -210,25 +212,19 @@ class LoopRunner:
 
     async def serve(self, server: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
         """Serve connections in memory; see `Runner`."""
-        for each in listeners:
-            server.advertise(each.name, each.address)
+        (listener,) = listeners
+        server.advertise(listener.name, listener.address)
+        self.accept = _accepting(server.factory_of(listener))
         await server.begin()
-        return [each.address for each in listeners]
+        return [listener.address]
 
     async def listen(
         self, factory: Callable[[], asyncio.BaseProtocol], address: Address
     ) -> Listening:
         """Serve connections in memory at another address; see `Runner`."""
         address = Address(address.host, address.port or VIRTUAL_ADDRESS.port + 1)
-
-        def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
-            protocol = factory()
-            transport.set_protocol(protocol)
-            protocol.connection_made(transport)
-            return protocol
-
         listeners = self.clock.listeners
-        listeners[address] = accept
+        listeners[address] = _accepting(factory)
         return Listening(address, lambda: listeners.pop(address, None))
 
     @property
@@ -279,3 +275,15 @@ class LoopRunner:
     async def until(self, condition: Callable[[], T | None], timeout_s: float) -> T | None:
         """Wait until a condition holds; see `ServerThread.until`."""
         return condition() or await self.clock.until(condition, timeout_s)
+
+
+def _accepting(factory: Callable[[], asyncio.BaseProtocol]) -> Accept:
+    """Return what serves a transport with a new protocol."""
+
+    def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
+        protocol = factory()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        return protocol
+
+    return accept

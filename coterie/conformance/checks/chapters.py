@@ -21,6 +21,8 @@ be a line of its own. `since:` and
 A check is about the API of its `versions:`, else about that of a line `about:` in the section or
 below the title of the chapter, else about that of its first request. `begin: producer ongoing` puts
 the blocks of `begin/producer.blocks` and `begin/ongoing.blocks` before those of the section.
+`users: alice, bob` are users that can log in and have no rights. `mechanisms: SCRAM-SHA-256`, below
+the title, is for chapters about brokers with logins and an authorizer.
 """
 
 import re
@@ -39,7 +41,8 @@ from coterie.conversation.syntax import TranscriptError
 
 _DIRECTORY = Path(__file__).parents[1] / "chapters"
 _BEGINNINGS = _DIRECTORY / "begin"
-_HEAD = re.compile(r"(source|versions|topics|each|since|until|needs|about|begin): *(.*)")
+_HEAD = re.compile(r"(source|versions|topics|users|each|since|until|needs|about|begin): *(.*)")
+_CHAPTER = re.compile(r"^(about|mechanisms): *(.*)$", re.MULTILINE)
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
 _VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -75,11 +78,14 @@ def read_chapter(path: Path) -> list[Check]:
 
 def _sections(path: Path) -> Iterator[_Section]:
     title, *parts = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    about = re.search(r"^about: *(\w+)$", title, flags=re.MULTILINE)
+    of_chapter = dict(_CHAPTER.findall(title))
     for part in parts:
         name, _, rest = part.partition("\n")
         text, _, body = rest.partition("\n\n")
-        head: dict[str, str] = {} if about is None else {"chapter": about[1]}
+        head = {
+            "chapter": of_chapter.get("about", ""),
+            "mechanisms": of_chapter.get("mechanisms", ""),
+        }
         sentence = []
         for line in text.splitlines():
             match = _HEAD.fullmatch(line)
@@ -155,7 +161,7 @@ def _check(
     about = head.get("versions", "").split(" ")[0] or head.get("about", "")
     apis = [each.api for each in requests]
     if not about and apis:
-        about = head["chapter"] if head.get("chapter") in apis else apis[0]
+        about = head["chapter"] if head["chapter"] in apis else apis[0]
     return Check(
         name=name,
         area=section.path.stem,
@@ -168,7 +174,13 @@ def _check(
         topics=tuple(_topics(head.get("topics", ""))),
         since=parse_release(head["since"]) if "since" in head else None,
         until=parse_release(head["until"]) if "until" in head else None,
+        users=tuple(_words(head.get("users", ""))),
+        mechanisms=tuple(_words(head["mechanisms"])),
     )
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 @cache

@@ -18,6 +18,7 @@ from coterie.conformance.core_broker import Output
 from coterie.conformance.group_setup import set_up_group
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, request_frame
 from coterie.conformance.over_tcp.target import Target, TopicSpec
+from coterie.conformance.over_tcp.users import Users
 from coterie.conformance.over_tcp.versions import is_exact, lowered_expectation, lowered_request
 from coterie.conformance.patterns import Variables, substitute
 from coterie.conformance.transcript import Block, Transcript
@@ -101,6 +102,7 @@ class TcpDriver:
     Attributes:
         target: the broker to run against.
         names: the names of this run.
+        users: its users, if the broker has logins.
         conversation: what was sent and received, in order.
         began_s: when the run began, by time.monotonic.
     """
@@ -109,6 +111,7 @@ class TcpDriver:
         """Begin a run; a client connects when it sends its first request."""
         self.target = target
         self.names = names
+        self.users = Users(target, names)
         self.conversation: list[Said] = []
         self.began_s = time.monotonic()
         self._inbox: Inbox = asyncio.Queue()
@@ -192,7 +195,7 @@ class TcpDriver:
 
     async def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
         """Carry out one command line and return what clients see."""
-        text = substitute(text, self._variables)
+        text = self.users.filled(substitute(text, self._variables))
         request = parse_request_line(text)
         if request is not None:
             limit_s = _DELAYED_LIMIT_S if delayed else self._limit_s(request.client)
@@ -220,6 +223,12 @@ class TcpDriver:
             await self._change_topic(verb, *rest.split())
         elif verb == "config":
             await self._configure_groups(rest)
+        elif verb == "acl":
+            await self.users.allow(rest)
+        elif verb == "connect":
+            self.users.connect(rest)
+        elif verb == "login":
+            await self.users.login(*rest.split())
         elif verb not in INSPECTION_COMMANDS:
             raise TranscriptError(f"{verb!r} needs the core")
         return []
@@ -273,9 +282,7 @@ class TcpDriver:
     async def _client(self, name: str) -> CheckConnection:
         client = self._clients.get(name)
         if client is None or not client.is_open:
-            client = await CheckConnection.open(
-                name, self.target.address, self._inbox, self.target.security
-            )
+            client = await self.users.open(name, self._inbox)
             self._clients[name] = client
             self._pending[client] = {}
         return client

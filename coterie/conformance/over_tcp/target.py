@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from coterie.address import Address
 from coterie.client.security import PLAINTEXT, Security
-from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox
+from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, RefusedError
+from coterie.conformance.over_tcp.secured import Secured, read_secured
 from coterie.conformance.transcript import ResponseError
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -105,10 +106,6 @@ _TOPIC_DEFAULTS = {
 }
 
 
-class RefusedError(Exception):
-    """The broker refuses what a check needs, such as the creation of a topic."""
-
-
 class TopicSpec(NamedTuple):
     """A topic that a check needs: its name on the broker, its partitions and its settings."""
 
@@ -129,6 +126,7 @@ class Target:
             `transaction.version` and `group.version` are among them; a broker that does not report
             one has 0.
         cluster: its brokers, by node id.
+        secured: what it offers besides, if `security` has a login; else None.
     """
 
     def __init__(self, address: Address, security: Security = PLAINTEXT) -> None:
@@ -139,6 +137,7 @@ class Target:
         self.versions: dict[int, tuple[int, int]] = {}
         self.settings: dict[str, str] = {}
         self.cluster: dict[int, Address] = {}
+        self.secured: Secured | None = None
         self._inbox: Inbox = asyncio.Queue()
         self._connection: CheckConnection | None = None
         self._numbers = 0
@@ -174,6 +173,8 @@ class Target:
         self.node_id = (same or alone or [-1])[0]
         await self._read_settings()
         await self._read_features()
+        if self.security.mechanism:
+            self.secured = await read_secured(self)
         if len(self.cluster) > 1:
             await self._read_coordinators()
 

@@ -108,14 +108,14 @@ class SessionRoutes(Routes):
         login = Login(self._listener.mechanisms, self._session)
         random = self._listener.random_bytes(RANDOM_BYTES)
         error = login.handshake(request.mechanism, connection.version, random)
-        names = listed(list(self._listener.mechanisms.servers))
-        answer = SaslHandshakeResponse(error_code=error, mechanisms=names)
         if error is not ErrorCode.NONE:
+            # Not even an answer, unlike before the first login: Kafka has none here.
             reason = f"unsupported mechanism {shown(request.mechanism)}"
-            self._fail(broker, connection, answer, reason)
+            connection.close("LoginFailed", reason)
             return None
         self._login = login
-        return answer
+        names = listed(list(self._listener.mechanisms.servers))
+        return SaslHandshakeResponse(error_code=error, mechanisms=names)
 
     def _authenticate(
         self,

@@ -183,8 +183,12 @@ class LoginConnection(asyncio.Protocol):
         key, version, correlation_id, _ = _HEADER.unpack_from(frame)
         if key == ApiKey.API_VERSIONS and self._login.takes(ApiKey.API_VERSIONS):
             route = self._broker.routes.load(key << 16 | version & 0xFFFF)
-            answer = route.handle(self._broker, route.decoder(frame, 0, 0), self._connection)
-            self._write(route.framer(answer, correlation_id))
+            connection = self._connection
+            connection.correlation_id, connection.route = correlation_id, route
+            answer = route.handle(self._broker, route.decoder(frame, 0, 0), connection)
+            # A fault may delay the answer.
+            if answer is not None:
+                self._write(route.framer(answer, correlation_id))
         else:
             self._connection.close(
                 "IllegalSaslState", f"API {key} version {version} before the login"

@@ -13,7 +13,6 @@ from coterie.coordinator.groups.consumer.downgrade import (
     downgrade,
     is_downgraded_without,
 )
-from coterie.coordinator.groups.consumer.fencing import note_fenced_classic
 from coterie.coordinator.groups.consumer.heartbeat import new_member_id
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.members import (
@@ -34,6 +33,7 @@ from coterie.coordinator.groups.consumer.subscription import (
 from coterie.coordinator.groups.consumer.target import begin_computation, update_target
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.consumer.upgrade import partitions_by_id
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode, MalformedFrame
@@ -60,7 +60,7 @@ def join_consumer_group(step: Step, request: JoinGroupRequest) -> Effects[JoinGr
         step.undo()
         error, member_id = refusal.error, request.member_id
         if error == ErrorCode.FENCED_INSTANCE_ID:
-            note_fenced_classic(step, member_id, request.group_instance_id, "JoinGroup")
+            note_fenced(step, member_id, request.group_instance_id, "JoinGroup")
         step.effects.response = join_error(error, refusal.text or "")
         return step.effects
 

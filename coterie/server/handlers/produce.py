@@ -26,7 +26,7 @@ from coterie.server.logs.partition import Partition
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Route
-from coterie.server.network.sliced_response import run_in_slices, run_now
+from coterie.server.network.sliced_response import answer_at_once, run_in_slices, run_now
 from coterie.server.services import Services
 from coterie.storage.log import Log
 
@@ -94,7 +94,7 @@ def _refuse_all(
     if request.acks == _NO_ACKS:
         _close_on_error(response, connection)
         return None
-    return response
+    return answer_at_once(connection, response)
 
 
 def _is_large(request: ProduceRequest) -> bool:

@@ -81,7 +81,11 @@ CONSTANTS = {
     "body of a request there": ("BODY_BYTES",),
     "time for a whole request there, and for its answer": ("BOUNDS.request_s", "BOUNDS.answer_s"),
     "time that a request waits there": ("MAX_WAIT_S",),
-    "groups of a request that are handled together": ("GROUPS_TOGETHER", "MEMBERS_TOGETHER"),
+    "groups of a request that are handled together": (
+        "GROUPS_TOGETHER",
+        "MEMBERS_TOGETHER",
+        "OWNED_TOGETHER",
+    ),
     "tombstones of one operation when a topic is deleted, when offsets expire": (
         "_RECORDS_TOGETHER",
         "EXPIRED_TOGETHER",

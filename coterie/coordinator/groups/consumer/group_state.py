@@ -189,6 +189,11 @@ class ConsumerGroupState(GroupLike):
         """
         return partitions_of(self.target_values.get(member_id))
 
+    @property
+    def owned_count(self) -> int:
+        """How many partitions members own or have to give up."""
+        return sum(map(len, self.owners.values()))
+
     def owner(self, topic_id: bytes, partition: int) -> str | None:
         """Return the member that owns a partition or has to give it up."""
         return self.owners.get(topic_id, {}).get(partition)

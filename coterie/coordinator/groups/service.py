@@ -10,7 +10,7 @@ and its `RequestContext`. It returns `Effects`; their `response` is None if the 
 as a `Reply`.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.groups.admin import delete_group, describe_group, list_groups
@@ -30,6 +30,7 @@ from coterie.coordinator.groups.consumer.describe import (
 from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from coterie.coordinator.groups.consumer.heartbeat import unchanged
 from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.upgrade import conversion_steps
 from coterie.coordinator.groups.consumer.validation import check_shape
 from coterie.coordinator.groups.group_partitions import GroupPartitions
 from coterie.coordinator.groups.group_type import GroupTypes
@@ -190,6 +191,13 @@ class GroupCoordinator(GroupPartitions):
             return None
         effects = unchanged(shard, now_ms, request, client)
         return None if effects is None else effects.response
+
+    def conversion_steps(
+        self, request: ConsumerGroupHeartbeatRequest
+    ) -> Generator[None, None, None] | None:
+        """Return steps to be done before a heartbeat that upgrades a large group; else None."""
+        shard = self._shard(request.group_id)
+        return conversion_steps(shard, request) if shard.state is ACTIVE else None
 
     def resolution(self, group_id: str) -> Any:
         """Return the matching of regular expressions of a group; None if none is under way."""

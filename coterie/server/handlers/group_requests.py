@@ -11,6 +11,7 @@ from typing import Any
 from coterie.coordinator.groups.consumer.describe import describe_error, described_in_steps
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.refusal import heartbeat_error
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
@@ -35,7 +36,8 @@ from coterie.server.handlers.many_groups import (
     PartedRequest,
     parts_of,
 )
-from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import run_in_slices
 from coterie.server.services import Services
 
 
@@ -81,11 +83,21 @@ def tells_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 
 def consumer_group_heartbeat(
-    broker: Services, request: ConsumerGroupHeartbeatRequest, connection: Exchange
+    broker: Services,
+    request: ConsumerGroupHeartbeatRequest,
+    connection: Exchange,
+    handled: Callable[[], None] = lambda: None,
 ) -> ConsumerGroupHeartbeatResponse | None:
     """Join a consumer group, keep in it, reconcile, or leave it.
 
-    Most heartbeats change nothing, and skip `submit`.
+    Most heartbeats change nothing, and skip `submit`. One that upgrades a large classic group waits
+    until its members are converted, in slices.
+
+    Args:
+        broker: the broker.
+        request: the heartbeat.
+        connection: its connection.
+        handled: called after the coordinator has handled a heartbeat that may change something.
     """
     if not broker.features.serves_consumer_groups:
         return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
@@ -93,7 +105,22 @@ def consumer_group_heartbeat(
     response = broker.coordinator.unchanged_heartbeat(now_ms, request, client)
     if response is not None:
         return response
-    return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
+    verb = broker.coordinator.consumer_group_heartbeat
+    steps = broker.coordinator.conversion_steps(request) if not request.member_epoch else None
+    if steps is None:
+        response = broker.groups.submit(verb, request, connection)
+        handled()
+        return response
+    delayed = DelayedResponse(connection)
+    context = RequestContext(client, connection.version, delayed)
+    connection.delay_and_mute(delayed)
+
+    def converted(_: None) -> None:
+        broker.groups.submit_delayed(verb, request, context, delayed)
+        handled()
+
+    run_in_slices(broker, connection, steps, converted)
+    return None
 
 
 def leave_group(

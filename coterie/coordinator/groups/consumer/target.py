@@ -18,6 +18,7 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+from coterie.protocol.messages.log_records import encode_key
 
 # The size of the largest target that is computed with the heartbeat that needs it: some five
 # milliseconds.
@@ -46,7 +47,7 @@ def update_target(step: Step, member: ConsumerMember) -> None:
     default = step.partition.config.consumer.assignors[0]
     assignor = group.preferred_assignor(default, member.assignor)
     computation = TargetComputation(group, assignor)
-    if computation.size > _COMPUTED_AT_ONCE:
+    if computation.size > _COMPUTED_AT_ONCE or step.is_long:
         step.computation = computation
         return
     computation.finish()
@@ -100,7 +101,7 @@ def _write(step: Step, computation: TargetComputation) -> None:
         if change is not None:
             changed += 1
             moved += change.moved
-            step.set(key, change.value, change.encoded)
+            step.set(key, change.value, (encode_key(key), change.encoded))
         elif member_id == step.took_over:
             # As in Kafka, an id that has taken the place of another one has had no target.
             changed += 1

@@ -3,6 +3,7 @@
 The keys of `--json` are listed in docs/command-line.md.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ def _entity_text(entity: Entity) -> str:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else str(value)
+    return str(int(value)) if value.is_integer() else str(value)
 
 
 _COLUMNS = [
@@ -123,7 +124,11 @@ def list_(*, strict: bool, as_json: bool, **options: Any) -> None:
 
 
 def _row(quotas: Quotas) -> Row:
-    return {"entity": dict(quotas.entity), "quotas": dict(quotas.values)}
+    # JSON has only finite numbers; a quota may be none (docs/command-line.md).
+    values = {
+        key: value if math.isfinite(value) else str(value) for key, value in quotas.values.items()
+    }
+    return {"entity": dict(quotas.entity), "quotas": values}
 
 
 @command.command("set", short_help="Set quotas.")

@@ -36,6 +36,7 @@ from coterie.server.authorization.outcome import (
 )
 from coterie.server.handlers import describe_topic_partitions as description
 from coterie.server.handlers import metadata as described
+from coterie.server.handlers.delete_topics import naming, refusals_of_naming
 from coterie.server.handlers.topic_descriptions import Visibility
 from coterie.server.metadata.topic_rules import invalid_name
 from coterie.server.network.delayed_response import Exchange
@@ -192,13 +193,12 @@ def delete_topics(
         for each in request.topic_names
         if names[each] > 1 or not _refuse_deletion(broker, access, each, ZERO_UUID, parts)
     ]
-    times = Counter((each.name, each.topic_id) for each in request.topics)
+    times = naming(request.topics)
     left = []
     for each in request.topics:
-        is_wrong = times[each.name, each.topic_id] > 1 or (each.name is None) == (
-            each.topic_id == ZERO_UUID
-        )
-        if is_wrong or not _refuse_deletion(broker, access, each.name, each.topic_id, parts):
+        named = each.name, each.topic_id
+        is_wrong = refusals_of_naming(broker, times, *named) is not None
+        if is_wrong or not _refuse_deletion(broker, access, *named, parts):
             left.append(each)
     request.topics = left
     return appended("responses", parts) if parts else None

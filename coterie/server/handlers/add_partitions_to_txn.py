@@ -56,6 +56,10 @@ def handle(
             topics=request.topics,
         )
         return _Answer(broker, connection, [asked], _LEVEL_OF_PRODUCERS).begin()
+    if not request.transactions:
+        # Kafka answers with the last transaction, so never [transactions/add-partitions].
+        connection.delay_and_mute(DelayedResponse(connection))
+        return None
     return _Answer(broker, connection, request.transactions, _LEVEL_OF_BROKERS).begin()
 
 

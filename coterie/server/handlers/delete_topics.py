@@ -4,6 +4,7 @@
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.delete_topics import (
@@ -25,6 +26,14 @@ from coterie.server.services import Services
 _STRICT_SINCE = 5
 # The first version with an error of its own for deletions that the settings forbid (KIP-322).
 _DISABLED_SINCE = 3
+_NEITHER = "Neither topic name nor id were specified."
+_BOTH = "You may not specify both topic name and topic id."
+_NAME_TWICE = "Duplicate topic name."
+_ID_TWICE = "Duplicate topic id."
+_NAME_OF_ID = "The provided topic name maps to an ID that was already supplied."
+
+# How often a request has each pair of a name and an id.
+Naming = Counter[tuple[str | None, bytes]]
 
 
 def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange) -> None:
@@ -64,11 +73,15 @@ class _Deletions:
 
     def delete_all(self, asked: list[DeleteTopicsRequestTopic]) -> Change[None]:
         """Delete the topics that can be deleted."""
-        times = Counter((each.name, each.topic_id) for each in asked)
-        for (name, topic_id), count in times.items():
+        times = naming(asked)
+        for name, topic_id in times:
             yield None
+            refused_naming = refusals_of_naming(self._broker, times, name, topic_id)
+            if refused_naming is not None:
+                self._answers += refused_naming
+                continue
             try:
-                topic = _find(self._broker, name, topic_id, once=count == 1)
+                topic = _find(self._broker, name, topic_id)
                 self._mutations.count(topic.partition_count)
                 yield from self._delete(topic)
                 self._answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
@@ -102,21 +115,43 @@ class _Deletions:
         )
 
 
-def _find(broker: Services, name: str | None, topic_id: bytes, *, once: bool) -> Topic:
+def naming(asked: Iterable[DeleteTopicsRequestTopic]) -> Naming:
+    """Return how often a request has each pair of a name and an id."""
+    return Counter((each.name, each.topic_id) for each in asked)
+
+
+def refusals_of_naming(
+    broker: Services, times: Naming, name: str | None, topic_id: bytes
+) -> list[DeleteTopicsResponseTopic] | None:
+    """Return the answers for a pair that does not name a topic, or not it alone; None if it does.
+
+    [topics/deletion]
+    """
+    refused = ErrorCode.INVALID_REQUEST
+    if (name is None) == (topic_id == ZERO_UUID):
+        text = _NEITHER if name is None else _BOTH
+        return [_answer(name, topic_id, refused, text)] * times[name, topic_id]
+    if times[name, topic_id] > 1:
+        text = _NAME_TWICE if name is not None else _ID_TWICE
+        return [_answer(name, topic_id, refused, text)]
+    if name is not None:
+        topic = broker.topics.by_name.get(name)
+        if topic is not None and times[None, topic.topic_id]:
+            return [_answer(name, topic.topic_id, refused, _NAME_OF_ID)]
+    else:
+        topic = broker.topics.by_id.get(topic_id)
+        if topic is not None and times[topic.name, ZERO_UUID] == 1:
+            # The answer for its name is the one for both.
+            return []
+    return None
+
+
+def _find(broker: Services, name: str | None, topic_id: bytes) -> Topic:
     """Return the topic to delete.
 
     Raises:
-        TopicRefused: it does not exist or cannot be deleted.
+        TopicRefused: it does not exist.
     """
-    if not once:
-        text = "Duplicate topic name." if name is not None else "Duplicate topic id."
-        raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
-    if name is None and topic_id == ZERO_UUID:
-        text = "Neither topic name nor id were specified."
-        raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
-    if name is not None and topic_id != ZERO_UUID:
-        text = "You may not specify both topic name and topic id."
-        raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
     if name is None:
         topic, error = broker.topics.by_id.get(topic_id), ErrorCode.UNKNOWN_TOPIC_ID
     else:

@@ -16,7 +16,7 @@ from coterie.protocol.messages.describe_topic_partitions import (
 )
 from coterie.server.cluster.image import ClusterImage
 from coterie.server.logs.partition import Partition
-from coterie.server.metadata.topic_rules import invalid_name
+from coterie.server.metadata.topic_rules import INTERNAL_TOPICS, invalid_name
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -94,7 +94,9 @@ def _page(
 
 
 def _missing(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(error_code=error, name=name, partitions=[])
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error, name=name, is_internal=name in INTERNAL_TOPICS, partitions=[]
+    )
 
 
 def _partition(

@@ -17,8 +17,6 @@ from coterie.server.network.sliced_response import answer_each
 from coterie.server.services import Services
 
 _MANY_KEYS_SINCE = 4
-_SHARE_SINCE = 6
-_NO_SHARE_GROUPS = "This broker has no share groups."
 _NOWHERE = Endpoint(-1, "", -1)
 
 # The error of a key and its message, and where its coordinator is.
@@ -29,7 +27,7 @@ def handle(
     broker: Services, request: FindCoordinatorRequest, connection: Exchange
 ) -> FindCoordinatorResponse | None:
     """Answer for the one key of old versions, or for each key of newer ones."""
-    refusal = _refusal(broker, request.key_type, connection.version)
+    refusal = _refusal(broker, request.key_type)
     if request.key_type == CoordinatorType.GROUP:
         # Kafka creates it now [topics/offsets-topic].
         broker.topics.show(OFFSETS_TOPIC)
@@ -44,6 +42,8 @@ def handle(
             port=where.port,
         )
     image, key_type = broker.image, request.key_type
+    # As in Kafka, which has a text only for types that it does not know.
+    is_known_type = key_type in list(CoordinatorType)
 
     def answer(key: str) -> FindCoordinatorResponseCoordinator:
         error, text, where = refusal or _find(image, key_type, key, listener)
@@ -53,8 +53,7 @@ def handle(
             host=where.host,
             port=where.port,
             error_code=error,
-            # As in Kafka, which names only the reason why a request is wrong.
-            error_message="" if error is ErrorCode.COORDINATOR_NOT_AVAILABLE else text,
+            error_message="" if is_known_type else text,
         )
 
     return answer_each(
@@ -75,7 +74,7 @@ def _find(image: ClusterImage, key_type: int, key: str, listener: str) -> _Found
     return ErrorCode.NONE, "", where
 
 
-def _refusal(broker: Services, key_type: int, version: int) -> _Found | None:
+def _refusal(broker: Services, key_type: int) -> _Found | None:
     """Return the response for keys of a type that has no coordinators now, or None."""
     if key_type == CoordinatorType.GROUP and broker.offsets_topic.exists:
         return None
@@ -90,6 +89,4 @@ def _refusal(broker: Services, key_type: int, version: int) -> _Found | None:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return error, DEFAULT_MESSAGES[error], _NOWHERE
     error = ErrorCode.INVALID_REQUEST
-    if key_type == CoordinatorType.SHARE and version >= _SHARE_SINCE:
-        return error, _NO_SHARE_GROUPS, _NOWHERE
     return error, DEFAULT_MESSAGES[error], _NOWHERE

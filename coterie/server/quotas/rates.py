@@ -121,8 +121,11 @@ class TokenBucket:
 
 
 def throttle_ms(rate: Rate, limit: float, now_ms: int) -> int:
-    """Return for how long nothing may be recorded until the rate is at the limit; 0 if it is."""
+    """Return for how long nothing may be recorded until the rate is at the limit.
+
+    0 if it is, or if the limit is no number.
+    """
     value = rate.measure(now_ms)
-    if value <= limit:
+    if not value > limit:
         return 0
     return math.floor((value - limit) / limit * rate.span_ms(now_ms) + 0.5)

@@ -104,6 +104,9 @@ class Throttling:
         limit = self.limit(key, principal, client_id)
         if limit is None:
             return None
+        if math.isnan(limit.value):
+            # As in Java, where this is the whole number 0 [quotas/no-number].
+            return 0
         return int(limit.value * (self._windows - 1) * self._window_ms / 1000)
 
     def wait_of_connection_ms(self, address: str, now_ms: int) -> int:
@@ -115,6 +118,9 @@ class Throttling:
         limit = limits.get(((IP, address),), limits.get(((IP, None),)))
         if limit is None:
             return 0
+        if math.isnan(limit):
+            # As in Java, where this is the whole number 0 [quotas/no-number].
+            return self._window_ms
         rate = self._rate((CONNECTION_CREATION_RATE, "", address), now_ms)
         rate.record(1, now_ms)
         wait_ms = min(throttle_ms(rate, limit, now_ms), self._window_ms)

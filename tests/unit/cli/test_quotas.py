@@ -26,7 +26,9 @@ def coterie(broker: RunningBroker, *arguments: str) -> Result:
     )
 
 
-def listed(broker: RunningBroker, *arguments: str) -> list[tuple[dict[str, str], dict[str, float]]]:
+def listed(
+    broker: RunningBroker, *arguments: str
+) -> list[tuple[dict[str, str], dict[str, float | str]]]:
     rows = rows_of(coterie(broker, "quotas", "list", *arguments, "--json"))
     return [(row["entity"], row["quotas"]) for row in rows]
 
@@ -57,6 +59,18 @@ def test_quotas_are_set_listed_and_removed(broker: RunningBroker) -> None:
     }
     coterie(broker, "quotas", "remove", "connection_creation_rate", "--ip", "127.0.0.1")
     assert listed(broker) == []
+
+
+def test_a_quota_may_be_no_number(broker: RunningBroker) -> None:
+    """[client/quotas]"""
+    coterie(broker, "quotas", "set", "producer_byte_rate=nan", "--user", "alice")
+    coterie(broker, "quotas", "set", "request_percentage=inf", "--user", "alice")
+    lines = coterie(broker, "quotas", "list").stdout.splitlines()
+    assert sorted(line.split()[-1] for line in lines[1:]) == ["inf", "nan"]
+    values = {"producer_byte_rate": "nan", "request_percentage": "inf"}
+    assert listed(broker) == [({"user": "alice"}, values)]
+    keys = ("producer_byte_rate", "request_percentage")
+    coterie(broker, "quotas", "remove", *keys, "--user", "alice")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, TELEMETRY_APIS, ApiKey
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from coterie.protocol.messages.describe_cluster import DescribeClusterRequest
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -47,20 +47,19 @@ class TestApiVersions:
 
 class TestFindCoordinator:
     @pytest.mark.parametrize(
-        ("key_type", "version", "error"),
-        [
-            (2, 6, ErrorCode.INVALID_REQUEST),
-            (2, 5, ErrorCode.INVALID_REQUEST),
-            (9, 4, ErrorCode.INVALID_REQUEST),
-        ],
+        ("key_type", "version", "has_text"), [(2, 6, False), (2, 5, False), (9, 4, True)]
     )
     def test_other_coordinators_are_refused(
-        self, client: Client, key_type: int, version: int, error: ErrorCode
+        self, client: Client, key_type: int, version: int, has_text: bool
     ) -> None:
+        """[coordinator/find-coordinator]"""
+        error = ErrorCode.INVALID_REQUEST
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"])
         (each,) = client.call(request, version).coordinators
         assert (each.error_code, each.node_id, each.host, each.port) == (error, -1, "", -1)
-        assert each.error_message
+        assert bool(each.error_message) == has_text
+        answer = client.call(FindCoordinatorRequest(key="x", key_type=key_type), 3)
+        assert (answer.error_code, answer.error_message) == (error, DEFAULT_MESSAGES[error])
 
     def test_refusal_of_one_key_has_a_message(self, client: Client) -> None:
         answer = client.call(FindCoordinatorRequest(key="tx", key_type=1), 2)

@@ -98,16 +98,16 @@ def test_quotas_survive_a_restart_until_they_are_removed(client: Client) -> None
     }
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "text"),
-    [
-        (RATE, math.nan, "Quota producer_byte_rate must be greater than 0"),
-        ("request_percentage", math.inf, "Quota request_percentage must be finite"),
-    ],
-)
-def test_what_is_no_number_is_refused(client: Client, key: str, value: float, text: str) -> None:
-    """[quotas/alter-checks]"""
-    assert alter(client, entry(ALICE, (key, value))) == [(ErrorCode.INVALID_REQUEST, text)]
+def test_a_quota_may_be_no_number(client: Client) -> None:
+    """[quotas/no-number]"""
+    endless = ("request_percentage", math.inf), ("controller_mutation_rate", math.inf)
+    other = (("ip", "10.0.0.9"),)
+    no_rate = entry(other, ("connection_creation_rate", math.nan))
+    assert alter(client, entry(ALICE, (RATE, math.nan), *endless), no_rate) == [(0, None)] * 2
+    stored = found(Client(restarted(client.broker, killed=True)))
+    assert math.isnan(stored[ALICE].pop(RATE))
+    assert stored[ALICE] == dict(endless)
+    assert math.isnan(stored[other]["connection_creation_rate"])
 
 
 def test_the_number_of_entities_is_limited(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,44 @@ class TestDeleteTopics:
         answers = client.call(request, version).responses
         assert [(each.name, each.error_code) for each in answers] == [("nope", error)] * 2
 
+    @pytest.mark.parametrize("name_first", [False, True])
+    def test_a_topic_that_is_named_and_identified_stays(
+        self, client: Client, name_first: bool
+    ) -> None:
+        """[topics/deletion]"""
+        topic_id = client.broker.topics.by_name["orders"].topic_id
+        asked = [
+            DeleteTopicsRequestTopic(name="orders"),
+            DeleteTopicsRequestTopic(name=None, topic_id=topic_id),
+        ]
+        answers = self.delete(client, *(asked if name_first else reversed(asked)))
+        assert [(each.name, each.topic_id, each.error_code) for each in answers] == [
+            ("orders", topic_id, ErrorCode.INVALID_REQUEST)
+        ]
+        assert answers[0].error_message == (
+            "The provided topic name maps to an ID that was already supplied."
+        )
+        assert "orders" in client.broker.topics.by_name
+
+    def test_a_name_twice_does_not_refuse_the_id(self, client: Client) -> None:
+        """[topics/deletion]"""
+        topic_id = client.broker.topics.by_name["orders"].topic_id
+        twice = [DeleteTopicsRequestTopic(name="orders")] * 2
+        answers = self.delete(client, *twice, DeleteTopicsRequestTopic(topic_id=topic_id))
+        assert [(each.topic_id, each.error_message) for each in answers] == [
+            (bytes(16), "Duplicate topic name."), (topic_id, None)
+        ]  # fmt: skip
+
+    def test_entries_that_name_no_topic_are_answered_each_time(self, client: Client) -> None:
+        """[topics/deletion]"""
+        both = DeleteTopicsRequestTopic(name="orders", topic_id=b"\1" * 16)
+        answers = self.delete(client, both, DeleteTopicsRequestTopic(), both)
+        assert sorted(each.error_message for each in answers) == [
+            "Neither topic name nor id were specified.",
+            "You may not specify both topic name and topic id.",
+            "You may not specify both topic name and topic id.",
+        ]
+
 
 def test_partitions_of_the_group_log_are_fixed(client: Client) -> None:
     topic = CreatePartitionsRequestTopic(name="__consumer_offsets", count=9)

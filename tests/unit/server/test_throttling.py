@@ -1,5 +1,6 @@
 """Clients above their quotas are told to wait, and their connections are muted."""
 
+import math
 from typing import Any
 
 import pytest
@@ -187,6 +188,39 @@ def test_connections_above_the_rate_are_closed_unserved(client: Client) -> None:
     refused = Client(broker)
     assert is_muted(refused)
     assert not is_muted(Client(broker, host="10.0.0.1"))
+    client.loop.advance(1010)
+    client.loop.turn()
+    assert refused.transport.closed
+
+
+def test_a_quota_that_is_no_number_throttles_nothing(client: Client) -> None:
+    """[quotas/no-number]"""
+    for key in (PRODUCER, "request_percentage", "controller_mutation_rate"):
+        set_quota(client.broker, key, math.nan)
+    for _ in range(3):
+        assert client.call(produce(20_000), 9).throttle_time_ms == 0
+    assert [create(client, name, 100) for name in "ab"] == [(0, 0)] * 2
+
+
+def test_a_fetch_with_a_quota_that_is_no_number_has_one_batch(client: Client) -> None:
+    """[quotas/no-number]"""
+    client.call(produce(6000), 9)
+    client.call(produce(6000), 9)
+    whole = fetched_bytes(client.call(fetch(), 4))
+    set_quota(client.broker, CONSUMER, math.nan)
+    answer = client.call(fetch(), 4)
+    assert (answer.throttle_time_ms, fetched_bytes(answer)) == (0, whole // 2)
+    at_end = fetch()
+    at_end.min_bytes, at_end.max_wait_ms = 1, 1000
+    at_end.topics[0].partitions[0].fetch_offset = 2
+    assert fetched_bytes(client.call(at_end, 4)) == 0
+
+
+def test_connections_of_a_rate_that_is_no_number_are_closed_unserved(client: Client) -> None:
+    """[quotas/no-number]"""
+    set_quota(client.broker, "connection_creation_rate", math.nan, [("ip", "localhost")])
+    refused = Client(client.broker)
+    assert is_muted(refused)
     client.loop.advance(1010)
     client.loop.turn()
     assert refused.transport.closed

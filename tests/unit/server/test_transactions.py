@@ -165,6 +165,17 @@ def test_offsets_of_a_group_are_a_partition_of_the_transaction(client: Client) -
     assert (topic.topic, topic.partitions) == ("__consumer_offsets", [0])
 
 
+@pytest.mark.parametrize("version", [4, 5])
+def test_no_transactions_are_never_answered(client: Client, version: int) -> None:
+    """[transactions/add-partitions]"""
+    client.send(AddPartitionsToTxnRequest(transactions=[]), version)
+    client.send(ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0)
+    client.loop.advance(60_000)
+    client.loop.turn()
+    assert client.answers() == []
+    assert not client.transport.closed
+
+
 def test_several_transactions_are_added_or_verified(client: Client) -> None:
     """[transactions/add-partitions]"""
     init(client)

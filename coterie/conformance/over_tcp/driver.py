@@ -12,11 +12,13 @@ import struct
 import time
 from typing import NamedTuple
 
+from coterie.address import Address
 from coterie.conformance.commands import INSPECTION_COMMANDS, group_setting
 from coterie.conformance.comparison import DELAYED, Deviation, deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.group_setup import set_up_group
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, request_frame
+from coterie.conformance.over_tcp.places import broker_at, parse_place
 from coterie.conformance.over_tcp.target import Target, TopicSpec
 from coterie.conformance.over_tcp.versions import is_exact, lowered_expectation, lowered_request
 from coterie.conformance.patterns import Variables, substitute
@@ -113,6 +115,8 @@ class TcpDriver:
         self.began_s = time.monotonic()
         self._inbox: Inbox = asyncio.Queue()
         self._clients: dict[str, CheckConnection] = {}
+        # Where clients connect that were placed at a broker of a cluster.
+        self._places: dict[str, Address] = {}
         self._pending: dict[CheckConnection, dict[int, _Pending]] = {}
         self._numbers = 0
         self._variables: Variables = {}
@@ -220,9 +224,28 @@ class TcpDriver:
             await self._change_topic(verb, *rest.split())
         elif verb == "config":
             await self._configure_groups(rest)
+        elif verb == "place":
+            await self._place(rest)
+        elif verb == "elsewhere":
+            self._say(text)
+            self.names.spell(rest, self.target.is_elsewhere)
         elif verb not in INSPECTION_COMMANDS:
             raise TranscriptError(f"{verb!r} needs the core")
         return []
+
+    async def _place(self, text: str) -> None:
+        """Let a client talk to a certain broker of the cluster."""
+        place = parse_place(text)
+        node_id = await broker_at(place, self.target, self.names)
+        target = self.target
+        address = target.address if node_id == target.node_id else target.cluster[node_id]
+        self._say(f"place {text}  (broker {node_id})")
+        self._variables[f"${place.client}"] = str(node_id)
+        self._variables[f"${place.client}_host"] = address.host
+        self._variables[f"${place.client}_port"] = str(address.port)
+        self._places[place.client] = address
+        if place.client in self._clients:
+            self._clients.pop(place.client).close()
 
     async def _change_topic(self, verb: str, topic: str, count: str = "0") -> None:
         """Create, grow or delete a topic of this run."""
@@ -273,9 +296,8 @@ class TcpDriver:
     async def _client(self, name: str) -> CheckConnection:
         client = self._clients.get(name)
         if client is None or not client.is_open:
-            client = await CheckConnection.open(
-                name, self.target.address, self._inbox, self.target.security
-            )
+            address = self._places.get(name, self.target.address)
+            client = await CheckConnection.open(name, address, self._inbox, self.target.security)
             self._clients[name] = client
             self._pending[client] = {}
         return client

@@ -39,6 +39,7 @@ async def test_every_check_passes_with_default_settings() -> None:
         *(f"needs {setting}" for setting in CONSUMER_SETTINGS),
         "needs a login: --command-config with a super user",
         "needs group.initial.rebalance.delay.ms=0",
+        "needs a cluster of 3 brokers",
         "needs group.max.size=2",
         "needs transaction.version=0",
         "needs transaction.version=1",

@@ -23,6 +23,12 @@ below the title of the chapter, else about that of its first request. `begin: pr
 the blocks of `begin/producer.blocks` and `begin/ongoing.blocks` before those of the section.
 `users: alice, bob` are users that can log in and have no rights. `mechanisms: SCRAM-SHA-256`, below
 the title, is for chapters about brokers with logins and an authorizer.
+
+`brokers: 3` below the title of a chapter says that its checks need a cluster of so many brokers.
+There `place other at non-coordinator of orders` in a block lets the client `other` talk to such a
+broker (`over_tcp/places.py`), `elsewhere payments` names a group that another broker coordinates,
+and `topics: sales(replicas=2)` gives a topic two replicas: on the broker under check, which leads,
+and on another one.
 """
 
 import re
@@ -40,9 +46,10 @@ from coterie.conformance.transcript import parse
 from coterie.conversation.syntax import TranscriptError
 
 _DIRECTORY = Path(__file__).parents[1] / "chapters"
+_REPLICAS = "replicas"
 _BEGINNINGS = _DIRECTORY / "begin"
 _HEAD = re.compile(r"(source|versions|topics|users|each|since|until|needs|about|begin): *(.*)")
-_CHAPTER = re.compile(r"^(about|mechanisms): *(.*)$", re.MULTILINE)
+_OF_CHAPTER = re.compile(r"^(about|brokers|mechanisms): *(.*)$", flags=re.MULTILINE)
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
 _VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -78,14 +85,11 @@ def read_chapter(path: Path) -> list[Check]:
 
 def _sections(path: Path) -> Iterator[_Section]:
     title, *parts = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    of_chapter = dict(_CHAPTER.findall(title))
+    of_chapter = dict(_OF_CHAPTER.findall(title))
     for part in parts:
         name, _, rest = part.partition("\n")
         text, _, body = rest.partition("\n\n")
-        head = {
-            "chapter": of_chapter.get("about", ""),
-            "mechanisms": of_chapter.get("mechanisms", ""),
-        }
+        head = {f"chapter {name}": value for name, value in of_chapter.items()}
         sentence = []
         for line in text.splitlines():
             match = _HEAD.fullmatch(line)
@@ -161,7 +165,8 @@ def _check(
     about = head.get("versions", "").split(" ")[0] or head.get("about", "")
     apis = [each.api for each in requests]
     if not about and apis:
-        about = head["chapter"] if head["chapter"] in apis else apis[0]
+        of_chapter = head.get("chapter about", "")
+        about = of_chapter if of_chapter in apis else apis[0]
     return Check(
         name=name,
         area=section.path.stem,
@@ -172,10 +177,11 @@ def _check(
         situation=situation,
         transcript=transcript,
         topics=tuple(_topics(head.get("topics", ""))),
+        brokers=int(head.get("chapter brokers", "1")),
         since=parse_release(head["since"]) if "since" in head else None,
         until=parse_release(head["until"]) if "until" in head else None,
         users=tuple(_words(head.get("users", ""))),
-        mechanisms=tuple(_words(head["mechanisms"])),
+        mechanisms=tuple(_words(head.get("chapter mechanisms", ""))),
     )
 
 
@@ -192,9 +198,7 @@ def _beginning(name: str) -> str:
 
 def _topics(text: str) -> Iterator[TopicSpec]:
     for match in _TOPIC.finditer(text):
-        configs = [each.partition("=") for each in (match["configs"] or "").split()]
-        yield TopicSpec(
-            match["name"],
-            int(match["count"] or 1),
-            tuple((name, value) for name, _, value in configs),
-        )
+        pairs = [each.partition("=") for each in (match["configs"] or "").split()]
+        configs = {name: value for name, _, value in pairs}
+        replicas = int(configs.pop(_REPLICAS, "1"))
+        yield TopicSpec(match["name"], int(match["count"] or 1), tuple(configs.items()), replicas)

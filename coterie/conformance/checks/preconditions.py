@@ -43,12 +43,20 @@ _SETUP = (("JoinGroup", 9), ("SyncGroup", 5), ("LeaveGroup", 5))
 def reason_to_skip(check: Check, target: Target, release: Release, *, thorough: bool) -> str:
     """Return why a check does not run; empty if it does."""
     return (
-        _release_reason(check, release)
+        _cluster_reason(check, target)
+        or _release_reason(check, release)
         or _time_reason(check, thorough=thorough)
         or _security_reason(check, target)
         or _api_reason(check, target)
         or _settings_reason(check, target)
     )
+
+
+def _cluster_reason(check: Check, target: Target) -> str:
+    brokers = len(target.cluster)
+    if check.brokers <= max(1, brokers):
+        return ""
+    return f"needs a cluster of {check.brokers} brokers, this one has {brokers}"
 
 
 def _release_reason(check: Check, release: Release) -> str:

@@ -13,6 +13,7 @@ import secrets
 from base64 import b64encode
 from collections.abc import Iterable
 
+from coterie.address import Address
 from coterie.client.client_properties import credentials_of
 from coterie.client.errors import LoginFailed
 from coterie.client.mechanisms import scram
@@ -158,10 +159,15 @@ class Users:
         jaas = {"username": user, "password": password}
         return self._target.security._replace(mechanism=_MECHANISM.value, jaas=jaas)
 
-    async def open(self, client: str, inbox: Inbox) -> CheckConnection:
-        """Return a new connection of a client, which has logged in as that client does."""
+    async def open(
+        self, client: str, inbox: Inbox, address: Address | None = None
+    ) -> CheckConnection:
+        """Return a new connection of a client, which has logged in as that client does.
+
+        It is to the broker at an address, or to that of the target.
+        """
         security = self._clients.get(client.partition(".")[0], self._target.security)
-        return await CheckConnection.open(client, self._target.address, inbox, security)
+        return await CheckConnection.open(client, address or self._target.address, inbox, security)
 
     # -- texts of requests -------------------------------------------------------------------------
 

@@ -119,6 +119,17 @@ class Cluster:
             raise UnknownNode(self._not_running(node_id))
         return broker
 
+    @property
+    def any_broker(self) -> Broker:
+        """A broker that runs.
+
+        Raises:
+            UnknownNode: none does.
+        """
+        for broker in self.brokers.values():
+            return broker
+        raise UnknownNode("no broker runs")
+
     def _not_running(self, node_id: int) -> str:
         if node_id in self.shared.node_ids:
             return f"broker {node_id} does not run; those that do are {self._names(self.brokers)}"

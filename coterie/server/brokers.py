@@ -99,10 +99,14 @@ class Cluster:
     async def stop(self) -> None:
         """Stop all brokers in order, and close what they share."""
         self.shared.maintenance.stop()
-        for broker in self.brokers.values():
-            broker.stop_accepting()
-        for node_id in list(self.brokers):
-            await self.brokers.pop(node_id).leave()
+        stopping, self.brokers = list(self.brokers.values()), {}
+        for broker in stopping:
+            broker.begin_leaving()
+        await self.shared.drain(stopping)
+        for broker in stopping:
+            broker.give_up()
+        for broker in stopping:
+            await broker.end_connections()
         self.shared.close()
         self.shared.log.info("brokers stopped")
 

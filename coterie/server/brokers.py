@@ -208,6 +208,22 @@ class Cluster:
         image = self.leadership.image
         self.leadership.change(node_joined(image, image.nodes[node_id]))
 
+    def detect(self, node_id: int) -> None:
+        """Let the others take a broker for dead that runs, as they do when it was silent for long.
+
+        It keeps its connections, and is no leader of anything any more.
+        """
+        self.running(node_id)
+        self._lost(node_id)
+
+    def rejoin(self, node_id: int) -> None:
+        """Let a broker be in sync again that the others have taken for dead."""
+        self.running(node_id)
+        image = self.leadership.image
+        node = image.nodes[node_id]
+        if not node.is_live:
+            self.leadership.change(node_joined(image, node))
+
     # --- partitions -------------------------------------------------------------------------------
 
     def move(self, topic: str, index: int, to: int) -> None:

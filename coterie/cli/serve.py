@@ -188,7 +188,7 @@ def command(
     try:
         parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
-        config = _config(settings, file, strict=strict)
+        config = _config(settings, file, brokers, strict=strict)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
         release = _release(kafka_version)
         options = Options(
@@ -218,13 +218,15 @@ def command(
     sys.exit(control.run(options))
 
 
-def _config(settings: tuple[str, ...], file: "_SettingsFile", *, strict: bool) -> "Config":
+def _config(
+    settings: tuple[str, ...], file: "_SettingsFile", brokers: int, *, strict: bool
+) -> "Config":
     from coterie.server.config.config import Config
     from coterie.server.config.effects import refuse_without_effect
 
     config = Config.load(settings, os.environ, file.text, file.name)
     if strict:
-        refuse_without_effect(config)
+        refuse_without_effect(config, brokers)
     return config
 
 

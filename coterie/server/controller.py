@@ -127,9 +127,15 @@ class Controller:
 
     # --- topics -----------------------------------------------------------------------------------
 
-    def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        overrides: Mapping[str, str],
+        replicas: Replicas = DEFAULT_FACTOR,
+    ) -> Topic:
         """Create a topic here and now, as `creation` does it in steps."""
-        return make_now(self.creation(name, partitions, overrides))
+        return make_now(self.creation(name, partitions, overrides, replicas))
 
     def creation(
         self,

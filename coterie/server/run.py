@@ -312,7 +312,7 @@ def _log_settings(options: Options, log: "FilteringBoundLogger") -> None:
     # Most brokers start without settings of their own, and faster without this import.
     from coterie.server.config.effects import without_effect
 
-    names = without_effect(options.config)
+    names = without_effect(options.config, options.brokers)
     if names:
         log.warning("settings without effect", count=len(names), settings=", ".join(names))
 

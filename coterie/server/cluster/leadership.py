@@ -149,12 +149,12 @@ class Leadership(Placing):
 
     def _default_factor(self, topic: str) -> int:
         if topic not in OWN_TOPICS:
-            return self._config.get_int("default.replication.factor")
+            return int(self._config.text("default.replication.factor") or 1)
         setting = _FACTOR_SETTING.get(topic, _FACTOR_SETTING[OFFSETS_TOPIC])
         given = [source for _, source in self._config.sources(setting)]
         factor = _OWN_FACTOR
         if ConfigSource.STATIC_BROKER in given:
-            factor = self._config.get_int(setting)
+            factor = int(self._config.text(setting) or factor)
         return min(factor, len(self.image.nodes))
 
     def added(self, topic: TopicMetadata) -> None:

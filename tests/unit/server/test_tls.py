@@ -386,7 +386,9 @@ class TestResumption:
             assert first.call(HELLO, 3).error_code == 0
             # As OpenSSL of Python has it; its memory does not grow with clients.
             assert resumed(running, context, first)
-            assert cast("ssl.SSLSocket", first.socket).session.has_ticket
+            session = cast("ssl.SSLSocket", first.socket).session
+            assert session is not None
+            assert session.has_ticket
             (listener,) = running.broker.tls_listeners
             vars(listener)["_now_ms"] = lambda: running.broker.now_ms() + 400 * 86_400_000
             with pytest.raises((EOFError, ConnectionError)):

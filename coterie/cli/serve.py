@@ -137,6 +137,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Allow connections from other machines to a listener that asks for no credentials.",
 )
+@click.option(
+    "--insecure-oauth",
+    is_flag=True,
+    help="Allow clients on other machines to log in with OAuth tokens that nobody has signed.",
+)
 def command(
     *,
     host: str | None,
@@ -159,6 +164,7 @@ def command(
     log_level: str,
     log_format: str,
     allow_remote: bool,
+    insecure_oauth: bool,
 ) -> None:
     """Start a broker: a Kafka group coordinator, and topics to produce to and consume from.
 
@@ -179,7 +185,10 @@ def command(
         parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
         config = _config(settings, file, strict=strict)
-        place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
+        place = decide_place(
+            config,
+            PlaceOptions(host, port, advertise, data_dir, allow_remote, insecure_oauth),
+        )
         release = _release(kafka_version)
         options = Options(
             place=place,

@@ -185,10 +185,8 @@ def command(
         parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
         config = _config(settings, file, strict=strict)
-        place = decide_place(
-            config,
-            PlaceOptions(host, port, advertise, data_dir, allow_remote, insecure_oauth),
-        )
+        where = PlaceOptions(host, port, advertise, data_dir, allow_remote, insecure_oauth)
+        place = decide_place(config, where)
         release = _release(kafka_version)
         options = Options(
             place=place,

@@ -174,6 +174,9 @@ class Broker(ConnectionServices):
             self.access, self._checks = make_access(
                 config, self.acls, self.security_log, environment
             )
+        elif len(self.acls):
+            reason = f"set {AUTHORIZER_CLASS} to let them count"
+            self.log.warning("access rules have no effect", rules=len(self.acls), reason=reason)
         # The coordinators: their topics are created here, and their partitions are loaded later.
         self.host = self._make_host()
         self.groups = make_group_runtime(self, self.host, self.partition_failed)

@@ -146,6 +146,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Allow connections from other machines to a listener that asks for no credentials.",
 )
+@click.option(
+    "--insecure-oauth",
+    is_flag=True,
+    help="Allow clients on other machines to log in with OAuth tokens that nobody has signed.",
+)
 def command(
     *,
     host: str | None,
@@ -169,6 +174,7 @@ def command(
     log_level: str,
     log_format: str,
     allow_remote: bool,
+    insecure_oauth: bool,
 ) -> None:
     """Start a broker: a Kafka group coordinator, and topics to produce to and consume from.
 
@@ -189,7 +195,8 @@ def command(
         parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
         config = _config(settings, file, brokers, strict=strict)
-        place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
+        where = PlaceOptions(host, port, advertise, data_dir, allow_remote, insecure_oauth)
+        place = decide_place(config, where)
         release = _release(kafka_version)
         options = Options(
             place=place,

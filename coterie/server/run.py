@@ -311,7 +311,10 @@ def _log_settings(options: Options, log: "FilteringBoundLogger") -> None:
         return
     # Most brokers start without settings of their own, and faster without this import.
     from coterie.server.config.effects import without_effect
+    from coterie.server.config.weaknesses import weaknesses
 
+    for sentence in weaknesses(options.config, options.place.listeners):
+        log.warning("weak setting", reason=sentence)
     names = without_effect(options.config, options.brokers)
     if names:
         log.warning("settings without effect", count=len(names), settings=", ".join(names))

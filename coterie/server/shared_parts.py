@@ -179,6 +179,9 @@ class SharedParts(SharedServices):
             self.access, self.checks = make_access(
                 config, self.acls, self.security_log, environment
             )
+        elif len(self.acls):
+            reason = f"set {AUTHORIZER_CLASS} to let them count"
+            self.log.warning("access rules have no effect", rules=len(self.acls), reason=reason)
         # The topic of the group coordinators, whose partitions they load later.
         topic = topic_at_start(self.controller, config)
         self.offsets_topic = OffsetsTopic(self.controller, topic, self.failures, self.members)

@@ -1,6 +1,11 @@
 """Settings that were given and have no effect on this broker [settings/no-effect]."""
 
-from coterie.server.config.broker_keys import AUTHORIZER_CLASS, BROKER
+from coterie.server.config.broker_keys import (
+    AUTHORIZER_CLASS,
+    BROKER,
+    CREATION_RATE,
+    MAX_CONNECTIONS,
+)
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import (
     NAMES_OF_AUTHORIZER,
@@ -25,6 +30,7 @@ _OF_LISTENERS = (
     "sasl.server.callback.handler.class",
     "sasl.server.max.receive.size",
 )
+_LIMITS_OF_LISTENERS = (CREATION_RATE, MAX_CONNECTIONS)
 # Only a listener and a mechanism have it; for other mechanisms it says nothing.
 _OF_MECHANISMS = "sasl.jaas.config"
 
@@ -80,7 +86,7 @@ def _has_effect(name: str) -> bool:
     base = listener_base(name)
     if base is None or base == _OF_MECHANISMS:
         return base is not None or name in BROKER
-    return base in BROKER and base.startswith(_OF_LISTENERS)
+    return base in _LIMITS_OF_LISTENERS or (base in BROKER and base.startswith(_OF_LISTENERS))
 
 
 def _origin(config: Config, name: str) -> str:

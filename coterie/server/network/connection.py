@@ -105,7 +105,7 @@ class Connection(Channel):
         host, port = (address[0], address[1]) if address else ("unknown", 0)
         self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.client = self.client._replace(client_host=java_address(host), client_port=port)
-        refusal = self._broker.connection_quotas.admit(self, host)
+        refusal = self._broker.connection_quotas.admit(self, host, self.client.listener)
         if refusal is not None:
             self.close("ConnectionLimit", refusal, abort=True)
             return

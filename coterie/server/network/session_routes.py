@@ -21,7 +21,6 @@ from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler, Route
 from coterie.server.network.routes import Routes
 from coterie.server.security.listener_login import ListenerLogin
-from coterie.server.security.logins import MOST_HELD
 from coterie.server.security.shown import shown
 from coterie.server.services import Services
 
@@ -139,18 +138,15 @@ class SessionRoutes(Routes):
 
     def _fail(self, broker: Services, connection: Exchange, answer: Any, reason: str) -> None:
         """Send an answer after the delay of failures, and close [security/login-delay]."""
-        failed = self._listener.failed
-        if failed.held >= MOST_HELD:
-            connection.close("LoginFailed", reason)
-            return
-        failed.held += 1
         response = DelayedResponse(connection)
-        connection.delay_and_mute(response)
 
         def end() -> None:
-            failed.held -= 1
             if not connection.closed:
                 response.send(answer)
                 connection.close("LoginFailed", reason)
 
-        broker.loop.call_later(self._listener.delay_s, end)
+        listener = self._listener
+        if listener.failed.hold(broker.loop, listener.delay_s, end) is None:
+            connection.close("LoginFailed", reason)
+        else:
+            connection.delay_and_mute(response)

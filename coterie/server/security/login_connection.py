@@ -11,6 +11,7 @@ however busy the peer is [security/login-deadline].
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
@@ -31,7 +32,6 @@ from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.session_routes import SessionRoutes
 from coterie.server.security.listener_login import ListenerLogin
-from coterie.server.security.logins import MOST_HELD
 from coterie.server.security.shown import shown
 
 _LENGTH = Struct(">i")
@@ -89,9 +89,8 @@ class LoginConnection(asyncio.Protocol):
         """Pass the end on."""
         self._drop_buffer()
         if self._timer is not None:
-            self._timer.cancel()
+            self._listener.failed.release(self._timer)
             self._timer = None
-            self._listener.failed.held -= 1
         self._inner.connection_lost(exc)
 
     def eof_received(self) -> bool | None:
@@ -277,21 +276,19 @@ class LoginConnection(asyncio.Protocol):
         self._drop_buffer()
         # The delay may be longer than the time for a login.
         self._broker.connection_quotas.logged_in(self._connection)
-        failed = self._listener.failed
-        if failed.held >= MOST_HELD:
-            self._close_failed(None, reason)
-        elif self._listener.delay_s:
-            failed.held += 1
-            self._transport.pause_reading()
-            self._timer = self._broker.loop.call_later(
-                self._listener.delay_s, self._end_delay, frame, reason
-            )
-        else:
+        delay_s = self._listener.delay_s
+        if not delay_s:
             self._close_failed(frame, reason)
+            return
+        end = partial(self._end_delay, frame, reason)
+        self._timer = self._listener.failed.hold(self._broker.loop, delay_s, end)
+        if self._timer is None:
+            self._close_failed(None, reason)
+        else:
+            self._transport.pause_reading()
 
     def _end_delay(self, frame: bytes | None, reason: str) -> None:
         self._timer = None
-        self._listener.failed.held -= 1
         self._close_failed(frame, reason)
 
     def _close_failed(self, frame: bytes | None, reason: str) -> None:

@@ -1,5 +1,7 @@
 """What the logins at all listeners of a broker share [security/login-delay]."""
 
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,3 +24,21 @@ class Logins:
         """Start without listeners."""
         self.held = 0
         self.listeners: list[Mechanisms] = []
+
+    def hold(
+        self, loop: AbstractEventLoop, delay_s: float, end: Callable[[], None]
+    ) -> TimerHandle | None:
+        """Hold a failed login, and call `end` after the delay; None if too many are held."""
+        if self.held >= MOST_HELD:
+            return None
+        self.held += 1
+        return loop.call_later(delay_s, self._end, end)
+
+    def release(self, timer: TimerHandle) -> None:
+        """Forget a failed login that is held, because its connection was lost."""
+        timer.cancel()
+        self.held -= 1
+
+    def _end(self, end: Callable[[], None]) -> None:
+        self.held -= 1
+        end()

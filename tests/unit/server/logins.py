@@ -82,8 +82,8 @@ def sasl_broker(
 class LoginClient(SocketClient):
     """A client that logs in, as far as a test wants."""
 
-    def __init__(self, running: RunningBroker, connection: socket.socket | None = None) -> None:
-        super().__init__(running.connect() if connection is None else connection)
+    def __init__(self, broker: RunningBroker | socket.socket) -> None:
+        super().__init__(broker.connect() if isinstance(broker, RunningBroker) else broker)
 
     def __enter__(self) -> Self:
         return self

@@ -407,8 +407,10 @@ class TestRules:
         forbid(broker, acl(AclOperation.WRITE))
         broker._data.close()
         again = make_broker(SETTINGS if with_authorizer else None, filesystem=filesystem)
-        # A broker without an authorizer keeps them.
+        # A broker without an authorizer keeps them, and says that it does not ask them.
         assert list(again.acls.ids) == [acl(AclOperation.READ)]
+        lines = logged(again, "access rules have no effect")
+        assert [each["rules"] for each in lines] == ([] if with_authorizer else [1])
         if with_authorizer:
             create_topic(again, "t")
             assert metadata(client_of(again, "alice"), "t") == {"t": 0}

@@ -20,7 +20,7 @@ from coterie.server.config.listeners import Listener, SecurityProtocol
 from coterie.server.config.sources import ConfigError
 from coterie.server.network import limits
 from coterie.server.network.routes import Routes
-from coterie.server.security import login_connection
+from coterie.server.security import logins
 from tests.unit.server.logins import (
     ALICE,
     LoginClient,
@@ -247,7 +247,7 @@ def test_a_client_that_leaves_during_the_delay_is_forgotten() -> None:
 def test_beyond_the_limit_logins_are_closed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(login_connection, "MOST_HELD", 0)
+    monkeypatch.setattr(logins, "MOST_HELD", 0)
     settings = {"connection.failed.authentication.delay.ms": "60000"}
     with sasl_broker(settings) as running, LoginClient(running) as client:
         client.handshake()

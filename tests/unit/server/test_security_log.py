@@ -233,6 +233,25 @@ def test_the_file_of_a_real_directory(tmp_path: Path) -> None:
     directory.abandon()
 
 
+def test_a_version_that_does_not_know_the_file_lets_it_be(tmp_path: Path) -> None:
+    """Versions from before logins open the directory like this; they have no users and rules."""
+
+    def add(broker: Broker) -> None:
+        broker.security_log.append([credential("alice")], lambda _: None)
+
+    with RunningBroker(data_dir=str(tmp_path), flush=COMMIT, prepare=add):
+        pass
+    before = (tmp_path / PATH).read_bytes()
+    directory = DataDirectory.open(
+        OsFileSystem(), str(tmp_path), node_id=1, cluster_id="c", directory_id="d", durable=True
+    )
+    assert PATH not in directory.topics
+    directory.close()
+    assert (tmp_path / PATH).read_bytes() == before
+    with RunningBroker(data_dir=str(tmp_path), flush=COMMIT) as running:
+        assert set(running.broker.credentials.users) == {"alice"}
+
+
 def test_a_broker_with_a_damaged_log_does_not_start(tmp_path: Path) -> None:
     """[security/log-damage]"""
 

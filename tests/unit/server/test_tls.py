@@ -352,7 +352,7 @@ def test_a_login_behind_tls_makes_the_principal(files: Files) -> None:
     with RunningBroker(given, listeners=[listener]) as running:
         context = client_context(files, files.alice)
         stream = context.wrap_socket(running.connect(), server_hostname="localhost")
-        with LoginClient(running, stream) as client:
+        with LoginClient(stream) as client:
             # What follows the login in the same record is a request like any other.
             client.handshake()
             request = MetadataRequest(topics=None)

@@ -42,6 +42,9 @@ START_MS = 1_767_225_600_000
 # wait until its end.
 _START_S = 1024.0
 _MICROSECONDS = 1_000_000
+# How long time stands still for work in a thread, such as the hash of a password. A thread that
+# works longer may wait for this loop.
+_MOST_THREAD_TIME_S = 1.0
 # The clocks that clients read, besides `loop.time`.
 _CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns")
 
@@ -83,7 +86,11 @@ class VirtualClock:
         self._elapsed_us = 0
         self.thread = threading.get_ident()
         self._conditions: list[Condition] = []
-        self._real = {name: getattr(time, name) for name in _CLOCKS}
+        # When the calls have begun, in real time, that are in other threads.
+        self._in_threads: dict[asyncio.Future[Any], float] = {}
+        self._real: dict[str, Callable[[], float]] = {
+            name: getattr(time, name) for name in _CLOCKS
+        }
         self._random_state = random.getstate()
         self._put_back: Callable[[], None] = lambda: None
 
@@ -141,6 +148,21 @@ class VirtualClock:
                     is_met = True
         return is_met
 
+    # --- threads ----------------------------------------------------------------------------------
+
+    def thread_time_s(self) -> float:
+        """Return how long to wait in real time for the calls in threads; see `JumpingClock`."""
+        if not self._in_threads:
+            return 0.0
+        latest_s = max(self._in_threads.values())
+        return max(latest_s + _MOST_THREAD_TIME_S - self._real["monotonic"](), 0.0)
+
+    def _watched(self, call: "asyncio.Future[T]") -> "asyncio.Future[T]":
+        """Let time stand still for a call in another thread."""
+        self._in_threads[call] = self._real["monotonic"]()
+        call.add_done_callback(self._in_threads.pop)
+        return call
+
     # --- the block --------------------------------------------------------------------------------
 
     def install(self) -> None:
@@ -160,6 +182,8 @@ class VirtualClock:
         attributes = vars(loop)
         attributes["time"] = self.monotonic_s
         attributes["create_connection"] = connected
+        run_in_executor: Any = loop.run_in_executor
+        attributes["run_in_executor"] = lambda *call: self._watched(run_in_executor(*call))
         attributes["_selector"] = JumpingSelector(attributes["_selector"], self)
         values = {
             "time": lambda: self.now_ms() / 1000,
@@ -178,7 +202,7 @@ class VirtualClock:
             setattr(time, name, real)
         attributes = vars(self.loop)
         attributes["_selector"] = attributes["_selector"].real
-        del attributes["time"], attributes["create_connection"]
+        del attributes["time"], attributes["create_connection"], attributes["run_in_executor"]
         self._put_back()
         random.setstate(self._random_state)
 

@@ -88,9 +88,7 @@ class VirtualClock:
         self._conditions: list[Condition] = []
         # When the calls have begun, in real time, that are in other threads.
         self._in_threads: dict[asyncio.Future[Any], float] = {}
-        self._real: dict[str, Callable[[], float]] = {
-            name: getattr(time, name) for name in _CLOCKS
-        }
+        self._real: dict[str, Callable[[], float]] = {name: getattr(time, name) for name in _CLOCKS}
         self._random_state = random.getstate()
         self._put_back: Callable[[], None] = lambda: None
 

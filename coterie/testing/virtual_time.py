@@ -24,7 +24,7 @@ from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
 from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
-from coterie.testing.memory_connections import Accept, Frame, connect
+from coterie.testing.memory_connections import Accept, Frame, accepting, connect
 from coterie.testing.runner import Listening, Unawaited
 from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.selector import JumpingSelector, microseconds_behind
@@ -236,7 +236,7 @@ class LoopRunner:
         """Serve connections in memory; see `Runner`."""
         (listener,) = listeners
         server.advertise(listener.name, listener.address)
-        self.accept = _accepting(server.factory_of(listener))
+        self.accept = accepting(server.factory_of(listener))
         await server.begin()
         return [listener.address]
 
@@ -246,7 +246,7 @@ class LoopRunner:
         """Serve connections in memory at another address; see `Runner`."""
         address = Address(address.host, address.port or VIRTUAL_ADDRESS.port + 1)
         listeners = self.clock.listeners
-        listeners[address] = _accepting(factory)
+        listeners[address] = accepting(factory)
         return Listening(address, lambda: listeners.pop(address, None))
 
     @property
@@ -297,15 +297,3 @@ class LoopRunner:
     async def until(self, condition: Callable[[], T | None], timeout_s: float) -> T | None:
         """Wait until a condition holds; see `ServerThread.until`."""
         return condition() or await self.clock.until(condition, timeout_s)
-
-
-def _accepting(factory: Callable[[], asyncio.BaseProtocol]) -> Accept:
-    """Return what serves a transport with a new protocol."""
-
-    def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
-        protocol = factory()
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
-        return protocol
-
-    return accept

@@ -65,6 +65,10 @@ class Reader:
         self._consumer = consumer
         self._printed = printed
         self._flaws = consumer.flaws
+        # The errors after which it reads from the beginning.
+        self._begins_again = {ErrorCode.OFFSET_OUT_OF_RANGE}
+        if "begins-again-when-refused" in self._flaws:
+            self._begins_again.add(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         self._positions: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._epochs: dict[TopicPartition, int] = {}
@@ -280,7 +284,7 @@ class Reader:
                 partition = TopicPartition(name, each.partition_index)
                 if partition not in self._positions:
                     continue
-                if each.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                if each.error_code in self._begins_again:
                     self._positions |= await self._earliest([partition])
                 elif each.error_code:
                     refresh = True

@@ -1,5 +1,6 @@
 """Brokers to check, in virtual time and in this process: hundreds of checks take seconds."""
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -34,6 +35,14 @@ SECURED: Mapping[str, Any] = {
     },
 }
 LOGIN = Security(None, "SCRAM-SHA-256", {"username": ADMINISTRATOR, "password": PASSWORD})
+
+
+def token_login(token_id: str, hmac: bytes) -> Security:
+    """Return what a client logs in with that has a delegation token."""
+    jaas = {"username": token_id, "password": b64encode(hmac).decode(), "tokenauth": "true"}
+    return Security(None, "SCRAM-SHA-256", jaas)
+
+
 # The names of groups decide in which partition they are: they are the same in each run.
 RUN_ID = "0123abcd"
 

@@ -27,3 +27,4 @@ from coterie.client_check.checks.consumer import (  # noqa: F401
     offsets as consumer_offsets,
     static as consumer_static,
 )
+from coterie.client_check.checks import logging_in  # noqa: F401

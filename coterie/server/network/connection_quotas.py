@@ -9,10 +9,12 @@ bytes is the sum of the connections' receive buffers.
 
 import asyncio
 import socket
+from collections import Counter
 from enum import Enum
 from struct import unpack
 from typing import Protocol
 
+from coterie.coordinator.kernel.request import ClientContext
 from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import CREATION_RATE, MAX_CONNECTIONS, PER_IP_OVERRIDES
 from coterie.server.config.config import Config
@@ -43,6 +45,7 @@ class LimitedConnection(Protocol):
 
     Attributes:
         routes: the APIs that the client may use.
+        client: who it is.
         closed: nothing is read or written any more.
         now_ms: the time of the last read that was handled.
         active: bytes arrived since the last sweep.
@@ -51,6 +54,7 @@ class LimitedConnection(Protocol):
     """
 
     routes: Routes
+    client: ClientContext
     closed: bool
     now_ms: int
     active: bool
@@ -141,6 +145,10 @@ class ConnectionQuotas:
 
     def __len__(self) -> int:
         return len(self._connections)
+
+    def principals(self) -> Counter[str]:
+        """Return how many connections each principal has."""
+        return Counter(each.client.principal for each in self._connections)
 
     def next_id(self) -> int:
         """Return a number that no other connection has had since the start."""

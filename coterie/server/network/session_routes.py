@@ -89,6 +89,7 @@ class SessionRoutes(Routes):
         login = self._login
         if login is None or not login.changes_mechanism:
             return False
+        self._count_failure(connection)
         connection.close("LoginFailed", "another mechanism than before")
         return True
 
@@ -110,6 +111,7 @@ class SessionRoutes(Routes):
         if error is not ErrorCode.NONE:
             # Not even an answer, unlike before the first login: Kafka has none here.
             reason = f"unsupported mechanism {shown(request.mechanism)}"
+            self._count_failure(connection)
             connection.close("LoginFailed", reason)
             return None
         self._login = login
@@ -133,11 +135,18 @@ class SessionRoutes(Routes):
         if verdict.error is not ErrorCode.NONE:
             return self._fail(broker, connection, answer, shown(verdict.text))
         if session is not None:
+            counts = self._listener.failed.again.succeeded
+            counts[connection.client.listener, session.mechanism] += 1
             self._session, self._login = session, None
         return answer
 
+    def _count_failure(self, connection: Exchange) -> None:
+        counts = self._listener.failed.again.failed
+        counts[connection.client.listener, self._session.mechanism] += 1
+
     def _fail(self, broker: Services, connection: Exchange, answer: Any, reason: str) -> None:
         """Send an answer after the delay of failures, and close [security/login-delay]."""
+        self._count_failure(connection)
         response = DelayedResponse(connection)
 
         def end() -> None:

@@ -32,6 +32,7 @@ from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.session_routes import SessionRoutes
 from coterie.server.security.listener_login import ListenerLogin
+from coterie.server.security.logins import NO_MECHANISM
 from coterie.server.security.shown import shown
 
 _LENGTH = Struct(">i")
@@ -245,6 +246,7 @@ class LoginConnection(asyncio.Protocol):
         name = f"{request.api.kafka_name} v{request.version}"
         reason = f"{name} where {self._login.state.value} is expected"
         if self._login.state is not LoginState.AUTHENTICATE:
+            self._listener.failed.first.failed[self._labels] += 1
             self._connection.close("IllegalSaslState", reason)
             return
         response = response_class(request.api)
@@ -257,6 +259,7 @@ class LoginConnection(asyncio.Protocol):
     def _succeed(self, session: Session) -> None:
         """Let the transport talk to the connection, which gets the bytes behind the login."""
         connection = self._connection
+        self._listener.failed.first.succeeded[self._labels] += 1
         self._broker.connection_quotas.logged_in(connection)
         who = session.who
         connection.client = connection.client._replace(
@@ -273,6 +276,7 @@ class LoginConnection(asyncio.Protocol):
     def _fail(self, frame: bytes | None, reason: str) -> None:
         """Close the connection after the delay, with an answer if there is one."""
         self._has_failed = True
+        self._listener.failed.first.failed[self._labels] += 1
         self._drop_buffer()
         # The delay may be longer than the time for a login.
         self._broker.connection_quotas.logged_in(self._connection)
@@ -286,6 +290,12 @@ class LoginConnection(asyncio.Protocol):
             self._close_failed(None, reason)
         else:
             self._transport.pause_reading()
+
+    @property
+    def _labels(self) -> tuple[str, str]:
+        """The listener and the mechanism, for metrics."""
+        mechanism = self._login.mechanism
+        return self._connection.client.listener, NO_MECHANISM if mechanism is None else mechanism
 
     def _end_delay(self, frame: bytes | None, reason: str) -> None:
         self._timer = None

@@ -105,5 +105,6 @@ def remove_member(
             reason=recorded_reason(reason),
             requester_client_id=None if requester is None else requester.client.client_id,
             requester_host=None if requester is None else requester.client.client_host,
+            requester_principal=None if requester is None else requester.client.login,
         ),
     )

@@ -229,5 +229,6 @@ def note_removed(
             reason=reason[:MAX_REASON_LENGTH] if reason else None,
             requester_client_id=None if requester is None else requester.client.client_id,
             requester_host=None if requester is None else requester.client.client_host,
+            requester_principal=None if requester is None else requester.client.login,
         )
     )

@@ -8,6 +8,7 @@ from coterie.address import Address
 from coterie.lab.live.parts import KAFKA_4_TOOLS, jars_of, java_command
 from coterie.processes import Child, free_port
 from tests.interop.model import Surroundings
+from tests.live.secured.setup import Setup
 
 _SERVER = """
 process.roles=broker,controller
@@ -44,6 +45,7 @@ class KafkaNode:
         around: Surroundings,
         settings: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
+        setup: Setup | None = None,
     ) -> None:
         """Bring the libraries and format a data directory.
 
@@ -51,21 +53,31 @@ class KafkaNode:
             around: where it runs.
             settings: more settings.
             features: levels that are not the newest.
+            setup: its listeners and its security; None for one listener without.
         """
         self._around = around
         self._runs = 0
         self.jars = jars_of(KAFKA_4_TOOLS, around.note)
-        port, self._controller = free_port(), free_port()
+        port = free_port() if setup is None else setup.ports["PLAINTEXT"]
+        self._controller = free_port()
         self.bootstrap = f"127.0.0.1:{port}"
         self._address = Address("127.0.0.1", port)
         self.logs = around.directory / f"kafka-{port}"
         self._properties = around.directory / f"server-{port}.properties"
         self._text = _SERVER.format(port=port, controller=self._controller, logs=self.logs)
-        self.configure(settings or {})
+        secured = {} if setup is None else self._secured(setup)
+        self.configure({**secured, **(settings or {})})
         arguments = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
         for name, level in (features or {}).items():
             arguments += ["--feature", f"{name}={level}"]
         self.run("kafka.tools.StorageTool", *arguments)
+
+    def _secured(self, setup: Setup) -> dict[str, str]:
+        """Return the settings of a broker's security, with the listener of the controller."""
+        settings = setup.settings()
+        settings["listeners"] += f",CONTROLLER://127.0.0.1:{self._controller}"
+        settings["listener.security.protocol.map"] += ",CONTROLLER:PLAINTEXT"
+        return settings
 
     def run(self, main_class: str, *arguments: str) -> str:
         """Run one of Kafka's tools; return what it has printed."""

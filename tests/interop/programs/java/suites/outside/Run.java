@@ -11,11 +11,14 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import kafka.integration.KafkaServerTestHarness;
+import kafka.server.KafkaBroker;
 import net.bytebuddy.agent.ByteBuddyAgent;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.junit.platform.console.ConsoleLauncher;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -34,7 +37,8 @@ public final class Run {
             .type(named("kafka.utils.TestUtils$"))
             .transform((builder, type, loader, module, domain) -> builder
                 .visit(Advice.to(OneConfig.class).on(named("createBrokerConfigs")))
-                .visit(Advice.to(OneReplica.class).on(named("createTopicWithAdmin"))))
+                .visit(Advice.to(OneReplica.class).on(named("createTopicWithAdmin")))
+                .visit(Advice.to(OutsideRules.class).on(named("pickAuthorizerForWrite"))))
             .type(named("kafka.integration.KafkaServerTestHarness"))
             .transform((builder, type, loader, module, domain) ->
                 System.getProperty("outside.command") == null ? builder : builder
@@ -107,6 +111,25 @@ public final class Run {
         static void enter(
                 @Advice.Argument(value = 0, readOnly = false) Collection<NewTopic> topics) {
             topics = Run.onOneNode(topics);
+        }
+    }
+
+    /** Return the authorizer of the first broker, if it has one. */
+    public static Authorizer rules(scala.collection.Seq<KafkaBroker> brokers, Authorizer other) {
+        scala.Option<Plugin<Authorizer>> found = brokers.head().authorizerPlugin();
+        boolean outside = System.getProperty("outside.command") != null && found.isDefined();
+        return outside ? found.get().get() : other;
+    }
+
+    /** Asks the broker and not the controller for the rules. */
+    public static final class OutsideRules {
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit(
+                @Advice.Argument(0) scala.collection.Seq<KafkaBroker> brokers,
+                @Advice.Return(readOnly = false) Authorizer rules,
+                @Advice.Thrown(readOnly = false) Throwable thrown) {
+            rules = Run.rules(brokers, rules);
+            thrown = null;
         }
     }
 

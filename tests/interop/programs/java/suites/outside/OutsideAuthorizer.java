@@ -20,11 +20,18 @@ import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 
 /** The rules of a broker in another process, where Kafka's tests have the authorizer of their own. */
-final class OutsideAuthorizer implements Authorizer {
+public final class OutsideAuthorizer implements Authorizer {
+    private static volatile OutsideAuthorizer last;
     private final OutsideBroker broker;
 
     OutsideAuthorizer(OutsideBroker broker) {
         this.broker = broker;
+        last = this;
+    }
+
+    /** Return the rules of the last broker outside if there is one, and else those of another authorizer. */
+    public static Authorizer insteadOf(Authorizer other) {
+        return last == null ? other : last;
     }
 
     @Override

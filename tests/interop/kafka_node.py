@@ -9,6 +9,7 @@ from coterie.address import Address
 from coterie.lab.live.parts import KAFKA_4_TOOLS, jars_of, java_command
 from coterie.processes import Child, free_port
 from tests.interop.model import Surroundings
+from tests.live.secured.setup import Setup
 
 _COMMON = """
 node.id={node_id}
@@ -74,6 +75,7 @@ class KafkaNode:
         settings: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
         place: Place | None = None,
+        setup: Setup | None = None,
     ) -> None:
         """Bring the libraries and format a data directory.
 
@@ -82,12 +84,14 @@ class KafkaNode:
             settings: more settings.
             features: levels that are not the newest.
             place: its place in a cluster; None for a cluster of one node.
+            setup: its listeners and its security; None for one listener without.
         """
         self._around = around
         self._runs = 0
         self.jars = jars_of(KAFKA_4_TOOLS, around.note)
         if place is None:
-            place = Place(1, "broker,controller", free_port(), 1, free_port())
+            port = free_port() if setup is None else setup.ports["PLAINTEXT"]
+            place = Place(1, "broker,controller", port, 1, free_port())
         self.node_id = place.node_id
         self._controller = place.controller
         port = place.port or place.controller
@@ -99,11 +103,19 @@ class KafkaNode:
         if place.port:
             template += _BROKER.lstrip()
         self._text = template.format(**place._asdict(), logs=self.logs)
-        self.configure(settings or {})
+        secured = {} if setup is None else self._secured(setup)
+        self.configure({**secured, **(settings or {})})
         arguments = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
         for name, level in (features or {}).items():
             arguments += ["--feature", f"{name}={level}"]
         self.run("kafka.tools.StorageTool", *arguments)
+
+    def _secured(self, setup: Setup) -> dict[str, str]:
+        """Return the settings of a broker's security, with the listener of the controller."""
+        settings = setup.settings()
+        settings["listeners"] += f",CONTROLLER://127.0.0.1:{self._controller}"
+        settings["listener.security.protocol.map"] += ",CONTROLLER:PLAINTEXT"
+        return settings
 
     def run(self, main_class: str, *arguments: str) -> str:
         """Run one of Kafka's tools; return what it has printed."""

@@ -34,8 +34,10 @@ _LEAVES = -1
 _PATTERNS = ("t.*", "t[0-9]", "u1|t1", ".*", "t1", "t..", "v|t3", "[^t].*")
 # Topics that only one of the brokers has.
 _INTERNAL = ("__", "coterie.")
-# How long a broker may take to match a regular expression, and how often it does so in a group.
+# How long a broker may take to match a regular expression, how often it does so in a group, and how
+# long the brokers may differ: until the next time, if one came too early.
 _MATCHING_S = 0.6
+_DIFFERING_S = 15.0
 _BETWEEN_MATCHINGS_S = 11.0
 # What says that a topic is being created.
 _CREATED = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
@@ -207,14 +209,13 @@ class Members:
         self._groups: dict[str, tuple[float, list[MemberStep], list[tuple[_Member, _Member]]]] = {}
 
     def join(self, step: MemberStep) -> tuple[str, str]:
-        """Let a member join; return what it and the others of its group have, in each broker."""
+        """Let a member join; return what its group has then, in each broker."""
         _, steps, members = self._groups.get(step.group, (0.0, [], []))
         kafka, ours = (_Member(side, step) for side in self._sides)
         members.append((kafka, ours))
         steps.append(step)
-        self._settle(members)
         self._groups[step.group] = time.monotonic(), steps, members
-        return self._shown(step.group, 0), self._shown(step.group, 1)
+        return self._settled(step.group)
 
     def due(self) -> list[str]:
         """Return the groups whose regular expressions may be matched again."""
@@ -225,6 +226,11 @@ class Members:
             if now_s - at_s > _BETWEEN_MATCHINGS_S
         ]
 
+    def were_taken_away(self, group: str) -> bool:
+        """Return whether Kafka has left several members without any partition."""
+        members = self._groups[group][2]
+        return len(members) > 1 and not any(kafka.topics for kafka, _ in members)
+
     def end(self, group: str) -> None:
         """Let all members leave a group, and delete it."""
         for pair in self._groups.pop(group)[2]:
@@ -233,22 +239,35 @@ class Members:
         for side in self._sides:
             side.call(DeleteGroupsRequest(groups_names=[group]), 2)
 
-    def _settle(self, members: list[tuple[_Member, _Member]]) -> None:
-        end_s = time.monotonic() + _MATCHING_S
-        while time.monotonic() < end_s:
+    def _settled(self, group: str) -> tuple[str, str]:
+        """Send heartbeats until the members have what they will have; return it."""
+        members = self._groups[group][2]
+        began_s = time.monotonic()
+        while True:
             for pair in members:
                 for each in pair:
                     each.heartbeat()
-            if all(each.error for pair in members for each in pair):
-                return
+            found = self._shown(group, 0), self._shown(group, 1)
+            limit_s = _MATCHING_S if found[0] == found[1] else _DIFFERING_S
+            is_refused = all(each.error for pair in members for each in pair)
+            if is_refused or time.monotonic() - began_s > limit_s:
+                return found
             time.sleep(PAUSE_S)
 
     def _shown(self, group: str, side: int) -> str:
+        """Return the members with their errors, and the topics that they have together.
+
+        Which of them has what depends on the order of changes, which differs: a join between two
+        matchings takes all partitions away in Kafka [consumer-groups/joiner-without-topics].
+        """
         _, steps, members = self._groups[group]
-        return "; ".join(
-            f"{step.user} {step.pattern} {pair[side].error.name} {' '.join(pair[side].topics)}"
-            for step, pair in zip(steps, members, strict=True)
+        mine = [pair[side] for pair in members]
+        shown = (
+            f"{step.user} {step.pattern} {each.error.name}"
+            for step, each in zip(steps, mine, strict=True)
         )
+        topics = sorted({topic for each in mine for topic in each.topics})
+        return f"{'; '.join(shown)}: {' '.join(topics)}"
 
 
 def ask_for_topics(side: Side, user: str, version: int, names: list[str]) -> str:
@@ -265,15 +284,26 @@ def _creation(code: int) -> str:
     return "created" if code in _CREATED else ErrorCode(code).name
 
 
-def created_topics(side: Side, names: list[str]) -> list[str]:
-    """Return which of some topics are there, and delete them."""
+def created_topics(kafka: Side, ours: Side, names: list[str]) -> tuple[str, str]:
+    """Return which of some topics are there, in each broker, and delete them."""
+    end_s = time.monotonic() + _DIFFERING_S
+    # Kafka creates them later.
+    while _there(kafka, names) != _there(ours, names) and time.monotonic() < end_s:
+        time.sleep(PAUSE_S)
     time.sleep(SETTLING_S)
+    found = _there(kafka, names), _there(ours, names)
+    for side, there in zip((kafka, ours), found, strict=True):
+        deletion = DeleteTopicsRequest(
+            topics=[DeleteTopicsRequestTopic(name=each, topic_id=ZERO_UUID) for each in there],
+            topic_names=[],
+            timeout_ms=10_000,
+        )
+        side.call(deletion, 6)
+        while _there(side, names):
+            time.sleep(PAUSE_S)
+    return ", ".join(found[0]), ", ".join(found[1])
+
+
+def _there(side: Side, names: list[str]) -> list[str]:
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-    found = [each.name for each in side.call(request, 12).topics if each.name in names]
-    deletion = DeleteTopicsRequest(
-        topics=[DeleteTopicsRequestTopic(name=each, topic_id=ZERO_UUID) for each in found],
-        topic_names=[],
-        timeout_ms=10_000,
-    )
-    side.call(deletion, 6)
-    return sorted(found)
+    return sorted(each.name for each in side.call(request, 12).topics if each.name in names)

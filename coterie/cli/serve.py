@@ -1,5 +1,6 @@
 """`coterie serve`: run a broker until a signal stops it."""
 
+import gc
 import os
 import sys
 import time
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from coterie.security.seeds import ScramSeed
     from coterie.server.config.config import Config
     from coterie.server.releases import Release
+
+# More searches than a process makes.
+_NEVER = 1_000_000
 
 
 @click.command("serve")
@@ -183,6 +187,8 @@ def command(
     the settings that have an effect. The broker runs until Ctrl-C or SIGTERM.
     """
     started = time.monotonic()
+    # Until `end_start`: what survives one search for reference cycles is code, which stays.
+    gc.set_threshold(gc.get_threshold()[0], _NEVER)
     # Imported here because `coterie --help` and other commands do not need the server.
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.membership import CLASSIC
 
 # A story; its argument is the `Run`.

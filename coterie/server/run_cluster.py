@@ -26,7 +26,7 @@ from coterie.server.run import (
     Options,
     age_s,
     begin_with,
-    collect_seldom,
+    end_start,
     listening_failed,
     open_shared_parts,
     port_option,
@@ -87,7 +87,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
                 reload_certificates(broker)
 
         shared.loop.add_signal_handler(signal.SIGHUP, reload)
-    collect_seldom()
+    end_start()
     watchdog = watch(first)
     await stopping.wait()
     if watchdog is not None:

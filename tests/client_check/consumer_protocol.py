@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.conversation.consumer_protocol_member import (
     FENCED,
     JOIN_EPOCH,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from coterie.address import Address
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client.mechanisms import Credentials
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.find_coordinator import (

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (

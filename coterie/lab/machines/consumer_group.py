@@ -13,7 +13,7 @@ its next heartbeats. Nobody waits for a member that keeps what it has.
 
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.conversation.consumer_protocol_member import FENCED, ConsumerProtocolMember
 from coterie.coordinator.groups.config import (
     ConsumerGroupConfig,

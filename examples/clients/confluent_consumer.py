@@ -14,6 +14,7 @@ def main() -> None:
     parser.add_argument("group")
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--regex", default="")
     parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     options = parser.parse_args()
     config = {
@@ -27,7 +28,8 @@ def main() -> None:
     if options.instance_id:
         config["group.instance.id"] = options.instance_id
     consumer = confluent_kafka.Consumer(config)
-    consumer.subscribe([options.topic])
+    # librdkafka takes a name that begins with ^ for a regular expression.
+    consumer.subscribe([f"^{options.regex}" if options.regex else options.topic])
     running = True
 
     def stop(*_: object) -> None:

@@ -73,7 +73,7 @@ languages: setup  ## install the packages of the Node and Go examples, and run t
 interop: setup  ## Kafka Streams, Connect, Flink, Spark and others against our broker, or ARGS="--bootstrap-server host:port"
 	@$(BIN)/python -m tests.interop $(ARGS)
 
-story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
+story: setup  ## 18 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
 	@$(BIN)/python -m tests.story $(ARGS)
 
 conformance: setup  ## check our broker, and others: BROKERS="kafka kfake killed name=host:port"; pages in build/conformance

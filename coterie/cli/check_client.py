@@ -71,11 +71,11 @@ def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
     """Run a consumer program against a scripted broker, and check what the client does.
 
     In the command {bootstrap}, {topic} and {group} are replaced. {instance_id}, {assignor},
-    {client_id} and {protocol} are optional and allow more checks; an empty instance id means none.
-    With --protocol consumer the client is checked by the rules of KIP-848. With --security the
-    broker has logins, and there are checks of these; {security}, {mechanism} and {ca}, the file of
-    the authority, are optional. The program may print
-    each record as "topic partition offset value", and should end in order on SIGTERM.
+    {client_id}, {protocol} and {regex} are optional and allow more checks; an empty instance id or
+    regular expression means none. With --protocol consumer the client is checked by the rules of
+    KIP-848. With --security the broker has logins, and there are checks of these; {security},
+    {mechanism} and {ca}, the file of the authority, are optional. The program may print each record
+    as "topic partition offset value", and should end in order on SIGTERM.
 
     The program is started about sixty times, several at once, which takes one or two minutes.
     """

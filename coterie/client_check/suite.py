@@ -182,6 +182,7 @@ class Suite:
             "group": GROUP,
             "client_id": CLIENT_ID,
             "instance_id": "",
+            "regex": "",
             "assignor": "range",
             "protocol": self._protocol,
             **(self._security or {}),

@@ -14,6 +14,7 @@ def main() -> None:
     parser.add_argument("group")
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--regex", default="")
     parser.add_argument("--security", default="PLAINTEXT")
     parser.add_argument("--mechanism", default="SCRAM-SHA-512")
     parser.add_argument("--username", default="")
@@ -41,7 +42,8 @@ def main() -> None:
     if options.ca:
         config["ssl.ca.location"] = options.ca
     consumer = confluent_kafka.Consumer(config)
-    consumer.subscribe([options.topic])
+    # librdkafka takes a name that begins with ^ for a regular expression.
+    consumer.subscribe([f"^{options.regex}" if options.regex else options.topic])
     running = True
 
     def stop(*_: object) -> None:

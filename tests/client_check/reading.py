@@ -93,9 +93,10 @@ class Reader:
 
     # --- metadata ---------------------------------------------------------------------------------
 
-    async def counts(self, topics: Collection[str]) -> dict[str, int]:
-        """Return the number of partitions of each topic that exists."""
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=each) for each in topics])
+    async def counts(self, topics: Collection[str] | None) -> dict[str, int]:
+        """Return the number of partitions of each topic that exists; of all with None."""
+        asked = None if topics is None else [MetadataRequestTopic(name=each) for each in topics]
+        request = MetadataRequest(topics=asked)
         while True:
             response = await self._ask(request, MetadataResponse)
             mine = [each for each in response.topics if each.name == self._consumer.topic]

@@ -100,6 +100,14 @@ FLAWS_OF_CONSUMER_PROTOCOL = [
     ("leaves-as-static", "static/comes-back", Judgement.BREAKS),
     ("hammers", "static/accepts-unreleased-instance", Judgement.BREAKS),
     ("does-not-leave", "closing/leaves", Judgement.DIFFERS),
+    ("matches-itself", "patterns/sends-expression", Judgement.DIFFERS),
+    ("reads-other-topics", "patterns/reads-matches", Judgement.BREAKS),
+    ("repeats-expression", "patterns/says-it-once", Judgement.DIFFERS),
+    ("ignores-additions", "patterns/follows-new-topic", Judgement.BREAKS),
+    ("matches-itself", "patterns/follows-new-topic", Judgement.BREAKS),
+    ("forgets-expression", "patterns/keeps-expression-when-fenced", Judgement.BREAKS),
+    ("keeps-old-expression", "patterns/changes-expression", Judgement.BREAKS),
+    ("hammers", "patterns/accepts-invalid-expression", Judgement.BREAKS),
 ]
 
 

@@ -167,14 +167,7 @@ def consumer_group_describe(
         return ConsumerGroupDescribeResponse(
             groups=[describe_error(group_id, error) for group_id in groups]
         )
-    found = [
-        group for group in map(broker.coordinator.group, groups) if isinstance(group, ConsumerGroup)
-    ]
-    is_large = (
-        sum(len(group.members) for group in found) > MEMBERS_TOGETHER
-        or sum(group.owned_count for group in found) > OWNED_TOGETHER
-    )
-    if len(groups) > GROUPS_TOGETHER or is_large:
+    if len(groups) > GROUPS_TOGETHER or _have_many_members(broker, groups):
         with_operations = request.include_authorized_operations
         parted = _DescribedInParts(
             broker, connection, broker.coordinator.see_consumer_groups, _all_groups
@@ -185,11 +178,24 @@ def consumer_group_describe(
                     group_ids=part, include_authorized_operations=with_operations
                 )
                 # Those without an id come first, as in Kafka.
-                for part in parts_of(sorted(groups, key=bool), 1 if is_large else GROUPS_TOGETHER)
+                for part in parts_of(sorted(groups, key=bool))
             ]
         )
         return None
     return broker.groups.submit(broker.coordinator.consumer_group_describe, request, connection)
+
+
+def _have_many_members(broker: Services, group_ids: list[str]) -> bool:
+    """Return whether some consumer groups together take long to describe."""
+    found = [
+        group
+        for group in map(broker.coordinator.group, group_ids)
+        if isinstance(group, ConsumerGroup)
+    ]
+    return (
+        sum(len(group.members) for group in found) > MEMBERS_TOGETHER
+        or sum(group.owned_count for group in found) > OWNED_TOGETHER
+    )
 
 
 def _all_groups(parts: list[Any]) -> list[Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from coterie.coordinator.groups.batch_size import encoded_batch
-from coterie.coordinator.groups.consumer.computation import TargetComputation
+from coterie.coordinator.groups.consumer.computation import Later, TargetComputation
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
@@ -58,7 +58,7 @@ class Step(GroupStep[ConsumerGroup]):
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
-        self.computation: TargetComputation | None = None
+        self.computation: TargetComputation | Later | None = None
         self.downgrades_later = False
         self.is_long = False
         self.needs_too_much = False

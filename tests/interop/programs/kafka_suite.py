@@ -78,6 +78,8 @@ _LEFT_OUT = ".*(Share|Streams).*"
 _SEVERAL_BROKERS = "several brokers"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
+# It does not wait until the topic is there; Kafka has not created it when the test looks.
+_AWAITED_ABSENCE = "waits that a topic is missing which it has just created"
 # What a failure says, and why the test cannot pass here.
 _REASONS = {
     "looks inside the broker": "looks inside the broker",
@@ -99,6 +101,7 @@ _KNOWN = {
     "PlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",
     "ProduceRequestTest.testProduceToNonReplica": _SEVERAL_BROKERS,
+    "ProducerFailureHandlingTest.testCannotSendToInternalTopic": _AWAITED_ABSENCE,
     "ProducerFailureHandlingTest.testNotEnoughReplicasAfterBrokerShutdown": _SEVERAL_BROKERS,
     "ProducerSendWhileDeletionTest.testSendWithTopicDeletionMidWay": _SEVERAL_BROKERS,
 }

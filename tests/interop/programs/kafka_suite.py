@@ -51,7 +51,8 @@ _TESTS = Part(
     ),
 )
 _SOURCES = Path(__file__).parent / "java" / "suites"
-_LIMIT_S = 3600.0
+# It takes half an hour alone, and much longer on a loaded machine.
+_LIMIT_S = 7200.0
 _CLIENTS = (
     "TransactionsExpirationTest TransactionsWithMaxInFlightOneTest"
     " producer.ProducerIdExpirationTest producer.ProducerFailureHandlingTest"
@@ -78,6 +79,8 @@ _LEFT_OUT = ".*(Share|Streams).*"
 _SEVERAL_BROKERS = "several brokers"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
+# Its first callback comes before it knows the topic, now and then: with Kafka once in 40 runs.
+_EMPTY_ASSIGNMENT = "the consumer of 4.3.1 may begin with an assignment without partitions"
 # It does not wait until the topic is there; Kafka has not created it when the test looks.
 _AWAITED_ABSENCE = "waits that a topic is missing which it has just created"
 # What a failure says, and why the test cannot pass here.
@@ -97,6 +100,7 @@ _KNOWN = {
     "FetchRequestTest.testFetchRequestToNonReplica": _SEVERAL_BROKERS,
     "ConsumerIntegrationTest.testLeaderEpoch": _SEVERAL_BROKERS,
     "DeleteTopicsRequestTest.testTopicDeletionClusterHasOfflinePartitions": _SEVERAL_BROKERS,
+    "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,
     "PlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",

@@ -1,7 +1,9 @@
 """Test suites of libraries in Go: built from the module proxy, and their results."""
 
+import json
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.interop.suites import Outcome, call, need
@@ -15,29 +17,78 @@ require {module} {version}
 _RESULT = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
 _RESULTS = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip"}
 _SHOWN_CHARACTERS = 400
-# The file beside a test program that names the directory of its package.
-_PLACE = "package-directory"
+# The file beside test programs that names the directories of their packages.
+_PLACES = "package-directories.json"
 
 
-def build_tests(folder: Path, module: str, version: str, package: str) -> None:
-    """Build the test program of a package into a directory.
+def build_tests(
+    folder: Path,
+    module: str,
+    version: str,
+    packages: Mapping[str, str],
+    tags: str = "",
+    changes: Mapping[str, tuple[str, str]] | None = None,
+) -> None:
+    """Build the test programs of some packages of a module into a directory.
+
+    Args:
+        folder: an empty directory.
+        module: the module.
+        version: its version.
+        packages: the packages, by the names of their programs.
+        tags: build tags.
+        changes: by the path of a file in the module, a text in it and what takes its place.
 
     Raises:
         Skipped: Go is not installed, or the module cannot be fetched.
     """
     need("go", "the suite is built with it")
     (folder / "go.mod").write_text(_MODULE.format(module=module, version=version), encoding="utf-8")
-    text = f'package suite\n\nimport _ "{package}"\n'
+    imports = "".join(f'import _ "{package}"\n' for package in packages.values())
+    (folder / "suite.go").write_text(f"package suite\n\n{imports}", encoding="utf-8")
+    call(["go", "mod", "tidy"], folder)
+    if changes:
+        _change(folder, module, changes)
+    places = {}
+    for name, package in packages.items():
+        found = Path(call(["go", "list", "-f", "{{.Dir}}", package], folder).strip())
+        # The directory of the suite is renamed when it is complete.
+        places[name] = str(found.relative_to(folder) if found.is_relative_to(folder) else found)
+    (folder / _PLACES).write_text(json.dumps(places), encoding="utf-8")
+    for name, package in packages.items():
+        call(["go", "test", "-p", "1", "-tags", tags, "-c", "-o", name, package], folder)
+
+
+def _change(folder: Path, module: str, changes: Mapping[str, tuple[str, str]]) -> None:
+    """Use a copy of a module with changes in place of the module."""
+    found = call(["go", "list", "-m", "-f", "{{.Dir}}", module], folder).strip()
+    source = folder / "source"
+    shutil.copytree(found, source, copy_function=shutil.copyfile)
+    for file, (before, after) in changes.items():
+        text = (source / file).read_text(encoding="utf-8")
+        assert before in text, f"{file} has no {before}"
+        (source / file).write_text(text.replace(before, after), encoding="utf-8")
+    call(["go", "mod", "edit", f"-replace={module}=./{source.name}"], folder)
+
+
+def build_program(folder: Path, module: str, version: str, package: str, name: str) -> None:
+    """Build a program of a module into an empty directory.
+
+    Raises:
+        Skipped: Go is not installed, or the module cannot be fetched.
+    """
+    need("go", "the program is built with it")
+    (folder / "go.mod").write_text(_MODULE.format(module=module, version=version), encoding="utf-8")
+    text = f'//go:build tools\n\npackage suite\n\nimport _ "{package}"\n'
     (folder / "suite.go").write_text(text, encoding="utf-8")
     call(["go", "mod", "tidy"], folder)
-    call(["go", "test", "-p", "1", "-c", "-o", "tests", package], folder)
-    place = call(["go", "list", "-f", "{{.Dir}}", package], folder).strip()
-    (folder / _PLACE).write_text(place, encoding="utf-8")
+    call(["go", "build", "-p", "1", "-o", name, package], folder)
 
 
-def package_directory(folder: Path) -> Path:
-    """Return the directory of the sources, where `go test` would run the test program."""
-    return Path((folder / _PLACE).read_text(encoding="utf-8"))
+def package_directory(folder: Path, name: str) -> Path:
+    """Return the directory of the sources, where `go test` would run a test program."""
+    places = json.loads((folder / _PLACES).read_text(encoding="utf-8"))
+    return folder / str(places[name])
 
 
 def outcomes(output: str) -> Iterator[Outcome]:

@@ -12,6 +12,7 @@ from tests.interop.suites import built, judge, run_test
 CONFIG = {"group.initial.rebalance.delay.ms": "0"}
 _MODULE = "github.com/twmb/franz-go"
 _VERSION = "v1.22.2"
+_PACKAGE = "kgo"
 _LIMIT_S = 600.0
 _MOVING = ["-test.run", "GroupETL|TxnEtl", "-test.skip", "Share"]
 # What is run, the variables of the suite besides the address, and options of its program.
@@ -26,19 +27,19 @@ _RUNS: list[tuple[str, dict[str, str], list[str]]] = [
 def run(around: Surroundings) -> None:
     """Build the tests of kgo and run them in each way."""
     folder = built(
-        f"franz-go-{_VERSION}",
-        lambda new: build_tests(new, _MODULE, _VERSION, f"{_MODULE}/pkg/kgo"),
+        f"franz-go-{_VERSION}-{_PACKAGE}",
+        lambda new: build_tests(new, _MODULE, _VERSION, {_PACKAGE: f"{_MODULE}/pkg/{_PACKAGE}"}),
     )
     common = {
         "KGO_SEEDS": around.bootstrap,
         "KGO_TEST_RF": "1",
         "KGO_LOG_LEVEL": "none",
     }
-    command = [str(folder / "tests"), "-test.v", f"-test.timeout={_LIMIT_S:.0f}s"]
+    command = [str(folder / _PACKAGE), "-test.v", f"-test.timeout={_LIMIT_S:.0f}s"]
     for what, variables, options in _RUNS:
         printed = run_test(
             [*command, *options],
-            package_directory(folder),
+            package_directory(folder, _PACKAGE),
             around.directory / "franz-go.log",
             {**common, **variables},
             _LIMIT_S + 10,

@@ -53,7 +53,8 @@ _TESTS = Part(
 _SOURCES = Path(__file__).parent / "java" / "suites"
 # Our broker, where the listener says who a client is.
 _NAMED = Path(__file__).with_name("_principals_by_listener.py")
-_LIMIT_S = 3600.0
+# It takes half an hour alone, and much longer on a loaded machine.
+_LIMIT_S = 7200.0
 _CLIENTS = (
     "TransactionsExpirationTest TransactionsWithMaxInFlightOneTest"
     " producer.ProducerIdExpirationTest producer.ProducerFailureHandlingTest"
@@ -82,6 +83,10 @@ _SEVERAL_BROKERS = "several brokers"
 _FEWER_APIS = "no groups of other types"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
+# Its first callback comes before it knows the topic, now and then: with Kafka once in 40 runs.
+_EMPTY_ASSIGNMENT = "the consumer of 4.3.1 may begin with an assignment without partitions"
+# It does not wait until the topic is there; Kafka has not created it when the test looks.
+_AWAITED_ABSENCE = "waits that a topic is missing which it has just created"
 # What a failure says, and why the test cannot pass here.
 _REASONS = {
     "looks inside the broker": "looks inside the broker",
@@ -99,6 +104,7 @@ _KNOWN = {
     "FetchRequestTest.testFetchRequestToNonReplica": _SEVERAL_BROKERS,
     "ConsumerIntegrationTest.testLeaderEpoch": _SEVERAL_BROKERS,
     "DeleteTopicsRequestTest.testTopicDeletionClusterHasOfflinePartitions": _SEVERAL_BROKERS,
+    "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,
     "PlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "SaslApiVersionsRequestTest.testApiVersionsRequestBefore": _FEWER_APIS,
@@ -107,6 +113,7 @@ _KNOWN = {
     "SaslPlainPlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",
     "ProduceRequestTest.testProduceToNonReplica": _SEVERAL_BROKERS,
+    "ProducerFailureHandlingTest.testCannotSendToInternalTopic": _AWAITED_ABSENCE,
     "ProducerFailureHandlingTest.testNotEnoughReplicasAfterBrokerShutdown": _SEVERAL_BROKERS,
     "ProducerSendWhileDeletionTest.testSendWithTopicDeletionMidWay": _SEVERAL_BROKERS,
 }

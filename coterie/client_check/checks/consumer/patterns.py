@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.checks.joining import refused_for_good
 from coterie.client_check.checks.static import INSTANCE
 from coterie.client_check.conversation import ClientExchange

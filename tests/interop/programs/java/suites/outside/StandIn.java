@@ -216,17 +216,17 @@ public final class StandIn {
     /** Stand in for what holds partitions or logs. */
     private <T> T holder(Class<T> type) {
         return Mockito.mock(type, Mockito.withSettings().stubOnly().defaultAnswer(call -> {
-            switch (call.getMethod().getName()) {
+            String asked = call.getMethod().getName();
+            switch (asked) {
                 case "getLog$default$2": return false;
-                case "localLog": case "getLog":
-                    return Option.apply(log(call.getArgument(0)));
-                case "onlinePartition":
-                    TopicPartition one = call.getArgument(0);
-                    Optional<?> found = partitions(one.topic())
-                        .filter(all -> one.partition() < all.size());
-                    return found.isPresent() ? Option.apply(partition(one)) : Option.empty();
+                case "localLog": case "getLog": case "onlinePartition": break;
                 default: throw inside(call);
             }
+            TopicPartition one = call.getArgument(0);
+            if (!partitions(one.topic()).filter(all -> one.partition() < all.size()).isPresent()) {
+                return Option.empty();
+            }
+            return Option.apply(asked.equals("onlinePartition") ? partition(one) : log(one));
         }));
     }
 

@@ -22,11 +22,11 @@ A check is about the API of its `versions:`, else about that of a line `about:` 
 below the title of the chapter, else about that of its first request. `begin: producer ongoing` puts
 the blocks of `begin/producer.blocks` and `begin/ongoing.blocks` before those of the section.
 
-`brokers: 3` below the title of a chapter says that its checks need a cluster of so many brokers.
-There `place other at non-coordinator of orders` in a block lets the client `other` talk to such a
-broker (`over_tcp/places.py`), `elsewhere payments` names a group that another broker coordinates,
-and `topics: sales(replicas=2)` gives a topic two replicas: on the broker under check, which leads,
-and on another one.
+`since:` below the title of a chapter holds for each section that has none. `brokers: 3` there says
+that its checks need a cluster of so many brokers. In them `place other at non-coordinator of
+orders` lets the client `other` talk to such a broker (`over_tcp/places.py`), `elsewhere payments`
+names a group that another broker coordinates, and `topics: sales(replicas=2)` gives a topic two
+replicas: on the broker under check, which leads, and on another one.
 """
 
 import re
@@ -47,7 +47,7 @@ _DIRECTORY = Path(__file__).parents[1] / "chapters"
 _REPLICAS = "replicas"
 _BEGINNINGS = _DIRECTORY / "begin"
 _HEAD = re.compile(r"(source|versions|topics|each|since|until|needs|about|begin): *(.*)")
-_OF_CHAPTER = re.compile(r"^(about|brokers): *(\w+)$", flags=re.MULTILINE)
+_OF_CHAPTER = re.compile(r"^(about|brokers|since): *([\w.]+)$", flags=re.MULTILINE)
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
 _VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -88,6 +88,8 @@ def _sections(path: Path) -> Iterator[_Section]:
         name, _, rest = part.partition("\n")
         text, _, body = rest.partition("\n\n")
         head = {f"chapter {name}": value for name, value in of_chapter.items()}
+        if "since" in of_chapter:
+            head["since"] = of_chapter["since"]
         sentence = []
         for line in text.splitlines():
             match = _HEAD.fullmatch(line)

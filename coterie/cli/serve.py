@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     help="Port to listen on; 0 chooses a free one; overrides listeners.  [default: 9092]",
 )
 @click.option(
+    "--brokers",
+    type=WholeNumber(1, 9),
+    default=1,
+    show_default=True,
+    metavar="COUNT",
+    help="Number of brokers in this process, up to 9, which form a cluster. The second one listens"
+    " at the port after --port, and so on.",
+)
+@click.option(
     "--data-dir",
     metavar="DIR",
     help="Directory for topics and groups, or :memory: to keep nothing on disk; overrides"
@@ -141,6 +150,7 @@ def command(
     *,
     host: str | None,
     port: int | None,
+    brokers: int,
     data_dir: str | None,
     advertise: str | None,
     settings: tuple[str, ...],
@@ -178,7 +188,7 @@ def command(
     try:
         parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
-        config = _config(settings, file, strict=strict)
+        config = _config(settings, file, brokers, strict=strict)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
         release = _release(kafka_version)
         options = Options(
@@ -198,6 +208,7 @@ def command(
             users=_users(users),
             acls=_acls(acls, config),
             announcement=file.announcement,
+            brokers=brokers,
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
@@ -207,13 +218,15 @@ def command(
     sys.exit(control.run(options))
 
 
-def _config(settings: tuple[str, ...], file: "_SettingsFile", *, strict: bool) -> "Config":
+def _config(
+    settings: tuple[str, ...], file: "_SettingsFile", brokers: int, *, strict: bool
+) -> "Config":
     from coterie.server.config.config import Config
     from coterie.server.config.effects import refuse_without_effect
 
     config = Config.load(settings, os.environ, file.text, file.name)
     if strict:
-        refuse_without_effect(config)
+        refuse_without_effect(config, brokers)
     return config
 
 

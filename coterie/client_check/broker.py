@@ -27,6 +27,7 @@ from coterie.server.config.config import Config
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.shared_parts import SharedParts
 from coterie.testing.actions import AnswerError
 from coterie.testing.loopback import ask
 from coterie.testing.topics import create_topic, produce
@@ -90,7 +91,8 @@ class ScriptedBroker:
         self._connections: set[ClientConnection] = set()
         self._opened = 0
         given = [f"{name}={value}" for name, value in _CONFIG.items()]
-        self.server = Server(Config.load(given), IN_MEMORY, environment, flush=_NO_SYNCS)
+        shared = SharedParts(Config.load(given), IN_MEMORY, environment, flush=_NO_SYNCS)
+        self.server = Server(shared)
 
     async def start(self, addresses: Mapping[int, Address]) -> None:
         """Start the server; its nodes have these addresses."""

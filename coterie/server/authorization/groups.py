@@ -29,7 +29,7 @@ from coterie.server.authorization.outcome import (
     refused,
     text_of,
 )
-from coterie.server.cluster import CoordinatorType
+from coterie.server.cluster.image import CoordinatorType
 from coterie.server.handlers import list_groups as listing
 from coterie.server.handlers.group_requests import consumer_group_heartbeat as beat
 from coterie.server.network.delayed_response import Exchange

@@ -113,6 +113,10 @@ class Appends:
         self._queued.pop(index, None)
         self._owned.pop(index, None)
 
+    def owns(self, index: int) -> bool:
+        """Return whether a partition is owned, and so written to."""
+        return index in self._owned
+
     def unsynced_logs(self) -> list[tuple[int, Log]]:
         """Return the logs of the owned partitions that have something to sync, with the indexes."""
         logs = [(index, self.partitions[index].log) for index in self._owned]

@@ -17,6 +17,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.refusals import refusal
 from coterie.server.handlers.closed_logs import must_wait
+from coterie.server.handlers.produce_leaders import name_leaders
 from coterie.server.handlers.produce_partitions import (
     append_to,
 )
@@ -72,6 +73,8 @@ def handle(
             )
         )
     response = ProduceResponse(responses=responses)
+    if broker.leadership is not None:
+        name_leaders(broker, response, connection)
     if request.acks == _NO_ACKS:
         _close_on_error(response, connection)
     elif appended and broker.flusher.commit:
@@ -191,6 +194,8 @@ def _append_each(
             for log in appended:
                 note(log)
             yield
+    if broker.leadership is not None:
+        name_leaders(broker, response, connection)
     return response
 
 

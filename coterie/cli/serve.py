@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coterie.security.acl import Acl
     from coterie.security.seeds import ScramSeed
     from coterie.server.config.config import Config
+    from coterie.server.logs.flusher import FlushMode
     from coterie.server.releases import Release
 
 # More searches than a process makes.
@@ -192,13 +193,10 @@ def command(
     # Imported here because `coterie --help` and other commands do not need the server.
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
-    from coterie.server.data_place import IN_MEMORY
     from coterie.server.features import parse_levels, supported_features
-    from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options
 
     try:
-        parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
         config = _config(settings, file, brokers, strict=strict)
         where = PlaceOptions(host, port, advertise, data_dir, allow_remote, insecure_oauth)
@@ -207,8 +205,7 @@ def command(
         options = Options(
             place=place,
             config=config,
-            # Memory cannot lose power, so a sync would only take time.
-            flush=parse_flush_mode("never" if place.data_dir == IN_MEMORY else flush),
+            flush=_flush_mode(flush, place.data_dir),
             log_level=log_level,
             log_format=log_format,
             started=started,
@@ -229,6 +226,15 @@ def command(
         given = f"--secure {secure}" if properties is None else f"--properties {properties}"
         raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _flush_mode(text: str, data_dir: str) -> "FlushMode":
+    from coterie.server.data_place import IN_MEMORY
+    from coterie.server.logs.flusher import parse_flush_mode
+
+    mode = parse_flush_mode(text)
+    # Memory cannot lose power, so a sync would only take time.
+    return parse_flush_mode("never") if data_dir == IN_MEMORY else mode
 
 
 def _config(

@@ -24,11 +24,11 @@ the blocks of `begin/producer.blocks` and `begin/ongoing.blocks` before those of
 `users: alice, bob` are users that can log in and have no rights. `mechanisms: SCRAM-SHA-256`, below
 the title, is for chapters about brokers with logins and an authorizer.
 
-`brokers: 3` below the title of a chapter says that its checks need a cluster of so many brokers.
-There `place other at non-coordinator of orders` in a block lets the client `other` talk to such a
-broker (`over_tcp/places.py`), `elsewhere payments` names a group that another broker coordinates,
-and `topics: sales(replicas=2)` gives a topic two replicas: on the broker under check, which leads,
-and on another one.
+`since:` below the title of a chapter holds for each section that has none. `brokers: 3` there says
+that its checks need a cluster of so many brokers. In them `place other at non-coordinator of
+orders` lets the client `other` talk to such a broker (`over_tcp/places.py`), `elsewhere payments`
+names a group that another broker coordinates, and `topics: sales(replicas=2)` gives a topic two
+replicas: on the broker under check, which leads, and on another one.
 """
 
 import re
@@ -49,7 +49,7 @@ _DIRECTORY = Path(__file__).parents[1] / "chapters"
 _REPLICAS = "replicas"
 _BEGINNINGS = _DIRECTORY / "begin"
 _HEAD = re.compile(r"(source|versions|topics|users|each|since|until|needs|about|begin): *(.*)")
-_OF_CHAPTER = re.compile(r"^(about|brokers|mechanisms): *(.*)$", flags=re.MULTILINE)
+_OF_CHAPTER = re.compile(r"^(about|brokers|mechanisms|since): *(.*)$", flags=re.MULTILINE)
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
 _VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -90,6 +90,8 @@ def _sections(path: Path) -> Iterator[_Section]:
         name, _, rest = part.partition("\n")
         text, _, body = rest.partition("\n\n")
         head = {f"chapter {name}": value for name, value in of_chapter.items()}
+        if "since" in of_chapter:
+            head["since"] = of_chapter["since"]
         sentence = []
         for line in text.splitlines():
             match = _HEAD.fullmatch(line)

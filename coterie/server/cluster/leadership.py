@@ -120,8 +120,9 @@ class Leadership(Placing):
                 for replicas in stored.replicas[: topic.partition_count]
             ]
             missing = topic.partition_count - len(known)
-            known += self._place(missing, self._default_factor(topic.name))
-            fresh = self._place(len(known), self._default_factor(topic.name))
+            factor = min(self._default_factor(topic.name), len(self.image.nodes))
+            known += self._place(missing, factor)
+            fresh = self._place(len(known), factor)
             topic.replicas = [replicas or new for replicas, new in zip(known, fresh, strict=True)]
             epochs = [each.closed_epoch + 1 for each in topic.partitions]
             alterations.placements[topic] = StoredPlacement(topic.replicas, epochs)

@@ -14,15 +14,16 @@ from compilation.selection import compiled_modules, reused_names
 
 ROOT = Path(__file__).parent.parent
 _RUNTIME = Path(__file__).parent / "runtime"
-# Classes from which interpreted ones are derived: declarations, the broker, the runtime of
-# transactions, and one in the simulation. Messages are never part of a cycle, which their bases
-# have to say too.
+# Classes from which interpreted ones are derived: declarations, the broker and what brokers share,
+# the placing of partitions, the runtime of transactions, and one in the simulation. Messages are
+# never part of a cycle, which their bases have to say too.
 _OPEN = "allow_interpreted_subclasses=True"
 _BASES = {
     "protocol/fields.py": ({"Declaration", "MessageDeclaration"}, f"{_OPEN}, acyclic=True"),
     "protocol/wire.py": ({"Message"}, f"{_OPEN}, acyclic=True"),
     "coordinator/kernel/purgatory.py": ({"Purgatory"}, _OPEN),
     "server/coordinators/runtime.py": ({"CoordinatorRuntime"}, _OPEN),
+    "server/metadata/placing.py": ({"Placing"}, _OPEN),
     "server/services.py": ({"SharedServices", "Services"}, _OPEN),
     "server/network/channel.py": ({"ConnectionServices"}, _OPEN),
 }

@@ -63,10 +63,12 @@ def test_directory_of_a_single_broker_is_spread_over_several() -> None:
     assert produced(client) == ErrorCode.NONE
     assert commit(client, 5) == [ErrorCode.NONE]
     broker._data.close()
-    cluster = ManualCluster(filesystem=filesystem)
+    # There are fewer brokers than the default asks for.
+    settings = {"default.replication.factor": "4"}
+    cluster = ManualCluster(settings, filesystem=filesystem)
     found = described(cluster.client(1))
     assert sorted(leader for leader, *_ in found) == [1, 1, 2, 2, 3, 3]
-    assert all(len(replicas) == 1 for _, _, replicas, *_ in found)
+    assert all(sorted(replicas) == [1, 2, 3] for _, _, replicas, *_ in found)
     assert latest_offset(cluster.client(cluster.leads("t")[0])) == (ErrorCode.NONE, 1)
     assert committed(cluster.client(coordinator(cluster)), "g") == [(ErrorCode.NONE, 5)]
     assert len(cluster.leadership.image.placements["__consumer_offsets"][0].replicas) == 3

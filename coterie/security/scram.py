@@ -175,7 +175,9 @@ class ScramConversation:
         other = (found["other"] or "").replace("=2C", ",").replace("=3D", "=")
         if other and other != name:
             raise LoginFailed(OTHER_USER)
-        self._keys = server.unknown(name) if self._user is None else self._user.keys
+        # For a user that exists the same is done, so that time does not tell.
+        unknown = server.unknown(name)
+        self._keys = unknown if self._user is None else self._user.keys
         self._nonce = found["nonce"] + self._nonce
         salt = b64encode(self._keys.salt).decode()
         answer = f"r={self._nonce},s={salt},i={self._keys.iterations}"

@@ -39,6 +39,8 @@ _CLIENT_FINAL = (
 )
 # Digits and letters: 160 random bits are 31 of them, and Kafka's 130 bits at least 24.
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+# The salt of a user that does not exist, while there is no other.
+_SALT_BYTES = 20
 
 
 class ScramKeys(NamedTuple):
@@ -74,6 +76,9 @@ class ScramUsers(Protocol):
 
     def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:
         """Return who logs in with a delegation token; its password is its HMAC in base64."""
+
+    def example(self, mechanism: int) -> ScramKeys | None:
+        """Return the keys of some user; None if there is none."""
 
 
 def salted_password(mechanism: int, password: str, salt: bytes, iterations: int) -> bytes:
@@ -118,10 +123,21 @@ class ScramServer:
         return ScramConversation(self, nonce_of(random))
 
     def unknown(self, name: str) -> ScramKeys:
-        """Return keys for a user that does not exist, with which no proof fits."""
-        salt = hmac.digest(self._secret, name.encode(), "sha256")[:20]
+        """Return keys for a user that does not exist, with which no proof fits.
+
+        Salt and iterations look like those of a user: Kafka's tools make salts of digits and
+        letters, ours of any bytes, and each has its length.
+        """
+        example = self.users.example(self.number)
+        length, iterations, is_text = _SALT_BYTES, MIN_ITERATIONS, False
+        if example is not None:
+            length, iterations = len(example.salt), example.iterations
+            is_text = all(each in _DIGITS.encode() for each in example.salt)
+        salt = hashlib.shake_256(self._secret + name.encode()).digest(length)
+        if is_text:
+            salt = "".join(_DIGITS[each % len(_DIGITS)] for each in salt).encode()
         size = hashlib.new(HASHES[self.number]).digest_size
-        return ScramKeys(salt, MIN_ITERATIONS, bytes(size), bytes(size))
+        return ScramKeys(salt, iterations, bytes(size), bytes(size))
 
 
 class ScramConversation:
@@ -161,7 +177,9 @@ class ScramConversation:
         other = (found["other"] or "").replace("=2C", ",").replace("=3D", "=")
         if other and other != name:
             raise LoginFailed(OTHER_USER)
-        self._keys = server.unknown(name) if self._user is None else self._user.keys
+        # For a user that exists the same is done, so that time does not tell.
+        unknown = server.unknown(name)
+        self._keys = unknown if self._user is None else self._user.keys
         self._nonce = found["nonce"] + self._nonce
         salt = b64encode(self._keys.salt).decode()
         answer = f"r={self._nonce},s={salt},i={self._keys.iterations}"

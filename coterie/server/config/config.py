@@ -142,6 +142,13 @@ class Config:
                 return text
         return _default(name)
 
+    def set_text(self, name: str) -> str | None:
+        """Return what the user or clients have set, without a look for a default."""
+        for values in (self._altered, self._of_cluster, self._static):
+            if name in values:
+                return values[name]
+        return None
+
     def sources(self, name: str) -> list[tuple[str, ConfigSource]]:
         """Return every value that the setting is given, the effective one first."""
         found = [(values[name], source) for values, source in self._layers() if name in values]

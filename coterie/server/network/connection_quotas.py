@@ -18,7 +18,7 @@ from coterie.coordinator.kernel.request import ClientContext
 from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import CREATION_RATE, MAX_CONNECTIONS, PER_IP_OVERRIDES
 from coterie.server.config.config import Config
-from coterie.server.config.listeners import ListenerSettings
+from coterie.server.config.listeners import prefix_of
 from coterie.server.environment import Environment
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
@@ -165,21 +165,21 @@ class ConnectionQuotas:
             # The system had accepted it before.
             return "the broker has stopped"
         # Read anew for each connection, because clients may alter all while the broker runs.
-        config, of_listener = self._config, ListenerSettings(self._config, listener)
+        config, prefix = self._config, prefix_of(listener)
         max_connections = config.get_int(MAX_CONNECTIONS)
         if len(self._connections) >= max_connections:
             return f"{max_connections} connections are open ({MAX_CONNECTIONS})"
         if len(self._connections) >= self._most_connections:
             return f"{self._most_connections} connections are open (`ulimit -n` allows no more)"
         at_listener = self._per_listener.get(listener, 0)
-        most = of_listener.own_text(MAX_CONNECTIONS)
+        name = prefix + MAX_CONNECTIONS
+        most = config.set_text(name)
         if most is not None and at_listener >= int(most):
-            name = of_listener.name_of(MAX_CONNECTIONS)
             return f"{at_listener} connections of listener {listener} are open ({name})"
         here = self._per_address.get(address, 0)
         if here >= self._most_of(address):
             return f"{here} connections from {address} are open (max.connections.per.ip)"
-        wait_ms = self._wait_ms(listener, of_listener)
+        wait_ms = self._wait_ms(listener, prefix)
         if wait_ms:
             connection.mute_for(wait_ms)
         if self.throttling is not None:
@@ -193,13 +193,13 @@ class ConnectionQuotas:
             self._start_timer()
         return None
 
-    def _wait_ms(self, listener: str, of_listener: ListenerSettings) -> int:
+    def _wait_ms(self, listener: str, prefix: str) -> int:
         """Count a connection for the rates of the broker and the listener; return its wait."""
         now_ms, wait_ms = self._environment.now_ms(), 0
         rate = self._config.get_int(CREATION_RATE)
         if rate < _ANY_RATE:
             wait_ms = self._rate.wait_ms(rate, now_ms)
-        own = of_listener.own_text(CREATION_RATE)
+        own = self._config.set_text(prefix + CREATION_RATE)
         if own is not None and int(own) < _ANY_RATE:
             if listener not in self._rates:
                 self._rates[listener] = ConnectionRate(self._config)

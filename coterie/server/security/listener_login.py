@@ -7,6 +7,7 @@ A listener has the mechanisms of `sasl.enabled.mechanisms`. The users of PLAIN c
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from coterie.protocol.messages.security_records import UserScramCredentialRecord
 from coterie.security.credentials import Credentials
 from coterie.security.delegation_tokens import DelegationTokens
 from coterie.security.jaas import (
@@ -67,14 +68,23 @@ class ScramUsersOfBroker:
     def find(self, name: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
         found = self._credentials.find(name, mechanism)
-        if found is None:
-            return None
-        keys = ScramKeys(found.salt, found.iterations, found.stored_key, found.server_key)
-        return ScramUser(keys, LoggedIn(name))
+        return None if found is None else ScramUser(_keys(found), LoggedIn(name))
 
     def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
         return self._tokens.login(token_id, mechanism, self._now_ms())
+
+    def example(self, mechanism: int) -> ScramKeys | None:
+        """See `ScramUsers`. It is the oldest user, so that it is soon found."""
+        for user in self._credentials.users:
+            found = self._credentials.find(user, mechanism)
+            if found is not None:
+                return _keys(found)
+        return None
+
+
+def _keys(found: UserScramCredentialRecord) -> ScramKeys:
+    return ScramKeys(found.salt, found.iterations, found.stored_key, found.server_key)
 
 
 def listener_login(

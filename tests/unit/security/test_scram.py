@@ -12,6 +12,7 @@ from coterie.security.mechanisms import LoggedIn, LoginFailed, Mechanism
 from coterie.security.scram import (
     NUMBERS,
     ScramConversation,
+    ScramKeys,
     ScramServer,
     ScramUser,
     keys_of,
@@ -40,8 +41,16 @@ GOLDEN = {
 class Users:
     """Users and tokens with passwords."""
 
-    def __init__(self, passwords: dict[str, str], *, tokens: bool = False) -> None:
+    def __init__(
+        self,
+        passwords: dict[str, str],
+        *,
+        tokens: bool = False,
+        salt: bytes = b"123salty",
+        iterations: int = 4096,
+    ) -> None:
         self._tokens = tokens
+        self._salt, self._iterations = salt, iterations
         self._passwords = passwords
 
     def find(self, name: str, mechanism: int) -> ScramUser | None:
@@ -49,6 +58,11 @@ class Users:
         if password is None or self._tokens:
             return None
         return self._user(name, mechanism, password)
+
+    def example(self, mechanism: int) -> ScramKeys | None:
+        for name, password in self._passwords.items():
+            return self._user(name, mechanism, password).keys
+        return None
 
     def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:
         password = self._passwords.get(token_id)
@@ -59,8 +73,9 @@ class Users:
         )
 
     def _user(self, name: str, mechanism: int, password: str) -> ScramUser:
-        salted = salted_password(mechanism, password, b"123salty", 4096)
-        return ScramUser(keys_of(mechanism, salted, b"123salty", 4096), LoggedIn(name))
+        salt, iterations = self._salt, self._iterations
+        salted = salted_password(mechanism, password, salt, iterations)
+        return ScramUser(keys_of(mechanism, salted, salt, iterations), LoggedIn(name))
 
 
 def server(mechanism: Mechanism = Mechanism.SCRAM_SHA_256, **passwords: str) -> ScramServer:
@@ -209,6 +224,19 @@ def test_an_unknown_user_gets_the_same_salt_each_time_and_fails_at_the_end() -> 
     with pytest.raises(LoginFailed) as failed:
         logged_in(scram, "nobody", "pencil")
     assert failed.value.text is None
+
+
+@pytest.mark.parametrize("salt", [b"123salty", b"\0\xff" * 13, b"x" * 100])
+def test_the_salt_of_an_unknown_user_looks_like_that_of_a_user(salt: bytes) -> None:
+    users = Users({"fixed": "pencil"}, salt=salt, iterations=5_000)
+    scram = ScramServer(Mechanism.SCRAM_SHA_512, users, b"secret")
+    made = [scram.unknown(name) for name in ("one", "two", "one")]
+    assert made[0] == made[2] != made[1]
+    for keys in made:
+        assert keys.iterations == 5_000
+        assert len(keys.salt) == len(salt)
+        assert keys.salt != salt
+        assert keys.salt.isalnum() is salt.isalnum()
 
 
 def test_names_with_commas_and_unknown_extensions() -> None:

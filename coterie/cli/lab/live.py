@@ -31,6 +31,11 @@ _CLEAR_LINE = "\r\x1b[K"
     help="A broker that runs; without, one is started for the run.",
 )  # fmt: skip
 @click.option(
+    "--command-config", "properties", default="", metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Client properties with TLS and SASL settings, for the broker of --bootstrap-server.",
+)  # fmt: skip
+@click.option(
     "--zookeeper", default="", metavar="H:P", help="A ZooKeeper that runs, for clients of that era."
 )
 @click.option("--members", type=NATURAL, help="Members at the beginning.")
@@ -56,6 +61,7 @@ def command(
     client: str,
     machine: str,
     bootstrap: str,
+    properties: str,
     zookeeper: str,
     members: int | None,
     partitions: int | None,
@@ -89,10 +95,11 @@ def command(
 
     with lab_errors():
         chosen = live_scenario(scenario).resized(members, partitions)
-        settings = settings_of(pairs)
         store = live_store(output)
         number = free_seed(store, chosen, client, machine) if seed is None else seed
-        options = LiveOptions(client, machine, bootstrap, zookeeper, number, form_s, settings)
+        options = LiveOptions(
+            client, machine, bootstrap, zookeeper, number, form_s, settings_of(pairs), properties
+        )  # fmt: skip
         folder = _new_folder(Path(output) / "processes", f"{scenario}-{client}".replace("/", "-"))
         try:
             result = run_live(chosen, options, folder, note, show)

@@ -10,10 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from coterie.client.client_properties import security_of
+from coterie.client.cluster import Cluster
 from coterie.lab.errors import WrongInput
 from coterie.lab.parameters import Parameters
 from coterie.lab.scenario import Scenario
 from coterie.processes import Child, Children
+from coterie.storage.properties import read_properties
 
 # What can be done to every process; see `Event.do`.
 PROCESS_STEPS = frozenset({"start", "stop", "kill", "pause"})
@@ -53,6 +56,7 @@ class LiveRun:
         directory: for logs, data and lines (in `lines`).
         children: the child processes.
         report: called with a line of text for the user.
+        command_config: a file with client properties; None for plain connections.
         bootstrap: the broker's HOST:PORT; "" until a client or the driver has started one.
         zookeeper: HOST:PORT of a running ZooKeeper; "" without.
         group: the group.
@@ -76,6 +80,7 @@ class LiveRun:
         self.lines = directory / "lines"
         self.children = children
         self.report = report
+        self.command_config: str | None = None
         self.bootstrap = ""
         self.zookeeper = ""
         self.group = "lab"
@@ -83,6 +88,26 @@ class LiveRun:
         each, extra = divmod(scenario.partitions, scenario.topics)
         names = ["t"] if scenario.topics == 1 else [f"t{n}" for n in range(scenario.topics)]
         self.counts = {name: each + (index < extra) for index, name in enumerate(names)}
+
+    def cluster(self) -> Cluster:
+        """Return a connection to the broker, which logs in if the members do.
+
+        Raises:
+            ClientError: the client properties are wrong.
+        """
+        return cluster_at(self.bootstrap, self.command_config)
+
+
+def cluster_at(bootstrap: str, command_config: str | None) -> Cluster:
+    """Return a connection to a broker with the client properties of a file, if there is one.
+
+    Raises:
+        ClientError: the client properties are wrong.
+    """
+    if command_config is None:
+        return Cluster(bootstrap)
+    properties = read_properties(Path(command_config).read_text(encoding="utf-8"))
+    return Cluster(bootstrap, security=security_of(properties))
 
 
 class LiveClient:
@@ -96,6 +121,7 @@ class LiveClient:
         topics_in_broker: whether the driver creates the topics in a Kafka broker, which it starts
             if the user gives none.
         produces: whether the driver produces to them.
+        logs_in: whether members can log in with client properties.
         speaks: whether members write that they end.
     """
 
@@ -105,6 +131,7 @@ class LiveClient:
     steps = PROCESS_STEPS
     topics_in_broker = True
     produces = True
+    logs_in = False
     speaks = True
 
     def check(self) -> None:

@@ -97,6 +97,11 @@ class Drive:
         self.servers.announce(steps)
         self.restarts_broker = not steps.isdisjoint(_RESTARTS)
         self._has_proxies = "cut" in steps
+        if self._has_proxies and run.command_config is not None:
+            raise WrongInput(
+                "This script can't be run with --command-config: it has the event 'cut', for which"
+                " members go through proxies, and these do not pass logins on."
+            )
         self._pods: dict[str, tuple[PodProcess, Child]] = {}
         self._lives: dict[str, int] = {}
         # What is due: the time, and the action.

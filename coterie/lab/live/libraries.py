@@ -2,7 +2,6 @@
 
 from importlib.metadata import version
 
-from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
 from coterie.client.errors import VersionUnsupported
 from coterie.lab.errors import WrongInput
@@ -20,6 +19,7 @@ _SESSION_MS, _HEARTBEAT_MS, _REBALANCE_MS = 45_000, 3_000, 300_000
 class Library(LiveClient):
     """Members of one library."""
 
+    logs_in = True
     steps = PROCESS_STEPS | {
         "slow_poll", "kill_leader", "topic_grows", "broker_dies", "coordinator_moves", "cut"
     }  # fmt: skip
@@ -40,7 +40,7 @@ class Library(LiveClient):
         """Check that the broker serves the protocol."""
         if run.machine != _KIP_848:
             return
-        with Cluster(run.bootstrap) as cluster:
+        with run.cluster() as cluster:
             connection = cluster.any_broker(Deadline(cluster.timeout_s))
             try:
                 connection.version_for(ConsumerGroupDescribeRequest)
@@ -71,6 +71,7 @@ class Library(LiveClient):
             "auto_commit": self._library == "kafka-python",
             "poll_gap_ms": parameters.poll_gap_ms,
             "metadata_max_age_ms": parameters.metadata_age_ms,
+            "command_config": run.command_config,
             "lines": member.lines,
         }
         return member_command(options)

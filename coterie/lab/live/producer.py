@@ -12,6 +12,7 @@ import time
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError
+from coterie.lab.live.clients import cluster_at
 from coterie.processes.lines import Writer
 from coterie.protocol.messages.produce import (
     ProduceRequest,
@@ -99,7 +100,7 @@ def main() -> None:
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda _signal, _frame: stopping.set())
     threading.Thread(target=_exit_with_input, daemon=True).start()
-    with Cluster(options["bootstrap"]) as cluster:
+    with cluster_at(options["bootstrap"], options.get("command_config")) as cluster:
         producer = Producer(cluster, options["counts"], options["rate"], options["lines"])
         while not stopping.wait(_EVERY_S):
             try:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coterie import __version__
-from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
 from coterie.client.groups import delete_groups
 from coterie.client.topics import create_topic, delete_topics, describe_topics
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.clients import LiveRun
+from coterie.lab.live.clients import LiveClient, LiveRun
 from coterie.lab.live.drive import Drive, Progress
 from coterie.lab.live.known import client_named
 from coterie.lab.live.measure import measure
@@ -36,6 +35,7 @@ class LiveOptions(NamedTuple):
         seed: of the script.
         form_s: how long the group forms; None for the time of the scenario.
         settings: settings, which come before those of the scenario.
+        command_config: a file with client properties, for a broker that runs already; "" for none.
         calm_s: a group that has been calm for so long has settled.
     """
 
@@ -46,6 +46,7 @@ class LiveOptions(NamedTuple):
     seed: int = 0
     form_s: int | None = None
     settings: dict[str, Any] = {}
+    command_config: str = ""
     calm_s: int = 10
 
 
@@ -92,11 +93,14 @@ def run_live(
         )
     settings = {**scenario.settings, **options.settings}
     parameters = live_parameters(settings)
+    if options.command_config:
+        _check_login(client, options)
     client.check()
     (directory / "lines").mkdir(parents=True)
     with Children(directory) as children:
         run = LiveRun(scenario, machine, parameters, directory, children, report)
         run.bootstrap, run.zookeeper = options.bootstrap, options.zookeeper
+        run.command_config = options.command_config or None
         form_s = scenario.form_s if options.form_s is None else options.form_s
         drive = Drive(run, client, options.seed, form_s, options.calm_s)
         try:
@@ -118,6 +122,23 @@ def run_live(
     return LiveResult(outcome, time.monotonic() - began_s)
 
 
+def _check_login(client: LiveClient, options: LiveOptions) -> None:
+    """Check that a client can log in.
+
+    Raises:
+        WrongInput: it can't, or the broker is one that the lab starts.
+    """
+    if not options.bootstrap:
+        raise WrongInput(
+            "--command-config is for a broker that runs: name it with --bootstrap-server."
+        )
+    if not client.logs_in:
+        raise WrongInput(
+            f"The client '{options.client}' can't log in: choose a library of Python, or leave"
+            " out --command-config."
+        )
+
+
 def _prepare_broker(run: LiveRun, drive: Drive) -> None:
     """Start a broker if the user gave none, and create the topics.
 
@@ -126,7 +147,7 @@ def _prepare_broker(run: LiveRun, drive: Drive) -> None:
     """
     if not run.bootstrap:
         drive.servers.serve(on_disk=drive.restarts_broker)
-    with Cluster(run.bootstrap) as cluster:
+    with run.cluster() as cluster:
         # A broker that runs already may have the topics and groups of other runs.
         mark = f"{time.time_ns() // 1_000_000:x}"
         run.counts = {f"lab-{mark}-{name}": count for name, count in run.counts.items()}
@@ -140,7 +161,7 @@ def _prepare_broker(run: LiveRun, drive: Drive) -> None:
 def _clean(run: LiveRun) -> None:
     """Remove the group and the topics from a broker that goes on running."""
     run.children.stop(run.children.all)
-    with suppress(ClientError), Cluster(run.bootstrap) as cluster:
+    with suppress(ClientError), run.cluster() as cluster:
         # Only Coterie has a journal, from the first member on.
         (journal,) = describe_topics(cluster, [JOURNAL_TOPIC])
         run.broker = "kafka" if journal.error else "coterie"
@@ -151,6 +172,7 @@ def _clean(run: LiveRun) -> None:
 def _produce(run: LiveRun) -> None:
     options = {
         "bootstrap": run.bootstrap,
+        "command_config": run.command_config,
         "counts": run.counts,
         "rate": run.parameters.rate,
         "lines": str(run.lines / "producer.jsonl"),

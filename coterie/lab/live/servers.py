@@ -14,7 +14,6 @@ import signal
 import sys
 
 from coterie.address import Address
-from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
 from coterie.client.errors import ClientError
 from coterie.client.history import journal_of, read_history
@@ -89,7 +88,7 @@ class Servers:
     def leader(self) -> str | None:
         """Return the client id of the group's leader, as the journal has it; None without one."""
         try:
-            with Cluster(self.run.bootstrap) as cluster:
+            with self.run.cluster() as cluster:
                 facts = read_history(cluster, journal_of(cluster, self.run.group)).facts
         except ClientError as error:
             raise WrongInput(f"The leader of the group is not known: {error}.") from None
@@ -111,7 +110,7 @@ class Servers:
             for name, count in counts.items()
             if count > self.run.counts[name]
         ]
-        with Cluster(self.run.bootstrap) as cluster:
+        with self.run.cluster() as cluster:
             request = CreatePartitionsRequest(
                 topics=topics, timeout_ms=int(cluster.timeout_s * 1_000), validate_only=False
             )

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from coterie.processes.lines import Partition, Writer
+from coterie.processes.member.login import Login
 
 # How long a poll waits for records; the reaction time to SIGTERM and to orders.
 POLL_S = 0.1
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     add = options.add_argument
     add("--lines", required=True, help="the file to write to")
     add("--bootstrap", required=True)
+    add("--command-config", help="a file with client properties, for a login")
     add("--group", required=True)
     add("--topic", action="append", required=True, help="can be repeated")
     add("--client-id", default="member")
@@ -190,6 +192,8 @@ class Application:
             "enable_auto_commit": options.auto_commit,
             "fetch_max_wait_ms": 100,
         }
+        if options.command_config is not None:
+            settings |= Login(options.command_config).of_python()
         if options.instance is not None:
             # Old releases do not have this setting.
             settings["group_instance_id"] = options.instance

@@ -7,6 +7,7 @@ from typing import Any
 import confluent_kafka
 
 from coterie.processes.member.application import EXIT_FATAL, POLL_S, Application
+from coterie.processes.member.login import Login
 
 _METADATA_MAGIC = b"CGMDv2:"
 
@@ -33,6 +34,8 @@ def settings(application: Application) -> dict[str, Any]:
         made["partition.assignment.strategy"] = options.assignor
         made["session.timeout.ms"] = options.session_timeout_ms
         made["heartbeat.interval.ms"] = options.heartbeat_interval_ms
+    if options.command_config is not None:
+        made |= Login(options.command_config).of_librdkafka()
     return {name: value for name, value in made.items() if value is not None}
 
 

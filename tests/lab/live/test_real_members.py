@@ -3,9 +3,14 @@
 import sys
 from pathlib import Path
 
+import pytest
+
+from coterie.lab.errors import WrongInput
 from coterie.lab.live.run import LiveOptions, run_live
 from coterie.lab.scenario import load_scenario
 from coterie.lab.strips import strip_lines
+from coterie.storage.properties import properties_text
+from coterie.testing import Broker
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -53,3 +58,43 @@ def test_servers_of_a_run_do_what_the_script_says(tmp_path: Path) -> None:
     owners = {each.owner for each in outcome.intervals if each.owner}
     last = {each.partition: each.owner for each in outcome.intervals if each.owner}
     assert (len(owners), len(set(last.values()))) == (3, 2)
+
+
+@pytest.mark.parametrize("client", ["aiokafka", "kafka-python", "confluent"])
+def test_members_log_in_to_a_broker_that_runs(tmp_path: Path, client: str) -> None:
+    scenario = load_scenario("three-and-one")._replace(
+        partitions=3, script=[{"at_s": 0, "jitter_s": 0, "do": "join"}]
+    )
+    settings = {"initial_delay_ms": 0, "heartbeat_ms": 500, "session_ms": 20_000}
+    with Broker(security="SASL_SSL", users=["alice"]) as kafka:
+        config = kafka.client_config("kafka-python")
+        module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+        password = config["sasl_plain_password"]
+        properties = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": config["sasl_mechanism"],
+            "sasl.jaas.config": f'{module} required username="alice" password="{password}";',
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": config["ssl_cafile"],
+        }
+        file = tmp_path / "client.properties"
+        file.write_text(properties_text(properties))
+        options = LiveOptions(
+            client, bootstrap=kafka.bootstrap_servers, form_s=6, calm_s=2, settings=settings,
+            command_config=str(file),
+        )  # fmt: skip
+        outcome = run_live(scenario, options, tmp_path / "run", print, lambda _: None).outcome
+    assert outcome.metrics["delivered"]
+    assert outcome.metrics["lost"] == 0
+    assert len({each.owner for each in outcome.intervals if each.owner is not None}) == 3
+
+
+def test_clients_that_cannot_log_in_are_refused(tmp_path: Path) -> None:
+    scenario = load_scenario("three-and-one")
+    for client, bootstrap, text in (
+        ("aiokafka", "", "name it with --bootstrap-server"),
+        ("connect", "127.0.0.1:1", "can't log in"),
+    ):
+        options = LiveOptions(client, bootstrap=bootstrap, command_config="client.properties")
+        with pytest.raises(WrongInput, match=text):
+            run_live(scenario, options, tmp_path / client, print, lambda _: None)

@@ -17,13 +17,19 @@ BODIES: dict[str, Any] = {
     "POST /topics": {"name": "t", "records": ["a", {"base64": "/w=="}]},
     "POST /topics/{topic}/records": {"values": ["b"], "headers": [["h", "v"]]},
     "POST /faults": {"action": {"kind": "Delay", "seconds": 0.1}, "api": "Fetch"},
+    "POST /users": {"user": "alice", "password": "secret"},
+    "POST /acls": {"rules": ["User:alice ALLOW READ TOPIC orders"]},
+    "POST /acls/remove": {"rules": ["User:alice ALLOW READ TOPIC orders"]},
     "POST /groups/{group_id}/wait/stable": {"timeout_s": 0.01},
     "POST /groups/{group_id}/wait/empty": {"timeout_s": 1},
     "POST /groups/{group_id}/wait/assigned": {"timeout_s": 0.01},
     "POST /groups/{group_id}/wait/committed": {"timeout_s": 0.01},
     "POST /groups/{group_id}/wait/rebalanced": {"since_generation": 1, "timeout_s": 0.01},
 }
-VARIABLES = {"topic": "orders", "name": "none", "group_id": "g", "fault_id": "1", "api": "Fetch"}
+VARIABLES = {
+    "topic": "orders", "name": "none", "group_id": "g", "fault_id": "1", "api": "Fetch",
+    "user": "alice",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

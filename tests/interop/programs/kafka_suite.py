@@ -65,6 +65,7 @@ _CLIENTS = (
     " consumer.PlaintextConsumerPollTest consumer.PlaintextConsumerSubscriptionTest"
     " consumer.PlaintextConsumerTest consumer.ConsumerIntegrationTest"
     " consumer.SaslPlainPlaintextConsumerTest admin.DescribeAuthorizedOperationsTest"
+    " security.GroupAuthorizerIntegrationTest"
 )
 _API = "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
 _SERVER = (

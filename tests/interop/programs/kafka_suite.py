@@ -66,8 +66,12 @@ _CLIENTS = (
     " consumer.PlaintextConsumerPollTest consumer.PlaintextConsumerSubscriptionTest"
     " consumer.PlaintextConsumerTest consumer.ConsumerIntegrationTest"
     " consumer.SaslPlainPlaintextConsumerTest admin.DescribeAuthorizedOperationsTest"
+    " security.GroupAuthorizerIntegrationTest"
 )
-_API = "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
+_API = (
+    "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
+    " AuthorizerIntegrationTest"
+)
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"
     " ConsumerGroupHeartbeatRequestTest ConsumerProtocolMigrationTest"
@@ -99,6 +103,9 @@ _REASONS = {
 # Tests that cannot pass for a reason of their own, by class and the beginning of the method. Kafka
 # may end a Fetch with the beginning of a batch [log/reads].
 _KNOWN = {
+    # They send requests of share groups.
+    "AuthorizerIntegrationTest.testAuthorizationWithTopicExisting": _FEWER_APIS,
+    "AuthorizerIntegrationTest.testAuthorizationWithTopicNotExisting": _FEWER_APIS,
     "TransactionsTest.testBumpTransactionalEpochWithTV2Disabled": _SEVERAL_BROKERS,
     "FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits": "no part of a batch",
     "FetchRequestTest.testFetchRequestToNonReplica": _SEVERAL_BROKERS,

@@ -34,6 +34,11 @@ public final class OutsideAuthorizer implements Authorizer {
         return last == null ? other : last;
     }
 
+    /** Return whether rules are those of a controller that has no broker. */
+    public static boolean isIdle(Authorizer rules) {
+        return last != null && !(rules instanceof OutsideAuthorizer);
+    }
+
     @Override
     public List<? extends CompletionStage<AclCreateResult>> createAcls(
             AuthorizableRequestContext context, List<AclBinding> bindings) {

@@ -39,7 +39,7 @@ public final class Run {
                 .visit(Advice.to(OneConfig.class).on(named("createBrokerConfigs")))
                 .visit(Advice.to(OneReplica.class).on(named("createTopicWithAdmin")))
                 .visit(Advice.to(OutsideRules.class).on(named("pickAuthorizerForWrite")))
-                .visit(Advice.to(SameRules.class).on(
+                .visit(Advice.to(BrokersRules.class).on(
                     named("waitAndVerifyAcls").and(takesArgument(1, Authorizer.class)))))
             .type(named("kafka.integration.KafkaServerTestHarness"))
             .transform((builder, type, loader, module, domain) ->
@@ -132,10 +132,10 @@ public final class Run {
     }
 
     /** Looks at the rules of the broker and not of the controller. */
-    public static final class SameRules {
-        @Advice.OnMethodEnter
-        static void enter(@Advice.Argument(value = 1, readOnly = false) Authorizer rules) {
-            rules = OutsideAuthorizer.insteadOf(rules);
+    public static final class BrokersRules {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.Argument(1) Authorizer rules) {
+            return OutsideAuthorizer.isIdle(rules);
         }
     }
 

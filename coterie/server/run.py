@@ -61,10 +61,11 @@ EXIT_FAILED = 1
 LISTENERS = "listeners"
 
 # How many new objects start a search for reference cycles. Requests leave no cycles behind, so with
-# Python's default of 700 the searches would find nothing and cost time. A search of twice as many
-# holds the event loop for two to ten milliseconds while thousands of groups are created, because
-# each object is in a part of the memory that no cache has.
-_COLLECT_AFTER = 4_000
+# Python's default of 700 the searches would find nothing and cost time. A search of 8,000 holds the
+# event loop for two to ten milliseconds while thousands of groups are created, because each object
+# is in a part of the memory that no cache has. A commit that waits for its append has 16, so with
+# 4,000 each turn of 256 commits would be searched, which is a tenth of their cost.
+_COLLECT_AFTER = 6_000
 # After so many of these searches the next one also takes what has survived them. With Python's
 # default of 10 it would have ten times as many objects, and hold the event loop for 70 ms when
 # thousands of groups are created. Full searches stay as rare as with the defaults.

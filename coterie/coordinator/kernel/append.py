@@ -61,6 +61,7 @@ class Append:
     ) -> None:
         assert records or marker is not None, "an append has records or a marker"
         assert marker is None or form is not None, "a marker has the header of a control batch"
+        assert pairs is None or len(pairs) == len(records), "each record is encoded"
         self.partition = partition
         self.records = records
         self.form = form

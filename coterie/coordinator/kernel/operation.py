@@ -11,7 +11,7 @@ from coterie.protocol.messages.journal_records import Fact
 NO_GROUP = ""
 
 # What an operation has that writes no records, or whose records are in an append already.
-_NO_RECORDS: list[Record] = []
+NO_RECORDS: list[Record] = []
 
 
 class Operation:
@@ -44,7 +44,7 @@ class Operation:
     def __init__(self, key: str | None, records: list[Record] | None = None) -> None:
         """Start without anything but the records."""
         self.key = key
-        self.records = _NO_RECORDS if records is None else records
+        self.records = NO_RECORDS if records is None else records
         self.pairs: list[Pair] | None = None
         self.form: BatchForm | None = None
         self.marker: Pair | None = None
@@ -56,13 +56,6 @@ class Operation:
         self.request: Any = None
         self.to: Hashable = None
         self.version = 0
-
-    def take_records(self) -> tuple[list[Record], list[Pair] | None]:
-        """Return records and pairs, and forget them: the log has them then."""
-        records, self.records = self.records, _NO_RECORDS
-        pairs, self.pairs = self.pairs, None
-        assert pairs is None or len(pairs) == len(records), "each record is encoded"
-        return records, pairs
 
     def note(self, fact: Fact) -> None:
         """Add an event for when the records are durable [journal/durable-facts]."""

@@ -25,7 +25,7 @@ from coterie.coordinator.kernel.append_errors import (
 )
 from coterie.coordinator.kernel.effects import Effects, EffectsT
 from coterie.coordinator.kernel.machine import OpenRecord
-from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.kernel.operation import NO_RECORDS, Operation
 from coterie.coordinator.kernel.response_parts import ResponsePart
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState
 from coterie.protocol.errors import ErrorCode
@@ -155,8 +155,10 @@ class Shard(Generic[EffectsT]):
                 return effects
             # The verb is one of this shard's, so its effects are.
             self.apply(operation, now_ms, effects)  # type: ignore[arg-type]
-            records, pairs = operation.take_records()
+            records, pairs = operation.records, operation.pairs
             effects.append(Append(self.partition, records, operation.form, operation.marker, pairs))
+            # The log has them from now on.
+            operation.records, operation.pairs = NO_RECORDS, None
         elif effects.response is None or not self.unacknowledged:
             return effects
         else:

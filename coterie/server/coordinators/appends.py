@@ -265,7 +265,9 @@ def _only_batch(operation: Append, encode: Callable[[Record], Pair]) -> _Batch:
     pairs, operation.pairs = operation.pairs, None
     if pairs is None:
         pairs = [encode(record) for record in operation.records]
-    size = BATCH_OVERHEAD_BYTES + _bytes_of(pairs)
+    size = BATCH_OVERHEAD_BYTES
+    for key, value in pairs:
+        size += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
     assert size <= MAX_BATCH_BYTES, "the coordinator refuses an operation larger than this"
     form = operation.form
     if form is not None and operation.marker is not None:
@@ -288,9 +290,10 @@ def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iter
                 pairs.append(pair)
                 size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
         else:
-            encoded, operation.pairs = operation.pairs, None
-            pairs += encoded
-            size += _bytes_of(encoded)
+            for pair in operation.pairs:
+                pairs.append(pair)
+                size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
+            operation.pairs = None
         if form is not None and operation.marker is not None:
             pairs.append(operation.marker)
         if first and (form is not None or size > MAX_BATCH_BYTES):
@@ -306,11 +309,3 @@ def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iter
             size, count = BATCH_OVERHEAD_BYTES, 0
     if pairs:
         yield _Batch(pairs, count, None)
-
-
-def _bytes_of(pairs: list[Pair]) -> int:
-    """Return the most bytes that records take in a batch."""
-    size = 0
-    for key, value in pairs:
-        size += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
-    return size

@@ -51,7 +51,7 @@ class Operation(NamedTuple):
 
     def __str__(self) -> str:
         who = f"{self.client} " if self.client else ""
-        return f"{who}{self.kind.value} {self.value} [{self.begin:g}, {self.end:g}]"
+        return f"{who}{self.kind.value} {self.value} [{self.begin:.4f}, {self.end:.4f}]"
 
 
 class Zone(NamedTuple):
@@ -94,8 +94,15 @@ def contradiction(history: Iterable[Operation]) -> str | None:
     pair = _contradicting(zones)
     if pair is None:
         return None
-    told = [str(each) for zone in pair for each in sorted(by_value[zone.value], key=_begin)]
+    told = [str(each) for zone in pair for each in _deciding(by_value[zone.value])]
     return "two values must each come before the other: " + "; ".join(told)
+
+
+def _deciding(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations of one value that ended first and began last, in order."""
+    ends_first = min(operations, key=lambda each: each.end)
+    begins_last = max(operations, key=_begin)
+    return [ends_first] if ends_first is begins_last else [ends_first, begins_last]
 
 
 def _begin(operation: Operation) -> float:

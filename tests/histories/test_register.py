@@ -77,7 +77,7 @@ def read(value: int, begin: float, end: float) -> Operation:
         ([write(1, 0, 1), write(2, 2, 3), read(1, 4, 5)], "two values"),
         ([write(1, 0, 1), write(2, 2), read(1, 4, 5), read(2, 6, 7)], None),
         ([write(1, 0, 1), write(2, 2), read(2, 4, 5), read(1, 6, 7)], "two values"),
-        ([read(7, 0, 1)], "never written: c2 read 7 [0, 1]"),
+        ([read(7, 0, 1)], "never written: c2 read 7 [0.0000, 1.0000]"),
         ([read(7, 0, 1), write(7, 2, 3)], "read before it was written"),
         # A commit that was refused may have happened, and may happen later.
         ([write(1, 0), read(INITIAL, 1, 2), read(1, 3, 4)], None),

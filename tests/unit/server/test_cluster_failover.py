@@ -1,8 +1,19 @@
 """Several brokers in one process: what happens when one goes, comes or leads no longer."""
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestPartition,
+    AlterPartitionReassignmentsRequestTopic,
+)
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.protocol.messages.describe_cluster import DescribeClusterRequest
+from coterie.protocol.messages.elect_leaders import (
+    PREFERRED,
+    UNCLEAN,
+    ElectLeadersRequest,
+    ElectLeadersRequestTopic,
+)
 from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
@@ -27,6 +38,7 @@ from tests.unit.server.cluster_requests import (
     others,
     produced,
 )
+from tests.unit.server.manual import Client
 
 
 def test_killed_broker_is_followed_by_the_next_replica() -> None:
@@ -216,3 +228,53 @@ def test_deleted_topic_takes_its_offsets_with_it_at_every_coordinator() -> None:
     create(cluster.client(1))
     for node_id, name in names.items():
         assert committed(cluster.client(node_id), name) == [(ErrorCode.NONE, -1)]
+
+
+def elect(client: Client, kind: int, partitions: list[int] | None) -> list[tuple[int, int]]:
+    topics = None
+    if partitions is not None:
+        topics = [ElectLeadersRequestTopic(topic="t", partitions=partitions)]
+    request = ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=1000)
+    found = client.call(request, 1).replica_election_results
+    return [
+        (each.partition_id, each.error_code)
+        for topic in found
+        if topic.topic == "t"
+        for each in topic.partition_result
+    ]
+
+
+def test_preferred_leaders_are_elected_again() -> None:
+    cluster = ManualCluster()
+    create(cluster.client(1), partitions=3)
+    before = described(cluster.client(1))
+    lost = next(index for index, where in enumerate(before) if where[0] == 2)
+    cluster.cluster.kill(2)
+    client = cluster.client(1)
+    assert elect(client, PREFERRED, [lost]) == [(lost, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)]
+    cluster.complete(cluster.cluster.start_broker(2))
+    assert elect(client, PREFERRED, None) == [(lost, ErrorCode.NONE)]
+    assert described(client)[lost][:2] == (2, 2)
+    assert elect(client, PREFERRED, [lost]) == [(lost, ErrorCode.ELECTION_NOT_NEEDED)]
+    assert elect(client, UNCLEAN, [lost]) == [(lost, ErrorCode.ELECTION_NOT_NEEDED)]
+
+
+def test_reassignment_moves_replicas_and_the_leader_if_it_leaves() -> None:
+    cluster = ManualCluster()
+    create(cluster.client(1), factor=2)
+    client = cluster.client(1)
+    ((leader, epoch, replicas, *_),) = described(client)
+    third = next(each for each in (1, 2, 3) if each not in replicas)
+    for wanted, expected in (
+        ([third, leader], (leader, epoch)),
+        ([third], (third, epoch + 1)),
+    ):
+        asked = AlterPartitionReassignmentsRequestPartition(partition_index=0, replicas=wanted)
+        topic = AlterPartitionReassignmentsRequestTopic(name="t", partitions=[asked])
+        request = AlterPartitionReassignmentsRequest(topics=[topic])
+        (answer,) = client.call(request, 0).responses
+        assert answer.partitions[0].error_code == ErrorCode.NONE
+        ((*now, isr, offline),) = described(client)
+        assert (tuple(now[:2]), now[2], sorted(isr), offline) == (
+            expected, wanted, sorted(wanted), [],
+        )  # fmt: skip

@@ -10,7 +10,9 @@ from tests.failover.run import PARTITIONS, REGISTER, TOPIC, Plan, Run
 
 
 @click.command()
-@click.option("--moves", default=1_000, show_default=True, help="Moves of leaders and coordinators.")
+@click.option(
+    "--moves", default=1_000, show_default=True, help="Moves of leaders and coordinators."
+)
 @click.option("--kills", default=200, show_default=True, help="Brokers that are killed.")
 @click.option("--pause-ms", default=20, show_default=True, help="The time between two moves.")
 @click.option("--seed", default=0, show_default=True, help="Of the choices.")
@@ -24,8 +26,10 @@ def main(moves: int, kills: int, pause_ms: int, seed: int) -> None:
     for what, count in sorted(run.ledger.counts.items()):
         print(f"{count:8} {what}")
     for name, history in run.histories.items():
-        print(f"{len(history):8} operations on the register of {name}, "
-              f"longest gap between commits {run.gaps_s[name] * 1000:.0f} ms")
+        print(
+            f"{len(history):8} operations on the register of {name}, "
+            f"longest gap between commits {run.gaps_s[name] * 1000:.0f} ms"
+        )
     print(f"{seconds:8.1f} seconds")
     for text in run.ledger.violations:
         print(f"VIOLATED {text}")

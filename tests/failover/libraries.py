@@ -279,8 +279,11 @@ class _ConfluentMember:
         message = self._consumer.poll(_POLL_S)
         if message is None or message.error() is not None:
             return []
-        partition = (message.topic(), message.partition())
-        return [Record(partition, message.offset(), message.value())]
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None, "a message of a partition has a topic"
+        assert partition is not None, "and a number"
+        assert offset is not None, "and an offset"
+        return [Record((topic, partition), offset, message.value() or b"")]
 
     def close(self) -> None:
         self._consumer.close()

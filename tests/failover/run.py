@@ -71,8 +71,11 @@ class Run:
     def carry_out(self) -> None:
         """Let the clients work, carry out the plan, and check everything."""
         with self._clients():
-            eventually(lambda: len(self._assigned) == len(LIBRARIES), "all members have partitions",
-                       evidence=lambda: dict(self._assigned))
+            eventually(
+                lambda: len(self._assigned) == len(LIBRARIES),
+                "all members have partitions",
+                evidence=lambda: dict(self._assigned),
+            )
             before = dict(self._assigned)
             self._carry_out_plan()
             # What was held up goes on, so the end of the run is not the end of a fault.

@@ -5,8 +5,9 @@ library; a commit or a record that has failed may have happened all the same.
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from contextlib import closing, suppress
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import aiokafka
 import confluent_kafka
@@ -23,7 +24,8 @@ T = TypeVar("T")
 ERRORS = (AiokafkaError, KafkaError, confluent_kafka.KafkaException, TimeoutError)
 _LIMIT_S = 30.0
 _LIMIT_MS = 30_000
-_POLL_S = 0.2
+# A consumer of kafka-python 3.0 hangs now and then if a shorter poll ends while it joins.
+_POLL_S = 0.5
 # Longer than a cluster needs to name the next coordinator, so that nobody is removed meanwhile.
 _SESSION_MS = 30_000
 _HEARTBEAT_MS = 200
@@ -307,91 +309,109 @@ class Aiokafka:
         return _AiokafkaMember(bootstrap, group_id, topic)
 
 
-class _Looped:
-    """An object with an event loop of its own."""
+class _Client(Protocol):
+    """A producer or a consumer of aiokafka."""
 
-    def __init__(self) -> None:
+    async def start(self) -> None:
+        """Connect."""
+        ...
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        ...
+
+
+C = TypeVar("C", bound=_Client)
+
+
+class _Looped(Generic[C]):
+    """A client of aiokafka with an event loop of its own."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, C]]) -> None:
         self._runner = asyncio.Runner()
+        self._client = self._run(make())
+        try:
+            self._run(self._client.start())
+        except BaseException:
+            self.close()
+            raise
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         async def limited() -> T:
-            async with asyncio.timeout(_LIMIT_S):
-                return await call
+            try:
+                async with asyncio.timeout(_LIMIT_S):
+                    return await call
+            except asyncio.CancelledError:
+                # aiokafka cancels calls itself when it reconnects.
+                raise TimeoutError("aiokafka has cancelled the call") from None
 
         return self._runner.run(limited())
 
+    def close(self) -> None:
+        """Close the connections and the loop."""
+        # aiokafka may cancel its own end, too; nothing is left to wait for then.
+        with closing(self._runner), suppress(TimeoutError):
+            self._run(self._client.stop())
 
-class _AiokafkaProducer(_Looped):
+
+class _AiokafkaProducer(_Looped[aiokafka.AIOKafkaProducer]):
     def __init__(self, bootstrap: str) -> None:
-        super().__init__()
-        self._producer = self._run(self._started(bootstrap))
+        async def made() -> aiokafka.AIOKafkaProducer:
+            return aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
 
-    @staticmethod
-    async def _started(bootstrap: str) -> aiokafka.AIOKafkaProducer:
-        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
-        await producer.start()
-        return producer
+        super().__init__(made)
 
     def send(self, partition: TopicPartition, value: bytes) -> int:
         topic, index = partition
-        sent = self._run(self._producer.send_and_wait(topic, value, partition=index))
+        sent = self._run(self._client.send_and_wait(topic, value, partition=index))
         return int(sent.offset)
 
-    def close(self) -> None:
-        self._run(self._producer.stop())
-        self._runner.close()
 
-
-class _AiokafkaRegister(_Looped):
+class _AiokafkaRegister(_Looped[aiokafka.AIOKafkaConsumer]):
     def __init__(self, bootstrap: str, group_id: str, partition: TopicPartition) -> None:
-        super().__init__()
         self._partition = aiokafka.TopicPartition(*partition)
-        self._consumer = self._run(self._started(bootstrap, group_id))
 
-    async def _started(self, bootstrap: str, group_id: str) -> aiokafka.AIOKafkaConsumer:
-        consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=bootstrap, group_id=group_id, enable_auto_commit=False
-        )
-        consumer.assign([self._partition])
-        await consumer.start()
-        return consumer
+        async def made() -> aiokafka.AIOKafkaConsumer:
+            consumer = aiokafka.AIOKafkaConsumer(
+                bootstrap_servers=bootstrap, group_id=group_id, enable_auto_commit=False
+            )
+            consumer.assign([self._partition])
+            return consumer
+
+        super().__init__(made)
 
     def commit(self, offset: int) -> None:
-        self._run(self._consumer.commit({self._partition: offset}))
+        self._run(self._client.commit({self._partition: offset}))
 
     def committed(self) -> int:
-        found = self._run(self._consumer.committed(self._partition))
+        found = self._run(self._client.committed(self._partition))
         if found is None:
             # aiokafka 0.14.0 overlooks the error of the whole answer, such as NOT_COORDINATOR, and
             # says that there is no offset: docs/clients.md.
             raise AiokafkaError("either no offset, or a refusal")
         return int(found)
 
-    def close(self) -> None:
-        self._run(self._consumer.stop())
-        self._runner.close()
 
-
-class _AiokafkaMember(_Looped, aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+class _AiokafkaMember(
+    _Looped[aiokafka.AIOKafkaConsumer],
+    aiokafka.ConsumerRebalanceListener,  # type: ignore[misc]
+):
     def __init__(self, bootstrap: str, group_id: str, topic: str) -> None:
-        super().__init__()
         self.assignments = 0
-        self._consumer = self._run(self._started(bootstrap, group_id, topic))
 
-    async def _started(
-        self, bootstrap: str, group_id: str, topic: str
-    ) -> aiokafka.AIOKafkaConsumer:
-        consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=bootstrap,
-            group_id=group_id,
-            auto_offset_reset="earliest",
-            session_timeout_ms=_SESSION_MS,
-            heartbeat_interval_ms=_HEARTBEAT_MS,
-            auto_commit_interval_ms=_COMMIT_INTERVAL_MS,
-        )
-        consumer.subscribe([topic], listener=self)
-        await consumer.start()
-        return consumer
+        async def made() -> aiokafka.AIOKafkaConsumer:
+            consumer = aiokafka.AIOKafkaConsumer(
+                bootstrap_servers=bootstrap,
+                group_id=group_id,
+                auto_offset_reset="earliest",
+                session_timeout_ms=_SESSION_MS,
+                heartbeat_interval_ms=_HEARTBEAT_MS,
+                auto_commit_interval_ms=_COMMIT_INTERVAL_MS,
+            )
+            consumer.subscribe([topic], listener=self)
+            return consumer
+
+        super().__init__(made)
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         self.assignments += bool(assigned)
@@ -400,16 +420,12 @@ class _AiokafkaMember(_Looped, aiokafka.ConsumerRebalanceListener):  # type: ign
         pass
 
     def poll(self) -> list[Record]:
-        found = self._run(self._consumer.getmany(timeout_ms=int(_POLL_S * 1000)))
+        found = self._run(self._client.getmany(timeout_ms=int(_POLL_S * 1000)))
         return [
             Record((each.topic, each.partition), each.offset, each.value)
             for records in found.values()
             for each in records
         ]
-
-    def close(self) -> None:
-        self._run(self._consumer.stop())
-        self._runner.close()
 
 
 LIBRARIES: tuple[Library, ...] = (Aiokafka(), Confluent(), KafkaPython())

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 from coterie.testing import Cluster
-from tests.failover.libraries import ERRORS, LIBRARIES, Library
+from tests.failover.libraries import ERRORS, LIBRARIES, Library, Register
 from tests.histories.register import Kind, Operation, contradiction
 from tests.live.deadlines import eventually
 from tests.live.records import read_partition
@@ -24,6 +24,7 @@ TOPIC = "orders"
 REGISTER = ("registers", 0)
 PARTITIONS = 6
 _PAUSE_S = 0.004
+_READS_OF_A_CLIENT = 20
 _JOIN_LIMIT_S = 90.0
 
 
@@ -173,8 +174,8 @@ class Run:
                     self.ledger.produced(partition, offset, value)
 
     def _write(self, library: Library) -> None:
-        history, group = self.histories[library.name], _group_of_register(library.name)
-        with closing(library.register(self._bootstrap, group, REGISTER)) as register:
+        history = self.histories[library.name]
+        with closing(self._register(library)) as register:
             for value in self._values[library.name]:
                 begin_s = self._now_s()
                 try:
@@ -187,17 +188,37 @@ class Run:
                 if self._stop.wait(_PAUSE_S):
                     return
 
+    def _register(self, library: Library) -> Register:
+        group = _group_of_register(library.name)
+        return library.register(self._bootstrap, group, REGISTER)
+
     def _read(self, library: Library) -> None:
-        history, group = self.histories[library.name], _group_of_register(library.name)
-        with closing(library.register(self._bootstrap, group, REGISTER)) as register:
-            while not self._stop.wait(_PAUSE_S):
-                begin_s = self._now_s()
-                try:
-                    value = register.committed()
-                except ERRORS:
-                    self._failed(library, "fetches of offsets")
-                    continue
-                history.append(Operation(Kind.READ, value, begin_s, self._now_s()))
+        """Fetch the offset, with a new client every now and then.
+
+        Clients that stay connected to one broker never see that another one thinks otherwise.
+        """
+        while not self._stop.is_set():
+            try:
+                opened = self._register(library)
+            except ERRORS:
+                # The broker that was asked first is dead.
+                self._failed(library, "new clients")
+                continue
+            with closing(opened) as register:
+                for _ in range(_READS_OF_A_CLIENT):
+                    self._read_once(library, register)
+                    if self._stop.wait(_PAUSE_S):
+                        return
+
+    def _read_once(self, library: Library, register: Register) -> None:
+        begin_s = self._now_s()
+        try:
+            value = register.committed()
+        except ERRORS:
+            self._failed(library, "fetches of offsets")
+        else:
+            operation = Operation(Kind.READ, value, begin_s, self._now_s())
+            self.histories[library.name].append(operation)
 
     def _consume(self, library: Library) -> None:
         with closing(library.member(self._bootstrap, _group_of_members(library.name), TOPIC)) as it:

@@ -305,24 +305,32 @@ class Broker(ConnectionServices):
         self.shared.close()
         self.log.info("broker stopped")
 
-    def stop_accepting(self) -> None:
-        """Accept no client and read no request any more."""
+    async def leave(self) -> None:
+        """Answer what was received, give up the groups and end the connections."""
+        self.begin_leaving()
+        await self.shared.drain([self])
+        self.give_up()
+        await self.end_connections()
+
+    def begin_leaving(self) -> None:
+        """Accept no client and read no request any more, and write what is queued."""
         for server in self._servers:
             server.close()
         self.connection_quotas.stop_reading()
-
-    async def leave(self) -> None:
-        """Answer what was received, give up the groups and end the connections."""
-        self.stop_accepting()
         self.markers.stop()
         for runtime in self.runtimes:
             runtime.write()
-        await self.shared.drain(self)
+
+    def give_up(self) -> None:
+        """Give up the groups and transactions, and send the last responses."""
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()
         self.pending_writes.flush()
         self.connection_quotas.end_all()
+
+    async def end_connections(self) -> None:
+        """Let clients read their last responses for a moment, and close all connections."""
         await self.shared.wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
         self.connection_quotas.abort_all()
 

@@ -99,10 +99,14 @@ class Cluster:
     async def stop(self) -> None:
         """Stop all brokers in order, and close what they share."""
         self.shared.maintenance.stop()
-        for broker in self.brokers.values():
-            broker.stop_accepting()
-        for node_id in list(self.brokers):
-            await self.brokers.pop(node_id).leave()
+        stopping, self.brokers = list(self.brokers.values()), {}
+        for broker in stopping:
+            broker.begin_leaving()
+        await self.shared.drain(stopping)
+        for broker in stopping:
+            broker.give_up()
+        for broker in stopping:
+            await broker.end_connections()
         self.shared.close()
         self.shared.log.info("brokers stopped")
 
@@ -203,6 +207,22 @@ class Cluster:
             raise
         image = self.leadership.image
         self.leadership.change(node_joined(image, image.nodes[node_id]))
+
+    def detect(self, node_id: int) -> None:
+        """Let the others take a broker for dead that runs, as they do when it was silent for long.
+
+        It keeps its connections, and is no leader of anything any more.
+        """
+        self.running(node_id)
+        self._lost(node_id)
+
+    def rejoin(self, node_id: int) -> None:
+        """Let a broker be in sync again that the others have taken for dead."""
+        self.running(node_id)
+        image = self.leadership.image
+        node = image.nodes[node_id]
+        if not node.is_live:
+            self.leadership.change(node_joined(image, node))
 
     # --- partitions -------------------------------------------------------------------------------
 

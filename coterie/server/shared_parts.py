@@ -7,7 +7,7 @@ several have a `Leadership` besides, which decides what each of them leads.
 Invariant: it is opened before the first broker and closed after the last one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from coterie.security.acl_store import AclStore
@@ -60,6 +60,22 @@ class Work(Protocol):
     @property
     def idle(self) -> bool:
         """Whether nothing is left."""
+
+
+class _Written:
+    """Appends to some logs; `left` says how many of the logs are not durable yet."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether all of them are durable."""
+        return not self.left
+
+    def synced(self, _error: Exception | None) -> None:
+        """Note that a log is durable, or has failed."""
+        self.left -= 1
 
 
 class SharedParts(SharedServices):
@@ -217,17 +233,31 @@ class SharedParts(SharedServices):
 
     # --- the end ----------------------------------------------------------------------------------
 
-    async def drain(self, leaving: Member) -> None:
-        """Wait until what a broker has received is handled and durable.
+    async def drain(self, leaving: Sequence[Member]) -> None:
+        """Wait until what some brokers have received is handled and durable.
 
-        The work of all brokers is waited for if it is the last one.
+        If they are the last ones, nothing is left to do afterwards. The work of other brokers is
+        not waited for: it may never end.
         """
         self.flusher.begin()
-        works: list[Work] = [leaving.turns]
-        if self.members == [leaving]:
+        works: list[Work] = [each.turns for each in leaving]
+        if len(leaving) == len(self.members):
             works += self.flusher, self.disk, self.changes, self.slices, self.security_log
+        elif self.flusher.commit:
+            works.append(self._written())
         if not await self.wait_for(lambda: all(each.idle for each in works), DRAIN_TIMEOUT_S):
             self.log.error("stopping before the disk has confirmed all writes")
+
+    def _written(self) -> "_Written":
+        """Return the appends that are not durable now."""
+        written = _Written()
+        for topic in self.topics.all():
+            for partition in topic.partitions:
+                log = partition.opened_log
+                if log is not None and not log.failed and log.synced_offset < log.log_end_offset:
+                    written.left += 1
+                    self.flusher.appended(log, written.synced)
+        return written
 
     async def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until a condition holds; return whether it does."""

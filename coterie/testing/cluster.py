@@ -9,7 +9,8 @@ run in one thread, over the same logs; see docs/cluster.md.
 """
 
 import random
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any, Self, TypeVar, overload
 
@@ -30,6 +31,7 @@ from coterie.testing.bounds import check, check_all
 from coterie.testing.client_configs import CLASSIC, client_config
 from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.lifetime import NOT_RUNNING, Lifetime
+from coterie.testing.pausing import Gate
 from coterie.testing.running import TEST_CONFIG, not_listening
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
@@ -85,6 +87,7 @@ class Cluster(Lifetime):
         self._release = release_of(version)
         self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
         self._brokers: Brokers | None = None
+        self._gates: dict[int, Gate] = {}
         self._addresses: dict[int, Address] = {}
 
     def __repr__(self) -> str:
@@ -226,6 +229,45 @@ class Cluster(Lifetime):
             WrongUse: it does not run.
         """
         return self._wait(lambda brokers: brokers.stop_broker(_named(node_id)))
+
+    @contextmanager
+    def paused(self, node_id: int | None, detect_ms: int | None = None) -> Iterator[None]:
+        """Pause a broker during a block, as SIGSTOP does: it keeps its connections, and is silent.
+
+        Args:
+            node_id: the broker.
+            detect_ms: after which time the others take it for dead; None for never.
+
+        Raises:
+            WrongUse: it does not run.
+        """
+        paused = _named(node_id)
+
+        def close(brokers: Brokers) -> Gate:
+            brokers.running(paused)
+            gate = self._gates[paused]
+            gate.close()
+            if detect_ms is not None:
+                brokers.shared.loop.call_later(detect_ms / 1000, detect, brokers, gate)
+            return gate
+
+        def detect(brokers: Brokers, gate: Gate) -> None:
+            if gate.is_closed and self._gates.get(paused) is gate:
+                brokers.detect(paused)
+
+        def reopen(brokers: Brokers) -> None:
+            gate.open()
+            if self._gates.get(paused) is gate and paused in brokers.brokers:
+                brokers.rejoin(paused)
+
+        try:
+            gate = self._call(close)
+        except UnknownNode as error:
+            raise WrongUse(str(error)) from None
+        try:
+            yield
+        finally:
+            self._call(reopen)
 
     def move(self, topic: str, partition: int = 0, *, to: int) -> Waiting[None]:
         """Let another broker lead a partition; its leader epoch grows by one.
@@ -376,6 +418,7 @@ class Cluster(Lifetime):
         shared = self._shared_parts()
 
         def prepare(server: Server) -> None:
+            self._gates[server.node_id] = Gate(server)
             if self._release is not None:
                 server.pretend(self._release)
 

@@ -15,6 +15,7 @@ from coterie.server.config.broker_keys import BROKER
 TABLE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANTS = {
     "access rules": ("MOST_RULES",),
+    "brokers of a process": ("MOST_BROKERS",),
     "access rules that one DeleteAcls removes": ("MOST_REMOVED",),
     "kept decisions of the authorizer": ("MOST_DECISIONS", "MOST_CLIENTS"),
     "smallest request": ("SMALLEST_REQUEST_BYTES",),

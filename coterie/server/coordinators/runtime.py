@@ -68,6 +68,7 @@ class CoordinatorRuntime(Generic[EffectsT]):
         self._loading = Loading(host, kind, machine, self._loaded, self._not_loaded)
         self._timer: TimerHandle | None = None
         self._timer_ms = 0
+        self._holds_timer = False
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -277,10 +278,22 @@ class CoordinatorRuntime(Generic[EffectsT]):
 
     # --- time -------------------------------------------------------------------------------------
 
+    def hold_timer(self) -> None:
+        """Let no deadline end before `release_timer`: the broker is paused."""
+        self._holds_timer = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def release_timer(self) -> None:
+        """Let deadlines end again."""
+        self._holds_timer = False
+        self._set_timer()
+
     def _set_timer(self) -> None:
         """Set the timer to the coordinator's next deadline, unless it fires earlier already."""
         deadline_ms = self._machine.next_deadline_ms()
-        if deadline_ms is None:
+        if deadline_ms is None or self._holds_timer:
             return
         if self._timer is not None:
             if self._timer_ms <= deadline_ms:

@@ -151,6 +151,40 @@ def test_transactions_of_librdkafka_survive_their_coordinator() -> None:
         consumer.close()
 
 
+@in_loop
+async def test_paused_coordinator_answers_when_it_goes_on() -> None:
+    async with cluster(topics={"t": 1}) as kafka:
+        consumer = AIOKafkaConsumer("t", **kafka.client_config("aiokafka", group_id="g"))
+        await consumer.start()
+        try:
+            generation = consumer._coordinator.generation
+            where = TopicPartition("t", 0)
+            with kafka.paused(kafka.coordinator_of("g")):
+                commit = asyncio.ensure_future(consumer.commit({where: 3}))
+                done, _ = await asyncio.wait([commit], timeout=0.5)
+                assert not done
+            await asyncio.wait_for(commit, 10)
+            assert await consumer.committed(where) == 3
+            assert consumer._coordinator.generation == generation
+        finally:
+            await consumer.stop()
+
+
+@in_loop
+async def test_paused_broker_is_taken_for_dead_and_comes_back() -> None:
+    async with cluster(topics={"t": 1}) as kafka:
+        old = kafka.coordinator_of("g")
+        assert old is not None
+        with kafka.paused(old, detect_ms=100):
+            await kafka.wait_isr("t", isr=[each for each in (1, 2, 3) if each != old])
+            assert kafka.coordinator_of("g") != old
+            consumer = AIOKafkaConsumer("t", **kafka.client_config("aiokafka", group_id="g"))
+            await consumer.start()
+            await consumer.commit({TopicPartition("t", 0): 3})
+        assert kafka.isr_of("t") == [1, 2, 3]
+        await consumer.stop()
+
+
 def test_others_learn_late_of_a_dead_broker() -> None:
     with cluster(topics={"t": 3}) as kafka:
         dead = kafka.leader_of("t")

@@ -1,5 +1,6 @@
 """Brokers of a cluster without sockets, threads and real time, and clients for them."""
 
+import time
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -61,6 +62,8 @@ class ManualCluster:
                 waited = work.send(None)
                 self.loop.turn()
                 while waited is not None and not waited.done():
+                    # Threads work in real time.
+                    time.sleep(0.001)
                     self.loop.advance(1)
         except StopIteration:
             pass

@@ -1,11 +1,14 @@
 """Several brokers in one process: what happens when one goes, comes or leads no longer."""
 
+from typing import Any
+
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsRequestPartition,
     AlterPartitionReassignmentsRequestTopic,
 )
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.protocol.messages.describe_cluster import DescribeClusterRequest
 from coterie.protocol.messages.elect_leaders import (
@@ -21,6 +24,12 @@ from coterie.protocol.messages.fetch import (
 )
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartition,
+    ProduceRequestTopic,
+)
+from coterie.protocol.records import Record, encode_records
 from coterie.server.cluster.image import CoordinatorType
 from tests.unit.server.cluster import ManualCluster
 from tests.unit.server.cluster_requests import (
@@ -38,7 +47,7 @@ from tests.unit.server.cluster_requests import (
     others,
     produced,
 )
-from tests.unit.server.manual import Client
+from tests.unit.server.manual import COMMIT, Client
 
 
 def test_killed_broker_is_followed_by_the_next_replica() -> None:
@@ -278,3 +287,74 @@ def test_reassignment_moves_replicas_and_the_leader_if_it_leaves() -> None:
         assert (tuple(now[:2]), now[2], sorted(isr), offline) == (
             expected, wanted, sorted(wanted), [],
         )  # fmt: skip
+
+
+def test_cluster_comes_back_after_all_brokers_have_died() -> None:
+    cluster = ManualCluster()
+    create(cluster.client(1))
+    leader, epoch = cluster.leads("t")
+    assert produced(cluster.client(leader)) == ErrorCode.NONE
+    charge = coordinator(cluster)
+    assert commit(cluster.client(charge), 4) == [ErrorCode.NONE]
+    for node_id in (1, 2, 3):
+        cluster.cluster.kill(node_id)
+    assert cluster.leads("t")[0] == -1
+    cluster.complete(cluster.cluster.start_broker(2))
+    cluster.loop.turn()
+    client = cluster.client(2)
+    assert cluster.leads("t")[0] == 2
+    assert cluster.leads("t")[1] > epoch
+    assert latest_offset(client) == (ErrorCode.NONE, 1)
+    assert committed(client, "g") == [(ErrorCode.NONE, 4)]
+
+
+def test_member_of_a_consumer_group_keeps_its_epoch_at_the_next_coordinator() -> None:
+    cluster = ManualCluster()
+    create(cluster.client(1))
+
+    def heartbeat_of(client: Client, epoch: int, **joining: Any) -> tuple[int, int]:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="new", member_id="m", member_epoch=epoch, **joining
+        )
+        answer = client.call(request, 1)
+        return answer.error_code, answer.member_epoch
+
+    def charge() -> Client:
+        return cluster.client(coordinator(cluster, "new"))
+
+    joining: dict[str, Any] = {
+        "rebalance_timeout_ms": 10_000,
+        "subscribed_topic_names": ["t"],
+        "topic_partitions": [],
+    }
+    error, epoch = heartbeat_of(charge(), 0, **joining)
+    assert (error, epoch > 0) == (ErrorCode.NONE, True)
+    for _ in range(2):
+        dead = coordinator(cluster, "new")
+        cluster.cluster.kill(dead)
+        cluster.loop.turn()
+        assert heartbeat_of(charge(), epoch) == (ErrorCode.NONE, epoch)
+        cluster.complete(cluster.cluster.start_broker(dead))
+
+
+def test_stop_of_one_broker_answers_what_waits_for_the_disk() -> None:
+    cluster = ManualCluster(flush=COMMIT)
+    create(cluster.client(1))
+    cluster.loop.turn()
+    leader, _ = cluster.leads("t")
+    client = cluster.client(leader)
+    records = encode_records([Record(0, 1, None, b"v", ())])
+    topic = ProduceRequestTopic(
+        name="t", partition_data=[ProduceRequestPartition(index=0, records=records)]
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+    # The first one opens the log.
+    client.send(request, 9)
+    cluster.loop.turn()
+    client.answers()
+    client.send(request, 9)
+    assert client.answers() == []
+    cluster.complete(cluster.cluster.stop_broker(leader))
+    ((_, answer),) = client.answers()
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    assert client.transport.closed

@@ -18,6 +18,7 @@ from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.groups.making import make_group_runtime
+from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.partition import Partition, Topic
 from coterie.server.metadata.topic_changes import Change, make_now
@@ -134,6 +135,9 @@ class Broker(ConnectionServices):
             self.failures.handles_short,
             leads,
         )
+        if self.leadership is not None:
+            loggers = environment.loggers
+            host.log = loggers.named_of_broker(GROUP_COORDINATOR, self.node_id)
         self.host = host
         self.groups = make_group_runtime(self, host)
         self.coordinator = self.groups.coordinator

@@ -60,6 +60,7 @@ class Cluster:
         self.shared = shared
         self.leadership: Leadership = shared.leadership
         self.brokers: dict[int, Broker] = {}
+        self._log = shared.log
         self._serve = serve
         self._prepare = prepare
         self._listeners: dict[int, Sequence[Listener]] = {}
@@ -155,6 +156,7 @@ class Cluster:
         """
         self.running(node_id)
         self.brokers.pop(node_id).break_off()
+        self._log.info("broker killed", broker=node_id)
         if detect_ms:
             self._undetected.add(node_id)
             self.shared.loop.call_later(detect_ms / 1000, self._detect, node_id)
@@ -182,6 +184,7 @@ class Cluster:
         await broker.leave()
         del self.brokers[node_id]
         self._lost(node_id)
+        self._log.info("broker stopped", broker=node_id)
 
     async def start_broker(self, node_id: int) -> None:
         """Start a broker again, at its address. It leads only what nothing else leads.
@@ -207,6 +210,7 @@ class Cluster:
             raise
         image = self.leadership.image
         self.leadership.change(node_joined(image, image.nodes[node_id]))
+        self._log.info("broker started", broker=node_id)
 
     def detect(self, node_id: int) -> None:
         """Let the others take a broker for dead that runs, as they do when it was silent for long.

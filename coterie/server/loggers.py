@@ -61,11 +61,22 @@ class Loggers:
         bind = partial(_same, log) if get_level is None else log.bind
         self._has_levels = get_level is not None
         self._loggers: dict[str, Any] = {name: bind() for name in _NAMES}
+        # Those that were made of them since, with their names.
+        self._bound: list[tuple[str, Any]] = []
 
     def named(self, name: str) -> "FilteringBoundLogger":
         """Return a logger; `name` is one of the constants of this module."""
         logger: FilteringBoundLogger = self._loggers[name]
         return logger
+
+    def named_of_broker(self, name: str, node_id: int) -> "FilteringBoundLogger":
+        """Return a logger whose lines name one broker of several."""
+        logger = self._loggers[name]
+        if not self._has_levels:
+            return self.named(name)
+        bound: FilteringBoundLogger = logger.bind(broker=node_id)
+        self._bound.append((name, bound))
+        return bound
 
     def level(self, name: str) -> str | None:
         """Return the level that a logger has or inherits; None if there is no such logger."""
@@ -93,7 +104,7 @@ class Loggers:
         if self._has_levels:
             import structlog
 
-            for name, logger in self._loggers.items():
+            for name, logger in [*self._loggers.items(), *self._bound]:
                 number = LEVELS[self.level(name) or ""]
                 logger.__class__ = structlog.make_filtering_bound_logger(number)
 

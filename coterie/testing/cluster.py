@@ -8,113 +8,24 @@ In a coroutine it is `async with`, and what waits is awaited, as with a single b
 run in one thread, over the same logs; see docs/cluster.md.
 """
 
-import random
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from os import PathLike, fspath
-from typing import Any, Self, TypeVar, overload
+from typing import Any
 
-from coterie.address import Address
-from coterie.server.broker import Broker as Server
-from coterie.server.brokers import MOST_BROKERS, UnknownNode
 from coterie.server.brokers import Cluster as Brokers
+from coterie.server.brokers import UnknownNode
 from coterie.server.cluster.image import CoordinatorType, Placement
-from coterie.server.config.config import Config
-from coterie.server.config.listeners import CannotListen, Listener
-from coterie.server.config.sources import ConfigError
-from coterie.server.data_place import IN_MEMORY
-from coterie.server.logging import make_logger
-from coterie.server.logs.flusher import parse_flush_mode
-from coterie.server.shared_parts import SharedParts
-from coterie.storage.errors import StorageError
-from coterie.testing.bounds import check, check_all
+from coterie.testing.bounds import check
 from coterie.testing.client_configs import CLASSIC, client_config
-from coterie.testing.errors import BrokerNotStarted, WrongUse
-from coterie.testing.lifetime import NOT_RUNNING, Lifetime
+from coterie.testing.errors import WrongUse
 from coterie.testing.pausing import Gate
-from coterie.testing.running import TEST_CONFIG, not_listening
-from coterie.testing.server_thread import ServerThread
+from coterie.testing.running_cluster import MOST_REPLICAS, RunningCluster
 from coterie.testing.topics import create_topic
-from coterie.testing.versions import release_of
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
-T = TypeVar("T")
 
-# Kafka's tests have topics with as many replicas as brokers, but no more than three.
-_REPLICAS = 3
-
-
-class Cluster(Lifetime):
+class Cluster(RunningCluster):
     """A cluster that runs from `start` to `close`, or in a `with` or `async with` block."""
-
-    def __init__(
-        self,
-        brokers: int = 3,
-        *,
-        config: Mapping[str, str] | None = None,
-        topics: Mapping[str, int] | None = None,
-        data_dir: str | PathLike[str] | None = None,
-        host: str = "127.0.0.1",
-        flush: str = "never",
-        version: str | None = None,
-    ) -> None:
-        """Describe a cluster; `start` starts it.
-
-        Args:
-            brokers: how many, from 2 to 9. Their ids are 1, 2, 3, ...
-            config: settings by Kafka's names, over those of a broker for tests.
-            topics: topics to create, with their numbers of partitions; see `topic`.
-            data_dir: where to keep data; by default memory.
-            host: where the brokers listen, each at a free port that it keeps.
-            flush: when appends are synced: never, commit or interval:MS.
-            version: a release of Kafka, such as "2.8", whose API versions are served.
-
-        Raises:
-            WrongUse: a value cannot be used.
-        """
-        if not 2 <= brokers <= MOST_BROKERS:
-            raise WrongUse(f"brokers is from 2 to {MOST_BROKERS}, not {brokers}")
-        check_all("partitions", (topics or {}).values())
-        self._count = brokers
-        self._values = {**TEST_CONFIG, **(config or {})}
-        self._topics = dict(topics or {})
-        self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
-        self._host = host
-        try:
-            self._flush = parse_flush_mode(flush)
-        except ValueError as error:
-            raise WrongUse(f"flush: {error}") from None
-        self._release = release_of(version)
-        self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
-        self._brokers: Brokers | None = None
-        self._gates: dict[int, Gate] = {}
-        self._addresses: dict[int, Address] = {}
-
-    def __repr__(self) -> str:
-        addresses = ",".join(map(str, self._addresses.values()))
-        return f"Cluster({f'on {addresses}' if self._brokers is not None else 'not running'})"
-
-    @overload
-    def start(self) -> Self: ...
-
-    @overload
-    def start(self, node_id: int) -> Waiting[None]: ...
-
-    def start(self, node_id: int | None = None) -> Self | Waiting[None]:
-        """Start the cluster, or one broker that was killed or stopped, at its address.
-
-        A broker that comes back is in sync at once, and leads what nothing else leads.
-
-        Args:
-            node_id: the broker; None for the cluster.
-
-        Raises:
-            BrokerNotStarted: a port, the directory or a setting cannot be used.
-            WrongUse: the broker runs, or there is no such broker.
-        """
-        if node_id is None:
-            return super().start()
-        return self._wait(lambda brokers: brokers.start_broker(node_id))
 
     # --- for clients ------------------------------------------------------------------------------
 
@@ -203,7 +114,7 @@ class Cluster(Lifetime):
             WrongUse: it exists already, or a value cannot be used; the text is Kafka's.
         """
         check(partitions=partitions)
-        wanted = min(_REPLICAS, self._count) if replicas is None else replicas
+        wanted = min(MOST_REPLICAS, self._count) if replicas is None else replicas
         brokers, settings = self._running, config or {}
         self.thread.run(create_topic(brokers.any_broker, name, partitions, settings, wanted))
         return name
@@ -381,88 +292,6 @@ class Cluster(Lifetime):
             await until(thread, lambda: condition(brokers), what, timeout_s, picture)
 
         return Waiting(thread, wait())
-
-    # --- the thread -------------------------------------------------------------------------------
-
-    @property
-    def _running(self) -> Brokers:
-        if self._brokers is None:
-            raise BrokerNotStarted(NOT_RUNNING)
-        return self._brokers
-
-    def _call(self, function: Callable[[Brokers], T]) -> T:
-        brokers = self._running
-        return self.thread.call(lambda: function(brokers))
-
-    def _wait(self, work: Callable[[Brokers], Coroutine[Any, Any, None]]) -> Waiting[None]:
-        brokers = self._running
-
-        async def explained() -> None:
-            try:
-                await work(brokers)
-            except UnknownNode as error:
-                raise WrongUse(str(error)) from None
-
-        return Waiting(self.thread, explained())
-
-    def _do(self, change: Callable[[Brokers], None]) -> Waiting[None]:
-        async def work(brokers: Brokers) -> None:
-            change(brokers)
-
-        return self._wait(work)
-
-    def _new_thread(self) -> ServerThread:
-        return ServerThread(self._random.randbytes)
-
-    async def _begin_in_thread(self) -> None:
-        shared = self._shared_parts()
-
-        def prepare(server: Server) -> None:
-            self._gates[server.node_id] = Gate(server)
-            if self._release is not None:
-                server.pretend(self._release)
-
-        self._brokers = brokers = Brokers(shared, prepare=prepare)
-        # A cluster that was closed and is started again keeps its addresses.
-        listeners = {
-            node_id: [Listener(self._addresses.get(node_id, Address(self._host, 0)))]
-            for node_id in shared.node_ids
-        }
-        try:
-            started = await brokers.start(listeners)
-        except CannotListen as error:
-            raise BrokerNotStarted(not_listening(error.address, error)) from error
-        self._addresses = {node_id: addresses[0] for node_id, addresses in started.items()}
-        factor = min(_REPLICAS, self._count)
-        for name, partitions in self._topics.items():
-            if shared.topics.find(name) is None:
-                await create_topic(brokers.any_broker, name, partitions, {}, factor)
-
-    def _shared_parts(self) -> SharedParts:
-        given = [f"{name}={value}" for name, value in self._values.items()]
-        assert self._thread is not None, "it runs in its thread"
-        try:
-            return SharedParts(
-                Config.load(given),
-                self._data_dir,
-                self._thread.environment(make_logger("error")),
-                flush=self._flush,
-                brokers=self._count,
-            )
-        except ConfigError as error:
-            raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
-        except (StorageError, OSError) as error:
-            text = f"the data directory {self._data_dir} cannot be used: {error}"
-            raise BrokerNotStarted(text) from error
-
-    async def _finish_in_thread(self) -> list[str]:
-        brokers, self._brokers = self._brokers, None
-        if brokers is not None:
-            await brokers.stop()
-        return []
-
-    def _open_files(self) -> list[str]:
-        return []
 
 
 def cluster(brokers: int = 3, **options: Any) -> Cluster:

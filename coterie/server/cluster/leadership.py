@@ -209,6 +209,9 @@ class Leadership(Placing):
             self._begin_epochs(name, after.placements[name])
         self._claim()
         self._replace(after)
+        moved = sum(_leaders_moved(before, after, name) for name in changed)
+        if moved:
+            self._log.info("leaders moved", partitions=moved)
         for name in changed:
             self._end_fetches(name, before.placements.get(name, ()), after.placements[name])
 
@@ -278,6 +281,13 @@ class Leadership(Placing):
             self._log.error(
                 "placements not stored", error=describe_error(error), remedy=remedy_for(error)
             )
+
+
+def _leaders_moved(before: ClusterImage, after: ClusterImage, topic: str) -> int:
+    """Return how many partitions of a topic have another leader."""
+    known = before.placements.get(topic, ())
+    pairs = zip(known, after.placements[topic], strict=False)
+    return sum(old.leader_id != new.leader_id for old, new in pairs)
 
 
 def _stored(placed: Sequence[Placement]) -> StoredPlacement:

@@ -132,6 +132,7 @@ class ConnectionQuotas:
         self._overrides_text = ""
         self._close_lines = 0
         self._last_id = 0
+        self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -147,6 +148,9 @@ class ConnectionQuotas:
 
         [connections/connection-limits]
         """
+        if self._is_closed:
+            # The system had accepted it before.
+            return "the broker has stopped"
         # Read anew for each connection, because clients may alter both while the broker runs.
         config = self._config
         max_connections = config.get_int("max.connections")
@@ -252,7 +256,8 @@ class ConnectionQuotas:
                 connection.close_quietly()
 
     def abort_all(self) -> None:
-        """Close all sockets at once and stop the sweep."""
+        """Close all sockets at once, also of those that come now, and stop the sweep."""
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

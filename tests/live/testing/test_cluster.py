@@ -185,6 +185,27 @@ async def test_paused_broker_is_taken_for_dead_and_comes_back() -> None:
         await consumer.stop()
 
 
+@in_loop
+async def test_group_outlives_brokers_in_virtual_time() -> None:
+    async with cluster(topics={"t": 2}) as kafka, kafka.virtual_time() as clock:
+        consumer = AIOKafkaConsumer("t", **kafka.client_config("aiokafka", group_id="g"))
+        await consumer.start()
+        generation = consumer._coordinator.generation
+        for number in range(1, 4):
+            dead = kafka.coordinator_of("g")
+            assert dead is not None
+            await kafka.kill(dead, detect_ms=9000)
+            # Longer than the session of the member.
+            await clock.advance(12)
+            assert kafka.coordinator_of("g") != dead
+            await consumer.commit({TopicPartition("t", 0): number})
+            await kafka.start(dead)
+            await clock.advance(30)
+        assert consumer._coordinator.generation == generation
+        await consumer.stop()
+        assert clock.elapsed_s > 100
+
+
 def test_others_learn_late_of_a_dead_broker() -> None:
     with cluster(topics={"t": 3}) as kafka:
         dead = kafka.leader_of("t")
@@ -232,9 +253,10 @@ def test_cluster_starts_again_at_its_addresses() -> None:
     kafka = cluster(2)
     with kafka:
         before = kafka.bootstrap_servers
+        kafka.topic("t")
     with kafka:
         assert kafka.bootstrap_servers == before
-        kafka.topic("t")
+        assert kafka.leader_of("t") in (1, 2)
 
 
 @in_loop

@@ -62,8 +62,9 @@ class ManualCluster:
                 waited = work.send(None)
                 self.loop.turn()
                 while waited is not None and not waited.done():
-                    # Threads work in real time.
-                    time.sleep(0.001)
+                    if self.cluster.shared.flusher.commit:
+                        # Its thread works in real time.
+                        time.sleep(0.001)
                     self.loop.advance(1)
         except StopIteration:
             pass

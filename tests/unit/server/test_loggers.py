@@ -45,6 +45,17 @@ def test_levels_change_what_is_logged() -> None:
     assert events == ["two", "six"]
 
 
+def test_lines_of_a_broker_of_several_name_it_and_follow_the_level() -> None:
+    out = io.StringIO()
+    loggers = Loggers(make_logger("info", stream=out))
+    second = loggers.named_of_broker(GROUP_COORDINATOR, 2)
+    second.info("one")
+    loggers.set_levels({GROUP_COORDINATOR: "ERROR"})
+    second.info("two")
+    (line,) = out.getvalue().splitlines()
+    assert line.endswith("broker=2")
+
+
 def test_events_of_groups_follow_the_level() -> None:
     out = io.StringIO()
     loggers = Loggers(make_logger("info", stream=out))

@@ -36,18 +36,21 @@ class LearntNames(Names):
         prefix: str,
         shared_prefix: str | None = None,
         is_here: Callable[[str], bool] = _any_place,
+        has_transactions: Callable[[str], bool] = _any_place,
     ) -> None:
         """Begin a run.
 
         Args:
             prefix: precedes every name on the broker.
             shared_prefix: precedes the topics of commits and subscriptions, if they are shared.
-            is_here: whether the broker coordinates a group, and a transactional id, of this name.
+            is_here: whether the broker coordinates a group.
+            has_transactions: whether the broker coordinates a transactional id.
         """
         super().__init__()
         self.prefix = prefix
         self.shared_prefix = prefix if shared_prefix is None else shared_prefix
         self._is_here = is_here
+        self._has_transactions = has_transactions
         self._own: dict[str, str] = {}
         self.nameless: set[str] = set()
         self._ids: dict[str, str] = {}
@@ -58,9 +61,16 @@ class LearntNames(Names):
         self._made_up: set[str] = set()
 
     def group(self, name: str) -> str:
-        """Return the group id or transactional id to send; the empty id stays empty."""
+        """Return the group id to send; the empty id stays empty."""
+        return self._spelt(name, self._is_here)
+
+    def transactional_id(self, name: str) -> str:
+        """Return the transactional id to send; the empty id stays empty."""
+        return self._spelt(name, self._has_transactions)
+
+    def _spelt(self, name: str, fits: Callable[[str], bool]) -> str:
         if name and name not in self._own:
-            self.spell(name, self._is_here)
+            self.spell(name, fits)
         return self.own(name) if name else name
 
     def spell(self, name: str, fits: Callable[[str], bool]) -> None:

@@ -31,6 +31,10 @@ class Names:
         """Return the group id to send."""
         return name
 
+    def transactional_id(self, name: str) -> str:
+        """Return the transactional id to send."""
+        return name
+
     def group_text(self, group_id: str) -> str:
         """Return the name of a group in the transcript."""
         return group_id

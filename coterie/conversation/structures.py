@@ -10,6 +10,7 @@ that holds an id it is the id of that topic. The group APIs have a shorter form 
 and `responses.py`.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from coterie.conversation.batches import records_bytes, records_tree
@@ -37,8 +38,11 @@ API_KEYS = {key.kafka_name: key for key in ApiKey}
 # An id that no topic has.
 UNKNOWN_ID = bytes(range(16))
 _OWN = "@"
-# The fields of groups and transactional ids, which have a coordinator.
-_COORDINATED = ("coordinator_keys", "group_id", "key", "transactional_id", "transactional_ids")
+# The fields of groups, of transactional ids, and of FindCoordinator for either of them.
+_GROUPS = {"group_id"}
+_TRANSACTIONAL_IDS = {"transactional_id", "transactional_ids"}
+_KEYS = {"coordinator_keys", "key"}
+_KEY_TYPE, _TRANSACTION = "key_type", "1"
 _ERROR_FIELD = "error_code"
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint16")
 
@@ -61,12 +65,10 @@ def build_structure(line: RequestLine, names: Names) -> Message:
 
 def _build(cls: type[Declaration], texts: dict[str, str], names: Names) -> Any:
     values = {}
+    _choose_names(texts, names)
     for field in fields_of(cls):
         if field.name in texts:
-            text = texts.pop(field.name)
-            if field.name in _COORDINATED:
-                _place(text, names)
-            values[field.name] = _value(field.type, text, names)
+            values[field.name] = _value(field.type, texts.pop(field.name), names)
         elif field.required:
             values[field.name] = [] if field.type.element is not None else field.type.zero
             if field.type.struct is not None and not field.type.optional:
@@ -76,11 +78,15 @@ def _build(cls: type[Declaration], texts: dict[str, str], names: Names) -> Any:
     return cls(**values)
 
 
-def _place(text: str, names: Names) -> None:
-    """Choose the names of groups and transactional ids before they are sent."""
-    for item in map(unquote, parse_list(text)):
-        if item.startswith(_OWN):
-            names.group(item.removeprefix(_OWN))
+def _choose_names(texts: Mapping[str, str], names: Names) -> None:
+    """Choose the names of groups and of transactional ids, which have coordinators."""
+    is_transactional = texts.get(_KEY_TYPE) == _TRANSACTION
+    for field in texts.keys() & (_GROUPS | _TRANSACTIONAL_IDS | _KEYS):
+        of_transactions = field in _TRANSACTIONAL_IDS or (field in _KEYS and is_transactional)
+        choose = names.transactional_id if of_transactions else names.group
+        for item in map(unquote, parse_list(texts[field])):
+            if item.startswith(_OWN):
+                choose(item.removeprefix(_OWN))
 
 
 def _value(field_type: FieldType, text: str, names: Names) -> Any:

@@ -86,44 +86,21 @@ class Member(Protocol):
         ...
 
 
-class Library(Protocol):
+class Library(NamedTuple):
     """A client library.
 
     Attributes:
         name: its name on PyPI.
+        producer: makes a producer of the bootstrap servers; it repeats what has no answer, without
+            writing it twice.
+        register: makes a register of the bootstrap servers, a group and a partition.
+        member: makes a member of the bootstrap servers, a group and a topic; it commits by itself.
     """
 
     name: str
-
-    def producer(self, bootstrap: str) -> Producer:
-        """Return a producer that repeats what has no answer, without writing it twice."""
-        ...
-
-    def register(self, bootstrap: str, group_id: str, partition: TopicPartition) -> Register:
-        """Return the register of a group and a partition."""
-        ...
-
-    def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
-        """Return a member, which commits by itself."""
-        ...
-
-
-class KafkaPython:
-    """kafka-python."""
-
-    name = "kafka-python"
-
-    def producer(self, bootstrap: str) -> Producer:
-        """See `Library`."""
-        return _PythonProducer(bootstrap)
-
-    def register(self, bootstrap: str, group_id: str, partition: TopicPartition) -> Register:
-        """See `Library`."""
-        return _PythonRegister(bootstrap, group_id, partition)
-
-    def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
-        """See `Library`."""
-        return _PythonMember(bootstrap, group_id, topic)
+    producer: Callable[[str], Producer]
+    register: Callable[[str, str, TopicPartition], Register]
+    member: Callable[[str, str, str], Member]
 
 
 class _PythonProducer:
@@ -160,9 +137,20 @@ class _PythonRegister:
         self._consumer.close()
 
 
-class _PythonMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+class _Counted:
+    """Counts how often a member is given partitions, as a listener of two libraries."""
+
+    assignments = 0
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.assignments += bool(assigned)
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        pass
+
+
+class _PythonMember(_Counted, kafka.ConsumerRebalanceListener):  # type: ignore[misc]
     def __init__(self, bootstrap: str, group_id: str, topic: str) -> None:
-        self.assignments = 0
         self._consumer = kafka.KafkaConsumer(
             bootstrap_servers=bootstrap,
             group_id=group_id,
@@ -173,12 +161,6 @@ class _PythonMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
         )
         self._consumer.subscribe([topic], listener=self)
 
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self.assignments += bool(assigned)
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        pass
-
     def poll(self) -> list[Record]:
         return [
             Record((each.topic, each.partition), each.offset, each.value)
@@ -188,24 +170,6 @@ class _PythonMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
 
     def close(self) -> None:
         self._consumer.close()
-
-
-class Confluent:
-    """confluent-kafka, which is librdkafka."""
-
-    name = "confluent-kafka"
-
-    def producer(self, bootstrap: str) -> Producer:
-        """See `Library`."""
-        return _ConfluentProducer(bootstrap)
-
-    def register(self, bootstrap: str, group_id: str, partition: TopicPartition) -> Register:
-        """See `Library`."""
-        return _ConfluentRegister(bootstrap, group_id, partition)
-
-    def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
-        """See `Library`."""
-        return _ConfluentMember(bootstrap, group_id, topic)
 
 
 class _ConfluentProducer:
@@ -289,24 +253,6 @@ class _ConfluentMember:
 
     def close(self) -> None:
         self._consumer.close()
-
-
-class Aiokafka:
-    """aiokafka; the loop of each object runs while one of its calls does."""
-
-    name = "aiokafka"
-
-    def producer(self, bootstrap: str) -> Producer:
-        """See `Library`."""
-        return _AiokafkaProducer(bootstrap)
-
-    def register(self, bootstrap: str, group_id: str, partition: TopicPartition) -> Register:
-        """See `Library`."""
-        return _AiokafkaRegister(bootstrap, group_id, partition)
-
-    def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
-        """See `Library`."""
-        return _AiokafkaMember(bootstrap, group_id, topic)
 
 
 class _Client(Protocol):
@@ -393,12 +339,11 @@ class _AiokafkaRegister(_Looped[aiokafka.AIOKafkaConsumer]):
 
 
 class _AiokafkaMember(
+    _Counted,
     _Looped[aiokafka.AIOKafkaConsumer],
     aiokafka.ConsumerRebalanceListener,  # type: ignore[misc]
 ):
     def __init__(self, bootstrap: str, group_id: str, topic: str) -> None:
-        self.assignments = 0
-
         async def made() -> aiokafka.AIOKafkaConsumer:
             consumer = aiokafka.AIOKafkaConsumer(
                 bootstrap_servers=bootstrap,
@@ -413,12 +358,6 @@ class _AiokafkaMember(
 
         super().__init__(made)
 
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self.assignments += bool(assigned)
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        pass
-
     def poll(self) -> list[Record]:
         found = self._run(self._client.getmany(timeout_ms=int(_POLL_S * 1000)))
         return [
@@ -428,4 +367,9 @@ class _AiokafkaMember(
         ]
 
 
-LIBRARIES: tuple[Library, ...] = (Aiokafka(), Confluent(), KafkaPython())
+LIBRARIES = (
+    # The loop of each object runs while one of its calls does.
+    Library("aiokafka", _AiokafkaProducer, _AiokafkaRegister, _AiokafkaMember),
+    Library("confluent-kafka", _ConfluentProducer, _ConfluentRegister, _ConfluentMember),
+    Library("kafka-python", _PythonProducer, _PythonRegister, _PythonMember),
+)

@@ -265,7 +265,8 @@ class Run:
 
     def _new_names(self, shared: str | None) -> LearntNames:
         """Return names that no other check of this run has."""
-        names = LearntNames(f"{self.prefix}{len(self._names)}-", shared, self.target.coordinates)
+        prefix, target = f"{self.prefix}{len(self._names)}-", self.target
+        names = LearntNames(prefix, shared, target.coordinates, target.has_transactions)
         self._names.append(names)
         return names
 

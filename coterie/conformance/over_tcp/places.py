@@ -67,7 +67,7 @@ async def _fitting(place: Place, target: Target, names: LearntNames) -> set[int]
         case "coordinator":
             those = await _coordinator(target, names.group(place.subject), _GROUP)
         case "transaction-coordinator":
-            those = await _coordinator(target, names.group(place.subject), _TRANSACTION)
+            those = await _coordinator(target, names.transactional_id(place.subject), _TRANSACTION)
         case "leader" | "follower" | "replica":
             those = await _replicas(role, place.subject, target, names)
         case _:

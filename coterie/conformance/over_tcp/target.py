@@ -91,7 +91,8 @@ _GROUP_RESOURCE = 32
 # The time that stands for the end of a log, and the newest version that all brokers have.
 _END = -1
 _LIST_OFFSETS_VERSION = 5
-_COORDINATORS_TOPICS = ("__consumer_offsets", "__transaction_state")
+_OFFSETS_TOPIC = "__consumer_offsets"
+_TRANSACTIONS_TOPIC = "__transaction_state"
 _TRANSACTION = 1
 # By the setting of the broker: the setting of a topic, and Kafka's default. Checks of records rely
 # on these.
@@ -157,7 +158,7 @@ class Target:
         # The groups with settings of their own, and the names of these.
         self._configured_groups: set[tuple[str, str]] = set()
         # The leader of each partition of the coordinators' topics; none with a single broker.
-        self._coordinators: list[list[int]] = []
+        self._coordinators: dict[str, list[int]] = {}
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -290,22 +291,27 @@ class Target:
     async def _read_coordinators(self) -> None:
         """Learn which broker of a cluster coordinates which groups and transactional ids."""
         self._coordinators.clear()
-        for name in _COORDINATORS_TOPICS:
+        for name in (_OFFSETS_TOPIC, _TRANSACTIONS_TOPIC):
             described = await self.topic(name)
             leaders = {each.partition_index: each.leader_id for each in described.partitions}
             if leaders:
-                self._coordinators.append([leaders[index] for index in sorted(leaders)])
+                self._coordinators[name] = [leaders[index] for index in sorted(leaders)]
 
-    def coordinates(self, key: str) -> bool:
-        """Return whether this broker coordinates the group and the transactional id of a name."""
-        return self._coordinators_of(key) <= {self.node_id}
+    def coordinates(self, group_id: str) -> bool:
+        """Return whether this broker coordinates a group."""
+        return self._is_led_here(_OFFSETS_TOPIC, group_id)
 
-    def is_elsewhere(self, key: str) -> bool:
-        """Return whether other brokers coordinate the group and the transactional id of a name."""
-        return self.node_id not in self._coordinators_of(key)
+    def has_transactions(self, transactional_id: str) -> bool:
+        """Return whether this broker coordinates a transactional id."""
+        return self._is_led_here(_TRANSACTIONS_TOPIC, transactional_id)
 
-    def _coordinators_of(self, key: str) -> set[int]:
-        return {leaders[partition_for(key, len(leaders))] for leaders in self._coordinators}
+    def is_elsewhere(self, name: str) -> bool:
+        """Return whether other brokers coordinate both the group and the id of a name."""
+        return not (self.coordinates(name) or self.has_transactions(name))
+
+    def _is_led_here(self, topic: str, key: str) -> bool:
+        leaders = self._coordinators.get(topic)
+        return leaders is None or leaders[partition_for(key, len(leaders))] == self.node_id
 
     async def wait_for_coordinator(self, group_id: str) -> str:
         """Wait until the coordinator of groups is in service; return the error that stays."""

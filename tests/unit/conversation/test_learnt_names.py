@@ -24,7 +24,7 @@ def test_name_may_be_chosen_for_another_broker() -> None:
 
 
 def test_ids_of_a_request_have_a_coordinator_and_topics_have_none() -> None:
-    names = LearntNames("run-", is_here=starts_with_a_digit)
+    names = LearntNames("run-", has_transactions=starts_with_a_digit)
     line = parse_request_line(
         "c1> AddPartitionsToTxn v1 transactional_id=@transaction topics=[{name: @sales}]"
     )

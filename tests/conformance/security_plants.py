@@ -170,7 +170,7 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "everybody may renew a token",
-        "coterie.security.delegation_tokens:may_renew",
+        "coterie.security.delegation_tokens:is_owner_or_renewer",
         kinds=("delegation_tokens/renew_by_a_stranger",),
         fault=answers(True),
     ),

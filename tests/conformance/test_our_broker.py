@@ -30,6 +30,7 @@ def first_and_last_version_of_each() -> list[Check]:
     return [each for found in situations.values() for each in (found[0], *found[1:][-1:])]
 
 
+@pytest.mark.timeout(300)
 async def test_every_check_passes_with_default_settings() -> None:
     outcomes, leftovers = await outcomes_of(first_and_last_version_of_each())
     assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]

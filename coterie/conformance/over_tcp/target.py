@@ -69,6 +69,7 @@ from coterie.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.protocol.wire import Message
 
 M = TypeVar("M", bound=Message)
@@ -91,8 +92,6 @@ _GROUP_RESOURCE = 32
 # The time that stands for the end of a log, and the newest version that all brokers have.
 _END = -1
 _LIST_OFFSETS_VERSION = 5
-_OFFSETS_TOPIC = "__consumer_offsets"
-_TRANSACTIONS_TOPIC = "__transaction_state"
 _TRANSACTION = 1
 # By the setting of the broker: the setting of a topic, and Kafka's default. Checks of records rely
 # on these.
@@ -291,7 +290,7 @@ class Target:
     async def _read_coordinators(self) -> None:
         """Learn which broker of a cluster coordinates which groups and transactional ids."""
         self._coordinators.clear()
-        for name in (_OFFSETS_TOPIC, _TRANSACTIONS_TOPIC):
+        for name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
             described = await self.topic(name)
             leaders = {each.partition_index: each.leader_id for each in described.partitions}
             if leaders:
@@ -299,11 +298,11 @@ class Target:
 
     def coordinates(self, group_id: str) -> bool:
         """Return whether this broker coordinates a group."""
-        return self._is_led_here(_OFFSETS_TOPIC, group_id)
+        return self._is_led_here(OFFSETS_TOPIC, group_id)
 
     def has_transactions(self, transactional_id: str) -> bool:
         """Return whether this broker coordinates a transactional id."""
-        return self._is_led_here(_TRANSACTIONS_TOPIC, transactional_id)
+        return self._is_led_here(TRANSACTIONS_TOPIC, transactional_id)
 
     def is_elsewhere(self, name: str) -> bool:
         """Return whether other brokers coordinate both the group and the id of a name."""

@@ -122,6 +122,7 @@ class CleanableLogs:
         age_ms = self._broker.environment.now_ms() - active.first_timestamp_ms
         if active.size and age_ms > config.max_compaction_lag_ms:
             log.roll()
+            assert log.segments[-1] is not active, "the active segment has ended"
 
     def cleaned(self, partition: Partition) -> None:
         """Forget earlier failures of a partition that was cleaned or is about to be deleted."""
@@ -136,6 +137,7 @@ class CleanableLogs:
         attempts = 1 if before is None else before.attempts + 1
         first_ms = SHORTAGE_RETRY_MS if is_shortage(error) else FIRST_RETRY_MS
         pause_ms = min(first_ms << min(attempts - 1, 10), LAST_RETRY_MS)
+        assert first_ms <= pause_ms <= LAST_RETRY_MS, "a retry comes after a pause"
         # Waiting may cure an error of the operating system, but neither damage nor our mistakes.
         retry_ms = (
             broker.environment.now_ms() + pause_ms

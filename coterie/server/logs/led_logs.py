@@ -33,6 +33,7 @@ class LedLogs(Logs):
     def __init__(self, logs: Logs, leadership: "Leadership", node_id: int, config: Config) -> None:
         """Use the logs of all brokers as the broker of this id, which leads what the image says."""
         super().__init__(logs.opener, logs.data, logs.topics, durable=logs.durable)
+        assert node_id in leadership.image.nodes, f"broker {node_id} is not in the cluster"
         self._leadership = leadership
         self._node_id = node_id
         self._config = config

@@ -269,6 +269,7 @@ class Maintenance:
 
     def _later(self, work: str, call: Callable[[], None], delay_s: float) -> None:
         assert not self._stopped, "no work follows the end"
+        assert delay_s >= 0, f"{work} was due before"
         self._timers[work] = self._broker.loop.call_later(delay_s, call)
 
 

@@ -134,6 +134,7 @@ class Conversion:
         )
         for (key, value), _ in (metadata, target_metadata):
             group.apply(key, value)
+        assert group.epoch == group.target_epoch == epoch, f"{group} begins with its target"
         logged = [
             *(each.subscription for each in converted),
             metadata,
@@ -181,6 +182,7 @@ class Conversion:
         )
         for (key, value), _ in (converted.subscription, converted.target, converted.current):
             self._group.apply(key, value)
+        assert member.member_id in self._group.members, f"{member} is converted and not there"
         return converted
 
 

@@ -129,6 +129,7 @@ def described_in_steps(
     for member in seen.members:
         described.members.append(_described(member, seen.topics))
         yield
+    assert len(described.members) == len(seen.members), "a group is described once"
     return described
 
 

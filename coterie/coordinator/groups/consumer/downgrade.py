@@ -127,6 +127,7 @@ class Downgrade:
                     for key in group.member_tombstones(member.member_id)
                 },
             )
+        assert known.member.member_id == member.member_id, f"{member} is converted as another one"
         return known.member
 
     def tombstone(self, key: Message) -> Pair | None:
@@ -170,6 +171,7 @@ def downgrade(
     for member in left:
         after.add(conversion.member(member), CONSUMER_PROTOCOL_TYPE)
     after.protocol_name = name = after.select_protocol()
+    assert name, f"the members of {group} have no protocol in common"
     after.generation_id = group.epoch if generation is None else generation
     after.assigned_generation = after.generation_id
     after.set_subscriptions([each.metadata(name) for each in after.members.values()])
@@ -193,6 +195,7 @@ def downgrade(
 
 def begin_downgrade(step: Step) -> None:
     """Begin to convert the members of a large group that is to become a classic one."""
+    assert takes_long(step.group), f"{step.group} becomes a classic group at once"
     step.group.downgrade = Downgrade(step.group)
     step.arm(TimerKind.DOWNGRADE, "", step.now_ms)
 
@@ -222,6 +225,7 @@ def begin_classic(step: Step, *, rebalances: bool) -> None:
     after = step.becomes
     assert isinstance(after, Group), after
     assert not step.group.members, f"{step.group} is replaced and has members"
+    assert after.state is GroupState.STABLE, f"{after} begins in the middle of a rebalance"
     for member in step.left:
         cancel_timers(step, member)
     following = ClassicStep(step.partition, after, step.now_ms, step.effects, step.context)

@@ -52,6 +52,7 @@ def upgrade(step: Step, before: Group, conversion: Conversion | None) -> None:
     if conversion is None or conversion.before is not before:
         conversion = Conversion(before, step.partition.topics)
     group, records, pairs = conversion.finish(epoch)
+    assert len(group.members) == len(before.members), f"{group} has the members of {before}"
     step.write(group_tombstone(group_id))
     step.adopt(group, records, pairs)
     step.is_long = _is_large(before)

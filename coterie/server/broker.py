@@ -174,6 +174,9 @@ class Broker(ConnectionServices):
 
     def _ignore_changes(self) -> None:
         """Notice nothing more of the parts that go on without this broker."""
+        if self not in self.shared.members:
+            # It was killed while it stopped.
+            return
         self.shared.members.remove(self)
         self.topics.published.when_changed.remove(self.groups.topic_changed)
         self.quotas.when_changed.remove(self._throttle)

@@ -182,6 +182,9 @@ class Cluster:
         broker = self.running(node_id)
         self.leadership.change(leaders_moved_away(self.leadership.image, node_id))
         await broker.leave()
+        if self.brokers.get(node_id) is not broker:
+            # It was killed meanwhile, and has perhaps been started again.
+            return
         del self.brokers[node_id]
         self._lost(node_id)
         self._log.info("broker stopped", broker=node_id)

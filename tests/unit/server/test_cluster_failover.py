@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -358,3 +360,25 @@ def test_stop_of_one_broker_answers_what_waits_for_the_disk() -> None:
     ((_, answer),) = client.answers()
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     assert client.transport.closed
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_broker_is_killed_while_it_stops(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Before its groups are given up, and while clients read their last responses."""
+    cluster = ManualCluster()
+    brokers = cluster.cluster
+    stopping = brokers.brokers[2]
+    give_up = stopping.give_up
+
+    def killed_meanwhile() -> None:
+        if moment == "after":
+            give_up()
+        brokers.kill(2)
+        if moment == "before":
+            give_up()
+
+    monkeypatch.setattr(stopping, "give_up", killed_meanwhile)
+    cluster.complete(brokers.stop_broker(2))
+    assert sorted(brokers.brokers) == cluster.leadership.image.live_ids == [1, 3]
+    cluster.complete(brokers.start_broker(2))
+    assert sorted(brokers.brokers) == cluster.leadership.image.live_ids == [1, 2, 3]

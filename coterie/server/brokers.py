@@ -193,7 +193,7 @@ class Cluster:
         """Start a broker again, at its address. It leads only what nothing else leads.
 
         Raises:
-            UnknownNode: it runs, or there is no such broker.
+            UnknownNode: it runs, there is no such broker, or it is killed meanwhile.
             CannotListen: its address is in use by another program.
         """
         if node_id in self.brokers:
@@ -209,8 +209,11 @@ class Cluster:
         try:
             await self._listen(node_id, self._listeners[node_id])
         except BaseException:
-            self.brokers.pop(node_id).break_off()
+            self.brokers.pop(node_id, broker).break_off()
             raise
+        if self.brokers.get(node_id) is not broker:
+            broker.break_off()
+            raise UnknownNode(f"broker {node_id} was killed while it started")
         image = self.leadership.image
         self.leadership.change(node_joined(image, image.nodes[node_id]))
         self._log.info("broker started", broker=node_id)

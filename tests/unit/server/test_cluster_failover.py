@@ -1,9 +1,11 @@
 """Several brokers in one process: what happens when one goes, comes or leads no longer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from coterie.address import Address
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -32,7 +34,9 @@ from coterie.protocol.messages.produce import (
     ProduceRequestTopic,
 )
 from coterie.protocol.records import Record, encode_records
+from coterie.server.brokers import UnknownNode
 from coterie.server.cluster.image import CoordinatorType
+from coterie.server.config.listeners import Listener
 from tests.unit.server.cluster import ManualCluster
 from tests.unit.server.cluster_requests import (
     NOT_COORDINATOR,
@@ -382,3 +386,20 @@ def test_broker_is_killed_while_it_stops(monkeypatch: pytest.MonkeyPatch, moment
     assert sorted(brokers.brokers) == cluster.leadership.image.live_ids == [1, 3]
     cluster.complete(brokers.start_broker(2))
     assert sorted(brokers.brokers) == cluster.leadership.image.live_ids == [1, 2, 3]
+
+
+def test_broker_is_killed_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = ManualCluster()
+    brokers = cluster.cluster
+    brokers.kill(2)
+    listen = brokers._listen
+
+    async def killed_meanwhile(node_id: int, listeners: Sequence[Listener]) -> list[Address]:
+        found = await listen(node_id, listeners)
+        brokers.kill(2)
+        return found
+
+    monkeypatch.setattr(brokers, "_listen", killed_meanwhile)
+    with pytest.raises(UnknownNode, match="was killed while it started"):
+        cluster.complete(brokers.start_broker(2))
+    assert sorted(brokers.brokers) == cluster.leadership.image.live_ids == [1, 3]

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-compiled coverage fuzz sim crash soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
+.PHONY: help setup serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -58,6 +58,9 @@ sim: setup  ## the coordinator under simulated clients, faults and time; planted
 crash: setup  ## crashes, damage and failing calls by the hundred thousand, 260 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}
 
+failover: setup  ## 1,000 moves of leaders and coordinators and 200 kills under real clients; ARGS="--seed 5"
+	@$(BIN)/python -m tests.failover $(ARGS)
+
 soak: setup  ## ten minutes of mixed load by real clients; memory, files and threads must stay level; then `turns`, smaller
 	@$(BIN)/python -m tests.soak --seconds $${SECONDS_TO_RUN:-600}
 	@$(BIN)/python -m tests.soak.turns --scale 0.1
@@ -73,7 +76,7 @@ languages: setup  ## install the packages of the Node and Go examples, and run t
 interop: setup  ## Kafka Streams, Connect, Flink, Spark and others against our broker, or ARGS="--bootstrap-server host:port"
 	@$(BIN)/python -m tests.interop $(ARGS)
 
-story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
+story: setup  ## 18 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
 	@$(BIN)/python -m tests.story $(ARGS)
 
 conformance: setup  ## check our broker, and others: BROKERS="kafka kfake killed name=host:port"; pages in build/conformance

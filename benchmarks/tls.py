@@ -1,9 +1,12 @@
-"""What TLS costs: heartbeats and handshakes over a plaintext and a TLS listener of one server.
+"""What TLS and logins cost: heartbeats and connections over three listeners of one server.
 
     python -m benchmarks.tls --rounds 5
+    python -m benchmarks.tls --kafka 24910,24913,24912 --authority ca.pem
 
-The shapes take turns within a round, so that other work of the machine falls on all of them. CPU
-is that of the server, from the kernel's clock of the process.
+The second measures a running Kafka, too: the ports of its listeners PLAINTEXT, SSL and SASL_SSL, in
+which alice logs in with PLAIN and `alice-secret`. Servers and listeners take turns within a round,
+so that other work of the machine falls on all of them. CPU is that of the server, from the kernel's
+clock of the process.
 """
 
 import argparse
@@ -14,47 +17,61 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+from benchmarks.processes import listening_pid
 from coterie.authority import CertificateAuthority
 from coterie.processes.broker import free_port
 from coterie.protocol.frames import encode_request
+from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from coterie.security.jaas import PLAIN_MODULE
 
 _HOST = "127.0.0.1"
+_PLAINTEXT, _SSL, _SASL_SSL = _LISTENERS = ("PLAINTEXT", "SSL", "SASL_SSL")
 _CONNECTIONS = 100
 _PIPELINED = 50
+_GROUP = "bench-tls"
+_PASSWORD = "alice-secret"
+# How long a JVM is kept busy before it is measured, and a Kafka needs for a new coordinator.
+_WARM_UP_S = 10.0
+_COORDINATOR_S = 3.0
+
+
+def _frame(request: Any, version: int) -> bytes:
+    return encode_request(request, version, 1, "bench")
+
+
 # Of a group that does not exist: the answer has an error, and all else is the same.
-_FRAME = encode_request(
-    HeartbeatRequest(group_id="bench-tls", generation_id=1, member_id="bench-" + "0" * 36),
-    4,
-    1,
-    "bench",
+_HEARTBEAT = _frame(
+    HeartbeatRequest(group_id=_GROUP, generation_id=1, member_id="bench-" + "0" * 36), 4
+)
+_LOGIN = (
+    _frame(SaslHandshakeRequest(mechanism="PLAIN"), 1),
+    _frame(SaslAuthenticateRequest(auth_bytes=f"\0alice\0{_PASSWORD}".encode()), 2),
 )
 
 
 class Server:
-    """A server with two listeners, as users start it."""
+    """A server with three listeners.
 
-    def __init__(self, directory: Path) -> None:
-        authority = CertificateAuthority()
-        server = directory / "server.pem"
-        server.write_text(authority.issue("localhost", ["localhost", _HOST]).pem)
-        self.plain, self.tls = (_HOST, free_port()), (_HOST, free_port())
-        self.context = ssl.create_default_context(cadata=authority.certificate)
-        listeners = f"PLAINTEXT://{_HOST}:{self.plain[1]},SSL://{_HOST}:{self.tls[1]}"
-        settings = (f"listeners={listeners}", f"ssl.keystore.location={server}")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "coterie", "serve", "--data-dir", ":memory:"]
-            + [f"--config={each}" for each in settings],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        assert self.process.stdout is not None
-        assert b"ready on" in self.process.stdout.readline()
-        self._clock = ~self.process.pid << 3 | 2
+    Attributes:
+        name: for the table.
+        pid: its process.
+    """
+
+    def __init__(self, name: str, ports: Mapping[str, int], authority: str, pid: int) -> None:
+        """Describe a server that runs; `authority` is the certificate that clients trust."""
+        self.name = name
+        self.pid = pid
+        self._ports = ports
+        self._context = ssl.create_default_context(cadata=authority)
+        self._clock = ~pid << 3 | 2
 
     def cpu_s(self) -> float:
         """Return the CPU time of all threads of the server."""
@@ -62,37 +79,82 @@ class Server:
 
     def memory_kib(self) -> int:
         """Return its resident memory."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         return int(status.partition("VmRSS:")[2].split()[0])
 
-    def connect(self, *, tls: bool) -> socket.socket:
-        """Return a connection, whose handshake is complete."""
-        stream = socket.create_connection(self.tls if tls else self.plain)
+    def connect(self, listener: str) -> socket.socket:
+        """Return a connection, whose handshake and login are complete."""
+        stream = socket.create_connection((_HOST, self._ports[listener]))
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return self.context.wrap_socket(stream, server_hostname=_HOST) if tls else stream
+        if listener != _PLAINTEXT:
+            stream = self._context.wrap_socket(stream, server_hostname="localhost")
+        if listener == _SASL_SSL:
+            for frame in _LOGIN:
+                ask(stream, frame)
+        return stream
+
+
+def ask(stream: socket.socket, frame: bytes) -> bytes:
+    """Send a request, whose answer is small."""
+    stream.sendall(frame)
+    answer = stream.recv(1 << 16)
+    assert answer, "the server has closed the connection"
+    return answer
 
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """Run a server."""
+    """Run a server, as users start it."""
     with tempfile.TemporaryDirectory() as directory:
-        server = Server(Path(directory))
+        authority = CertificateAuthority()
+        certificate = Path(directory) / "server.pem"
+        certificate.write_text(authority.issue("localhost", ["localhost", _HOST]).pem)
+        ports = {name: free_port() for name in _LISTENERS}
+        jaas = f'{PLAIN_MODULE} required user_alice="{_PASSWORD}";'
+        settings = {
+            "listeners": ",".join(f"{name}://{_HOST}:{port}" for name, port in ports.items()),
+            "ssl.keystore.location": str(certificate),
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": jaas,
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "coterie", "serve", "--data-dir", ":memory:"]
+            + [f"--config={name}={value}" for name, value in settings.items()],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         try:
-            yield server
+            assert process.stdout is not None
+            assert b"ready on" in process.stdout.readline()
+            yield Server("Coterie", ports, authority.certificate, process.pid)
         finally:
-            server.process.terminate()
-            server.process.wait()
+            process.terminate()
+            process.wait()
 
 
-def heartbeats(server: Server, *, tls: bool, pipelined: int, duration_s: float) -> float:
+def kafka(ports: str, authority: Path) -> Server:
+    """Return a running Kafka that has a coordinator and is warm."""
+    by_name = dict(zip(_LISTENERS, map(int, ports.split(",")), strict=True))
+    pid = listening_pid(by_name[_PLAINTEXT])
+    assert pid is not None, f"nothing listens on {ports}"
+    server = Server("Kafka", by_name, authority.read_text(encoding="ascii"), pid)
+    with server.connect(_PLAINTEXT) as stream:
+        ask(stream, _frame(FindCoordinatorRequest(key=_GROUP), 3))
+    time.sleep(_COORDINATOR_S)
+    for listener in _LISTENERS:
+        heartbeats(server, listener, pipelined=1, duration_s=_WARM_UP_S)
+        connections(server, listener, count=500)
+    return server
+
+
+def heartbeats(server: Server, listener: str, *, pipelined: int, duration_s: float) -> float:
     """Return microseconds of CPU a heartbeat; the connections take turns."""
-    frame, count = _FRAME * pipelined, 0
+    frame, count = _HEARTBEAT * pipelined, 0
     with ExitStack() as stack:
-        streams = [stack.enter_context(server.connect(tls=tls)) for _ in range(_CONNECTIONS)]
+        streams = [stack.enter_context(server.connect(listener)) for _ in range(_CONNECTIONS)]
         size = 0
         for stream in streams:
-            stream.sendall(_FRAME)
-            size = len(stream.recv(1 << 16)) * pipelined
+            size = len(ask(stream, _HEARTBEAT)) * pipelined
         began_s, end_s = server.cpu_s(), time.monotonic() + duration_s
         while time.monotonic() < end_s:
             for stream in streams:
@@ -104,24 +166,21 @@ def heartbeats(server: Server, *, tls: bool, pipelined: int, duration_s: float) 
         return (server.cpu_s() - began_s) / count * 1e6
 
 
-def handshakes(server: Server, *, tls: bool, count: int = 200) -> float:
+def connections(server: Server, listener: str, *, count: int = 200) -> float:
     """Return microseconds of CPU for a connection with one request."""
     began_s = server.cpu_s()
     for _ in range(count):
-        with server.connect(tls=tls) as stream:
-            stream.sendall(_FRAME)
-            stream.recv(1 << 16)
+        with server.connect(listener) as stream:
+            ask(stream, _HEARTBEAT)
     return (server.cpu_s() - began_s) / count * 1e6
 
 
-def memory(server: Server, *, tls: bool, count: int = 500) -> float:
+def memory(server: Server, listener: str, *, count: int = 500) -> float:
     """Return KiB of memory for a connection that has sent a request."""
     with ExitStack() as stack:
         before = server.memory_kib()
         for _ in range(count):
-            stream = stack.enter_context(server.connect(tls=tls))
-            stream.sendall(_FRAME)
-            stream.recv(1 << 16)
+            ask(stack.enter_context(server.connect(listener)), _HEARTBEAT)
         return (server.memory_kib() - before) / count
 
 
@@ -130,31 +189,50 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each shape in a round")
+    parser.add_argument("--kafka", metavar="PLAINTEXT,SSL,SASL_SSL", help="ports of a Kafka")
+    parser.add_argument("--authority", type=Path, help="the certificate that its clients trust")
     arguments = parser.parse_args()
-    shapes: dict[str, Callable[[Server, bool], float]] = {
-        "heartbeat, one at a time, us": lambda server, tls: heartbeats(
-            server, tls=tls, pipelined=1, duration_s=arguments.seconds
+    shapes: dict[str, Callable[[Server, str], float]] = {
+        "heartbeat, one at a time, us": lambda server, listener: heartbeats(
+            server, listener, pipelined=1, duration_s=arguments.seconds
         ),
-        f"heartbeat, {_PIPELINED} pipelined, us": lambda server, tls: heartbeats(
-            server, tls=tls, pipelined=_PIPELINED, duration_s=arguments.seconds
+        f"heartbeat, {_PIPELINED} pipelined, us": lambda server, listener: heartbeats(
+            server, listener, pipelined=_PIPELINED, duration_s=arguments.seconds
         ),
-        "connection with one request, us": lambda server, tls: handshakes(server, tls=tls),
+        "connection with one request, us": connections,
     }
-    print(f"| server CPU, {ssl.OPENSSL_VERSION} | plaintext | TLS 1.3 | ratio |\n|---|---|---|---|")
-    with running() as server:
-        handshakes(server, tls=True)
+    print(
+        f"| server CPU, {ssl.OPENSSL_VERSION} | | {' | '.join(_LISTENERS)} |\n|---|---|---|---|---|"
+    )
+    with running() as ours:
+        servers = [ours]
+        if arguments.kafka:
+            servers.append(kafka(arguments.kafka, arguments.authority))
+        connections(ours, _SSL)
         for name, measure in shapes.items():
-            rounds = range(arguments.rounds)
-            pairs = [(measure(server, False), measure(server, True)) for _ in rounds]
-            plain, tls = (statistics.median(each) for each in zip(*pairs, strict=True))
-            ratio = statistics.median(tls / plain for plain, tls in pairs)
-            print(f"| {name} | {plain:.1f} | {tls:.1f} | {ratio:.2f} |", flush=True)
+            found: dict[tuple[str, str], list[float]] = {}
+            for _ in range(arguments.rounds):
+                for listener in _LISTENERS:
+                    for server in servers:
+                        key = server.name, listener
+                        found.setdefault(key, []).append(measure(server, listener))
+            for server in servers:
+                cells = (_cell(found, server.name, listener) for listener in _LISTENERS)
+                print(f"| {name} | {server.name} | {' | '.join(cells)} |", flush=True)
     sizes = []
-    for tls in (False, True):
+    for listener in _LISTENERS:
         with running() as server:
-            handshakes(server, tls=tls)
-            sizes.append(memory(server, tls=tls))
-    print(f"| memory of a connection, KiB | {sizes[0]:.1f} | {sizes[1]:.1f} | |")
+            connections(server, listener)
+            sizes.append(f"{memory(server, listener):.1f}")
+    print(f"| memory of a connection, KiB | Coterie | {' | '.join(sizes)} |")
+
+
+def _cell(found: Mapping[tuple[str, str], list[float]], server: str, listener: str) -> str:
+    """Return the median, and the median of the ratios to plaintext."""
+    plain, these = found[server, _PLAINTEXT], found[server, listener]
+    ratio = statistics.median(one / other for one, other in zip(these, plain, strict=True))
+    text = f"{statistics.median(these):.1f}"
+    return text if listener == _PLAINTEXT else f"{text} (x {ratio:.2f})"
 
 
 if __name__ == "__main__":

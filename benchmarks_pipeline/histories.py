@@ -8,7 +8,8 @@ import os
 import random
 
 from benchmarks_pipeline.logs import START_MS, SegmentWriter
-from coterie.assignors import MemberSubscription, assign_range
+from coterie.assignors.model import MemberSubscription
+from coterie.assignors.range import assign_range
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages.log_records import (

@@ -23,7 +23,7 @@ _BASES = {
     "protocol/wire.py": ({"Message"}, f"{_OPEN}, acyclic=True"),
     "coordinator/kernel/purgatory.py": ({"Purgatory"}, _OPEN),
     "server/coordinators/runtime.py": ({"CoordinatorRuntime"}, _OPEN),
-    "server/services.py": ({"Services"}, _OPEN),
+    "server/services.py": ({"SharedServices", "Services"}, _OPEN),
     "server/network/channel.py": ({"ConnectionServices"}, _OPEN),
 }
 

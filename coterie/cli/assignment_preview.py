@@ -10,8 +10,8 @@ from functools import partial
 
 import click
 
-from coterie.assignors import ASSIGNORS, Assignment, MemberSubscription
-from coterie.assignors.model import TopicPartition
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import Assignment, MemberSubscription, TopicPartition
 from coterie.assignors.shares import Shares, Subscriber
 from coterie.assignors.uniform import share_uniform
 from coterie.cli.errors import no_such_topics

@@ -26,8 +26,9 @@ from coterie.client.errors import ClientError
 from coterie.conformance.checks.registry import all_checks, selected
 from coterie.conformance.checks.runner import PARALLEL, PREFIX, CheckOutcome, Options, Run
 from coterie.conformance.checks.text import Board, alike, print_alike, print_stop, skips_by_reason
+from coterie.conformance.over_tcp.connection import RefusedError
 from coterie.conformance.over_tcp.diagnosis import find_obstacle
-from coterie.conformance.over_tcp.target import RefusedError, Target
+from coterie.conformance.over_tcp.target import Target
 from coterie.conformance.releases import (
     Release,
     parse_release,

@@ -47,6 +47,18 @@ class _CannotCheckError(click.ClickException):
     show_default=True,
     help="The protocol of groups that the client speaks; {protocol} in the command.",
 )
+@click.option(
+    "--security",
+    type=click.Choice(["SASL_PLAINTEXT", "SASL_SSL"]),
+    help="Let the client log in; {username} and {password} in the command.",
+)
+@click.option(
+    "--mechanism",
+    type=click.Choice(["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+    default="SCRAM-SHA-512",
+    show_default=True,
+    help="What the client logs in with.",
+)
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
 @click.option(
     "--parallel", type=AT_ONCE, default=_PARALLEL, show_default=True, help="Programs at once."
@@ -59,19 +71,21 @@ def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
     """Run a consumer program against a scripted broker, and check what the client does.
 
     In the command {bootstrap}, {topic} and {group} are replaced. {instance_id}, {assignor},
-    {client_id} and {protocol} are optional and allow more checks; an empty instance id means none.
-    With --protocol consumer the client is checked by the rules of KIP-848. The program may print
-    each record as "topic partition offset value", and should end in order on SIGTERM.
+    {client_id}, {protocol} and {regex} are optional and allow more checks; an empty instance id or
+    regular expression means none. With --protocol consumer the client is checked by the rules of
+    KIP-848. With --security the broker has logins, and there are checks of these; {security},
+    {mechanism} and {ca}, the file of the authority, are optional. The program may print each record
+    as "topic partition offset value", and should end in order on SIGTERM.
 
     The program is started about sixty times, several at once, which takes one or two minutes.
     """
     from coterie.client_check import checks as _checks  # noqa: F401 - registers the scenarios
     from coterie.client_check.model import SCENARIOS
-    from coterie.client_check.suite import STARTS, of_protocol
+    from coterie.client_check.suite import STARTS, played
 
     scenarios = [
         each
-        for each in of_protocol(SCENARIOS, options["protocol"])
+        for each in played(SCENARIOS, options["protocol"], secured=bool(options["security"]))
         if options["thorough"] or not each.is_long
     ]
     wanted = _wanted(options["only"])
@@ -82,7 +96,7 @@ def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
     if options["as_list"]:
         print_checks([_row(each) for each in listed], as_json=as_json)
         return
-    _check_command(program)
+    _check_command(program, options["security"])
     try:
         code = asyncio.run(_check(program, scenarios, wanted, options, as_json=as_json))
     except asyncio.CancelledError:
@@ -100,9 +114,10 @@ def _wanted(patterns: Sequence[str]) -> Callable[[str], bool]:
     return is_wanted
 
 
-def _check_command(program: Sequence[str]) -> None:
+def _check_command(program: Sequence[str], security: str | None) -> None:
     """Check that a command has the places that every run needs."""
     from coterie.client_check.program import REQUIRED_PLACES, places_in
+    from coterie.client_check.security import PASSWORD_PLACE
 
     if not program:
         raise click.UsageError(
@@ -114,6 +129,11 @@ def _check_command(program: Sequence[str]) -> None:
         raise click.UsageError(
             f"The command has no {', '.join(missing)}: the program has to get the broker, the topic"
             " and the group that it uses from its command."
+        )
+    if security and PASSWORD_PLACE not in places_in(program):
+        raise click.UsageError(
+            "The command has no {password}: with --security the program has to get its password"
+            " from its command, and its user with {username}."
         )
 
 
@@ -139,7 +159,8 @@ async def _check(
     from coterie.cli.client_results import Progress, print_results
     from coterie.client_check.model import FAILING, Judgement
     from coterie.client_check.program import CommandNotUsable, places_in
-    from coterie.client_check.sockets import Sockets
+    from coterie.client_check.security import ClientSecurity
+    from coterie.client_check.sockets import HOST, Sockets
     from coterie.client_check.suite import Suite
     from coterie.conformance.results import as_json as results_as_json
     from coterie.conformance.results import as_junit, exit_code
@@ -149,12 +170,19 @@ async def _check(
     # So that no program is left running.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     began_s = time.monotonic()
+    asked, security = options["security"], None
+    if asked:
+        try:
+            security = ClientSecurity(asked, options["mechanism"], HOST)
+        except CommandNotUsable as error:
+            raise _CannotCheckError(_sentence(str(error))) from None
     with Progress(scenarios, shown=not as_json) as progress:
         suite = Suite(
-            Sockets(program),
+            Sockets(program, security),
             scenarios,
             places_in(program),
             protocol=options["protocol"],
+            security=None if security is None else security.values,
             parallel=options["parallel"],
             report=progress.played,
             wanted=wanted,
@@ -163,9 +191,13 @@ async def _check(
             results: list[Result] = await suite.run()
         except CommandNotUsable as error:
             raise _CannotCheckError(_sentence(str(error))) from None
+        finally:
+            if security is not None:
+                security.end()
     about = {
         "command": list(program),
         "protocol": options["protocol"],
+        "security": asked,
         "client": suite.profile.as_json(),
         "seconds": round(time.monotonic() - began_s, 1),
     }

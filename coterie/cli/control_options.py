@@ -22,11 +22,16 @@ class ControlArguments(NamedTuple):
     control_host: str
 
     def run(self, options: "Options") -> int:
-        """Run a broker, with a control port if that is wanted; return the exit code.
+        """Run one broker, with a control port if that is wanted, or several.
+
+        Returns:
+            The exit code.
 
         Raises:
             UsageError: the options contradict each other.
         """
+        if options.brokers > 1:
+            return self._run_cluster(options)
         if self.control_port is None:
             from coterie.server.run import run
 
@@ -54,6 +59,19 @@ class ControlArguments(NamedTuple):
         except ValueError as error:
             raise click.UsageError(str(error)) from None
         return run_controlled(options, control)
+
+    def _run_cluster(self, options: "Options") -> int:
+        for option, is_given in (
+            ("--metrics-port", options.metrics_port is not None),
+            ("--record", options.recording is not None),
+            ("--control", self.control_port is not None),
+        ):
+            if is_given:
+                raise click.UsageError(f"{option} is for one broker: leave --brokers out")
+        # Most processes have one broker and start faster without this import.
+        from coterie.server.run_cluster import run_cluster
+
+        return run_cluster(options)
 
 
 def control_options(function: F) -> F:

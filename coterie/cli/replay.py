@@ -149,9 +149,8 @@ def command(
 def _check_selection(selection: "Selection", conversation: "Conversation") -> None:
     """Check that a recording has the groups and connections that are to be shown."""
     from coterie.near_names import did_you_mean
-    from coterie.protocol.resources import groups_of
 
-    groups = {group for each in conversation.exchanges for group in groups_of(each.request)}
+    groups = {group for each in conversation.exchanges for group in each.groups}
     connections = {each.connection for each in conversation.exchanges}
     for name in sorted((selection.groups or frozenset()) - groups):
         raise CommandFailed(

@@ -1,5 +1,6 @@
 """`coterie serve`: run a broker until a signal stops it."""
 
+import gc
 import os
 import sys
 import time
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from coterie.security.acl import Acl
     from coterie.security.seeds import ScramSeed
     from coterie.server.config.config import Config
+    from coterie.server.logs.flusher import FlushMode
     from coterie.server.releases import Release
+
+# More searches than a process makes.
+_NEVER = 1_000_000
 
 
 @click.command("serve")
@@ -31,6 +36,15 @@ if TYPE_CHECKING:
     type=WholeNumber(0, 65535),
     metavar="PORT",
     help="Port to listen on; 0 chooses a free one; overrides listeners.  [default: 9092]",
+)
+@click.option(
+    "--brokers",
+    type=WholeNumber(1, 9),
+    default=1,
+    show_default=True,
+    metavar="COUNT",
+    help="Number of brokers in this process, up to 9, which form a cluster. The second one listens"
+    " at the port after --port, and so on.",
 )
 @click.option(
     "--data-dir",
@@ -137,10 +151,16 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Allow connections from other machines to a listener that asks for no credentials.",
 )
+@click.option(
+    "--insecure-oauth",
+    is_flag=True,
+    help="Allow clients on other machines to log in with OAuth tokens that nobody has signed.",
+)
 def command(
     *,
     host: str | None,
     port: int | None,
+    brokers: int,
     data_dir: str | None,
     advertise: str | None,
     settings: tuple[str, ...],
@@ -159,6 +179,7 @@ def command(
     log_level: str,
     log_format: str,
     allow_remote: bool,
+    insecure_oauth: bool,
 ) -> None:
     """Start a broker: a Kafka group coordinator, and topics to produce to and consume from.
 
@@ -167,25 +188,24 @@ def command(
     the settings that have an effect. The broker runs until Ctrl-C or SIGTERM.
     """
     started = time.monotonic()
+    # Until `end_start`: what survives one search for reference cycles is code, which stays.
+    gc.set_threshold(gc.get_threshold()[0], _NEVER)
     # Imported here because `coterie --help` and other commands do not need the server.
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
-    from coterie.server.data_place import IN_MEMORY
     from coterie.server.features import parse_levels, supported_features
-    from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options
 
     try:
-        parse_flush_mode(flush)
         file = _settings_file(properties, secure, host, advertise)
-        config = _config(settings, file, strict=strict)
-        place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
+        config = _config(settings, file, brokers, strict=strict)
+        where = PlaceOptions(host, port, advertise, data_dir, allow_remote, insecure_oauth)
+        place = decide_place(config, where)
         release = _release(kafka_version)
         options = Options(
             place=place,
             config=config,
-            # Memory cannot lose power, so a sync would only take time.
-            flush=parse_flush_mode("never" if place.data_dir == IN_MEMORY else flush),
+            flush=_flush_mode(flush, place.data_dir),
             log_level=log_level,
             log_format=log_format,
             started=started,
@@ -198,6 +218,7 @@ def command(
             users=_users(users),
             acls=_acls(acls, config),
             announcement=file.announcement,
+            brokers=brokers,
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
@@ -207,13 +228,24 @@ def command(
     sys.exit(control.run(options))
 
 
-def _config(settings: tuple[str, ...], file: "_SettingsFile", *, strict: bool) -> "Config":
+def _flush_mode(text: str, data_dir: str) -> "FlushMode":
+    from coterie.server.data_place import IN_MEMORY
+    from coterie.server.logs.flusher import parse_flush_mode
+
+    mode = parse_flush_mode(text)
+    # Memory cannot lose power, so a sync would only take time.
+    return parse_flush_mode("never") if data_dir == IN_MEMORY else mode
+
+
+def _config(
+    settings: tuple[str, ...], file: "_SettingsFile", brokers: int, *, strict: bool
+) -> "Config":
     from coterie.server.config.config import Config
     from coterie.server.config.effects import refuse_without_effect
 
     config = Config.load(settings, os.environ, file.text, file.name)
     if strict:
-        refuse_without_effect(config)
+        refuse_without_effect(config, brokers)
     return config
 
 

@@ -10,14 +10,9 @@ from typing import NamedTuple
 
 import click
 
-from coterie.assignors import (
-    ASSIGNORS,
-    Assignment,
-    MemberSubscription,
-    TopicPartition,
-    assign_by_machine_room,
-    assign_nearby,
-)
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.machine_room import assign_by_machine_room, assign_nearby
+from coterie.assignors.model import Assignment, MemberSubscription, TopicPartition
 from coterie.cli.assignment_preview import (
     assumed_counts,
     assumed_partitions_option,

@@ -101,7 +101,10 @@ class _Login(asyncio.Protocol):
         from coterie.client.client_properties import credentials_of
         from coterie.client.login import requests
 
-        credentials = await asyncio.to_thread(credentials_of, security)
+        if security.token_endpoint:
+            credentials = await asyncio.to_thread(credentials_of, security)
+        else:
+            credentials = credentials_of(security)
         login = requests(credentials, f"The broker at {address}")
         number = 0
         try:

@@ -18,6 +18,7 @@ from coterie.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenRequestOwner,
     DescribeDelegationTokenResponse,
+    DescribeDelegationTokenResponseToken,
 )
 from coterie.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -80,19 +81,16 @@ def list_tokens(cluster: Cluster, owners: Sequence[str]) -> list[Token]:
     )
     if response.error_code:
         raise Refused(response.error_code, "Listing tokens")
-    found = []
-    for each in response.tokens:
-        owner = f"{each.principal_type}:{each.principal_name}"
-        kind = each.token_requester_principal_type
-        # Before version 3 a token was always its owner's own.
-        requester = f"{kind}:{each.token_requester_principal_name}" if kind else owner
-        renewers = tuple(f"{one.principal_type}:{one.principal_name}" for one in each.renewers)
-        found.append(
-            Token(
-                each.token_id, owner, requester, renewers, each.issue_timestamp,
-                each.expiry_timestamp, each.max_timestamp, bytes(each.hmac),
-            )
-        )  # fmt: skip
+    found = [
+        _token(
+            each,
+            [f"{one.principal_type}:{one.principal_name}" for one in each.renewers],
+            each.issue_timestamp,
+            each.expiry_timestamp,
+            each.max_timestamp,
+        )
+        for each in response.tokens
+    ]
     return sorted(found)
 
 
@@ -123,13 +121,13 @@ def create_token(
     made = cluster.call_controller(request, CreateDelegationTokenResponse)
     if made.error_code:
         raise Refused(made.error_code, "The token was not created")
-    owner = f"{made.principal_type}:{made.principal_name}"
-    kind = made.token_requester_principal_type
-    requester = f"{kind}:{made.token_requester_principal_name}" if kind else owner
-    return Token(
-        made.token_id, owner, requester, tuple(renewers), made.issue_timestamp_ms,
-        made.expiry_timestamp_ms, made.max_timestamp_ms, bytes(made.hmac),
-    )  # fmt: skip
+    return _token(
+        made,
+        renewers,
+        made.issue_timestamp_ms,
+        made.expiry_timestamp_ms,
+        made.max_timestamp_ms,
+    )
 
 
 def renew_token(cluster: Cluster, token_id: str, period_ms: int) -> int:
@@ -164,6 +162,24 @@ def expire_token(cluster: Cluster, token_id: str) -> None:
     answer = cluster.call_controller(request, ExpireDelegationTokenResponse)
     if answer.error_code:
         raise Refused(answer.error_code, f"Token {token_id} was not expired")
+
+
+def _token(
+    told: CreateDelegationTokenResponse | DescribeDelegationTokenResponseToken,
+    renewers: Sequence[str],
+    issued_ms: int,
+    expires_ms: int,
+    ends_ms: int,
+) -> Token:
+    """Return a token of which a broker tells."""
+    owner = f"{told.principal_type}:{told.principal_name}"
+    kind = told.token_requester_principal_type
+    # Before version 3 a token was always its owner's own.
+    requester = f"{kind}:{told.token_requester_principal_name}" if kind else owner
+    secret = bytes(told.hmac)
+    return Token(
+        told.token_id, owner, requester, tuple(renewers), issued_ms, expires_ms, ends_ms, secret
+    )
 
 
 def _found(cluster: Cluster, token_id: str) -> Token:

@@ -6,6 +6,7 @@ move the coordinator of the group to another node.
 Invariant: nothing is left after `stop`: no connection, no task, no listener.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from coterie.address import Address
 from coterie.client_check.connection import LISTENER, ClientConnection
 from coterie.client_check.conversation import ClientExchange, Conversation
 from coterie.client_check.script import Action, Rule
+from coterie.client_check.security import BrokerSecurity
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.api_versions import ApiVersionsResponseApiKey
@@ -24,11 +26,15 @@ from coterie.protocol.messages.leave_group import (
 from coterie.protocol.messages.metadata import MetadataResponseBroker
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
+from coterie.server.config.listeners import Listener
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.security.seeding import add_seeds
+from coterie.server.shared_parts import SharedParts
 from coterie.testing.actions import AnswerError
 from coterie.testing.loopback import ask
+from coterie.testing.memory_connections import Accept, accepting
 from coterie.testing.topics import create_topic, produce
 
 NODE = 1
@@ -48,6 +54,8 @@ _CONFIG = {
     "group.consumer.assignment.interval.ms": "0",
     "offsets.topic.num.partitions": "1",
     "auto.create.topics.enable": "false",
+    # Kafka's default, so that clients come as often as they do there.
+    "connection.failed.authentication.delay.ms": "100",
     # Each Fetch names all its partitions, so the conversation shows every position.
     "max.incremental.fetch.session.cache.slots": "0",
 }
@@ -76,8 +84,13 @@ class ScriptedBroker:
         coordinator_node: the node that FindCoordinator names.
     """
 
-    def __init__(self, environment: Environment) -> None:
-        """Make a broker; `start` lets it listen."""
+    def __init__(self, environment: Environment, security: BrokerSecurity | None = None) -> None:
+        """Make a broker; `start` lets it listen.
+
+        Args:
+            environment: of the server.
+            security: how clients log in; None for without.
+        """
         self.environment = environment
         self.conversation = Conversation(environment.monotonic_s)
         self.addresses: dict[int, Address] = {}
@@ -89,13 +102,21 @@ class ScriptedBroker:
         self._rules: list[Rule] = []
         self._connections: set[ClientConnection] = set()
         self._opened = 0
-        given = [f"{name}={value}" for name, value in _CONFIG.items()]
-        self.server = Server(Config.load(given), IN_MEMORY, environment, flush=_NO_SYNCS)
+        self._security = security
+        self._accept: Accept | None = None
+        config = _CONFIG if security is None else {**security.settings, **_CONFIG}
+        given = [f"{name}={value}" for name, value in config.items()]
+        shared = SharedParts(Config.load(given), IN_MEMORY, environment, flush=_NO_SYNCS)
+        self.server = Server(shared)
 
     async def start(self, addresses: Mapping[int, Address]) -> None:
         """Start the server; its nodes have these addresses."""
         self.addresses = dict(addresses)
         self.server.advertise(LISTENER, addresses[NODE])
+        if self._security is not None:
+            add_seeds(self.server, self._security.seeds, ())
+            listener = Listener(addresses[NODE], LISTENER, self._security.protocol)
+            self._accept = accepting(self.server.factory_of(listener))
         await self.server.begin()
 
     async def stop(self) -> None:
@@ -111,6 +132,18 @@ class ScriptedBroker:
     def has_acted(self) -> bool:
         """Whether any rule was laid over requests."""
         return bool(self._rules) or self.announced is not None
+
+    def accept(self, transport: asyncio.Transport) -> None:
+        """Let the server serve a connection in memory of a client."""
+        if self._accept is None:
+            self.server.accept(transport)
+        else:
+            self._accept(transport)
+
+    def limit_logins(self, limit_ms: int) -> None:
+        """Limit how long a login lasts from now on (KIP-368)."""
+        for mechanisms in self.server.logins.listeners:
+            mechanisms.max_session_ms.update(dict.fromkeys(mechanisms.servers, limit_ms))
 
     # --- connections ------------------------------------------------------------------------------
 

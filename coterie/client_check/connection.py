@@ -62,6 +62,9 @@ class Node(Protocol):
     server: Broker
     is_down: bool
 
+    def accept(self, transport: asyncio.Transport) -> None:
+        """Let the server serve a connection in memory of a client."""
+
     def opened(self, connection: "ClientConnection") -> int:
         """Note an open connection; return its number."""
 
@@ -105,7 +108,7 @@ class ClientConnection(asyncio.Protocol):
             transport.abort()
             return
         talk.remark("connected", f"connects to node {self._node}", self._number, self._node)
-        self._broker.server.accept(self._link)
+        self._broker.accept(self._link)
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:

@@ -6,7 +6,7 @@ They send no heartbeats by themselves; their session timeouts are longer than an
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.broker import NODE, ScriptedBroker
 from coterie.conversation.consumer_protocol_member import ConsumerProtocolMember
 from coterie.conversation.member import ClassicMember, Member

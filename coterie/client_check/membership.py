@@ -6,7 +6,7 @@ the requests.
 
 from typing import Protocol
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.conversation import ClientExchange, Conversation
 from coterie.conversation.consumer_protocol_member import JOIN_EPOCH
 from coterie.conversation.subscriptions import decoded_assignment

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.membership import CLASSIC
 
 # A story; its argument is the `Run`.
@@ -71,6 +71,7 @@ class Scenario(NamedTuple):
         values: what to substitute in the command instead of the usual.
         is_long: whether it takes part with --thorough only.
         protocols: the protocols of groups for which it is played.
+        is_secured: whether it is about logins and rights.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Scenario(NamedTuple):
     values: dict[str, str]
     is_long: bool
     protocols: tuple[str, ...]
+    is_secured: bool = False
 
 
 SCENARIOS: list[Scenario] = []
@@ -93,6 +95,7 @@ def scenario(
     *checks: Check,
     title: str | None = None,
     is_long: bool = False,
+    is_secured: bool = False,
     protocols: tuple[str, ...] = (CLASSIC,),
     **values: str,
 ) -> Callable[[Play], Play]:
@@ -102,13 +105,14 @@ def scenario(
         checks: the checks that it decides.
         title: what happens; by default the first line of the coroutine's docstring.
         is_long: whether it takes part with --thorough only.
+        is_secured: whether it is about logins and rights, for --security only.
         protocols: the protocols of groups for which it is played.
         values: what to substitute in the command, such as assignor="roundrobin".
     """
 
     def register(play: Play) -> Play:
         name = (title or play.__doc__ or "").partition("\n")[0].rstrip(".")
-        SCENARIOS.append(Scenario(name, checks, play, values, is_long, protocols))
+        SCENARIOS.append(Scenario(name, checks, play, values, is_long, protocols, is_secured))
         return play
 
     return register

@@ -17,7 +17,10 @@ _SHOWN_LINES = 12
 _KEPT_LINES = 20_000
 _PLACE = re.compile(r"\{(\w+)\}")
 # What may stand in braces in a command.
-PLACES = ("bootstrap", "topic", "group", "client_id", "instance_id", "assignor", "protocol")
+PLACES = (
+    "bootstrap", "topic", "group", "client_id", "instance_id", "assignor", "protocol", "regex",
+    "security", "mechanism", "username", "password", "ca",
+)  # fmt: skip
 REQUIRED_PLACES = ("bootstrap", "topic", "group")
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.broker import ScriptedBroker
 from coterie.client_check.conversation import NEVER, ClientExchange, Conversation
 from coterie.client_check.members import ScriptedConsumerMember, ScriptedMember

@@ -40,9 +40,13 @@ STARTS = Check(
 Report = Callable[[Scenario, list[Result]], None]
 
 
-def of_protocol(scenarios: Iterable[Scenario], protocol: str) -> list[Scenario]:
-    """Return the scenarios of a protocol of groups, in order."""
-    return [each for each in scenarios if protocol in each.protocols]
+def played(scenarios: Iterable[Scenario], protocol: str, *, secured: bool) -> list[Scenario]:
+    """Return the scenarios of a protocol of groups, in order; some only if the client logs in."""
+    return [
+        each
+        for each in scenarios
+        if protocol in each.protocols and (secured or not each.is_secured)
+    ]
 
 
 class Stage(Protocol):
@@ -73,6 +77,7 @@ class Suite:
         places: set[str],
         *,
         protocol: str = CLASSIC,
+        security: Mapping[str, str] | None = None,
         parallel: int,
         report: Report,
         wanted: Callable[[str], bool] = lambda _: True,
@@ -84,6 +89,7 @@ class Suite:
             scenarios: all of them; the first one of a protocol shows what the client is.
             places: the names in braces in the command.
             protocol: the protocol of groups that the client shall speak.
+            security: what is substituted for the login of the client; None for no login.
             parallel: how many run at once.
             report: is called with the results of each scenario.
             wanted: whether a check, by its name, takes part.
@@ -92,7 +98,9 @@ class Suite:
         self.results: dict[str, Result] = {}
         self._stage = stage
         self._protocol = protocol
-        self._first, *self._others = of_protocol(scenarios, protocol)
+        self._security = security
+        secured = security is not None
+        self._first, *self._others = played(scenarios, protocol, secured=secured)
         self._slots = asyncio.Semaphore(parallel)
         self._report = report
         self._wanted = wanted
@@ -174,8 +182,10 @@ class Suite:
             "group": GROUP,
             "client_id": CLIENT_ID,
             "instance_id": "",
+            "regex": "",
             "assignor": "range",
             "protocol": self._protocol,
+            **(self._security or {}),
             **scenario.values,
         }
 

@@ -32,7 +32,7 @@ _SUBJECT_IDS: dict[str, tuple[str, type, str]] = {
 
 
 # Classes of which only a subclass is public.
-_INHERITED_BY = {"RunningBroker": "Broker"}
+_INHERITED_BY = {"RunningBroker": "Broker", "SecuredBroker": "Broker"}
 
 
 class Row(NamedTuple):
@@ -63,6 +63,13 @@ ROWS = (
     Row("POST", "/close", Control.close),
     Row("GET", "/features", Broker.features),
     Row("POST", "/features", Broker.set_features),
+    Row("GET", "/users", Broker.users),
+    Row("POST", "/users", Broker.add_user),
+    Row("DELETE", "/users/{user}", Broker.revoke),
+    Row("GET", "/acls", Broker.acls),
+    Row("POST", "/acls", Broker.add_acls),
+    Row("POST", "/acls/remove", Broker.remove_acls),
+    Row("POST", "/certificates/reload", Broker.reload_certificates),
     Row("GET", "/moment", Broker.moment),
     Row("GET", "/report", Broker.report),
     Row("GET", "/topics", Broker.topics),

@@ -5,6 +5,7 @@ kill the broker as an operating system does, and the broker's work takes no time
 interpreter. It takes some tenths of a second to start.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -20,16 +21,20 @@ from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
 from coterie.security.acl_text import acl_text
 from coterie.server.broker import Broker as Server
 from coterie.server.data_place import IN_MEMORY
+from coterie.storage.properties import properties_text
 from coterie.testing.broker import Broker
 from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.requests import Requests
 from coterie.testing.runner import Runner
+from coterie.testing.users import new_password
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting, take_unawaited
 
 _NOT_HERE = "the broker has a process of its own"
+# The settings of the security, with passwords: arguments of a process are seen by everybody.
+_SETTINGS_FILE = "security.properties"
 
 
 @over_link("Broker")
@@ -59,15 +64,14 @@ class ProcessBroker(Broker):
         """
         if self._child is not None:
             raise WrongUse("the broker runs already")
-        if self._certificates is not None or self._users is not None:
-            raise WrongUse(
-                f"{_NOT_HERE}, without TLS and logins: use Broker, or leave security out"
-            )
         self._faults = []
-        if self._data_dir == IN_MEMORY:
-            self._temporary = tempfile.mkdtemp(prefix="coterie-")
+        self._temporary = tempfile.mkdtemp(prefix="coterie-")
+        if self._certificates is not None:
+            self._certificates.begin(self.host)
         try:
             self._begin(self._features)
+            for user, password in ({} if self._users is None else self._users.passwords).items():
+                self._call("add_user", user=user, password=password)
             for name, partitions in self._topics.items():
                 self.topic(name, partitions)
         except BaseException:
@@ -130,12 +134,15 @@ class ProcessBroker(Broker):
     def _begin(self, features: Mapping[str, int] | None = None) -> None:
         """Start a process, and let the link lead to it; later ones keep the data of the first."""
         config = [f"--config={name}={value}" for name, value in self._values.items()]
+        address: tuple[str, ...] = "--host", self.host, "--port", str(self.port)
+        if self._certificates is not None or self._users is not None:
+            address = "--properties", self._write_settings()
         if self._release is not None:
             config.append(f"--kafka-version={self._release.name}")
         child = self._child = ControlledBroker(
             [
-                *("--host", self.host, "--port", str(self.port)),
-                *("--data-dir", self._temporary or self._data_dir),
+                *address,
+                *("--data-dir", self._data_place),
                 *("--flush", str(self._flush), "--log-level", "error"),
                 *config,
                 *(f"--add-acl={acl_text(each)}" for each in self._acls),
@@ -148,6 +155,24 @@ class ProcessBroker(Broker):
         else:
             self._link.lead_to(child.control_url, child.token)
 
+    @property
+    def _data_place(self) -> str:
+        assert self._temporary is not None, "the broker was started"
+        if self._data_dir == IN_MEMORY:
+            return os.path.join(self._temporary, "data")
+        return self._data_dir
+
+    def _write_settings(self) -> str:
+        """Write the settings of the security into a file of the owner's; return its path."""
+        protocol = self._listeners[0].protocol.value
+        listeners = f"{protocol}://{self.host}:{self.port}"
+        assert self._temporary is not None, "the broker was started"
+        # The directory is the owner's.
+        path = os.path.join(self._temporary, _SETTINGS_FILE)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(properties_text({"listeners": listeners, **self._secured()}))
+        return path
+
     def _leave_nothing(self, child: ControlledBroker | None) -> None:
         """Leave nothing behind; a child that is given still runs, or has failed."""
         if child is not None:
@@ -158,6 +183,8 @@ class ProcessBroker(Broker):
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
+        if self._certificates is not None:
+            self._certificates.end()
 
     def _end_faults(self) -> None:
         for fault in self._faults:
@@ -165,6 +192,32 @@ class ProcessBroker(Broker):
             with suppress(BrokerNotStarted):
                 fault.end()
         self._faults.clear()
+
+    # --- users ------------------------------------------------------------------------------------
+
+    def add_user(self, user: str, password: str = "") -> None:
+        """Let a user log in, or change its password; see `Broker.add_user`.
+
+        Raises:
+            WrongUse: the broker has no logins, or the name is empty.
+        """
+        secret = password or new_password()
+        self._call("add_user", user=user, password=secret)
+        if self._users is not None:
+            self._users.add(user, secret)
+
+    def revoke(self, user: str) -> None:
+        """Let a user log in no more; see `Broker.revoke`.
+
+        Raises:
+            WrongUse: there is no such user.
+        """
+        self._call("revoke", user=user)
+        if self._users is not None:
+            self._users.revoked.add(user)
+
+    def _call(self, name: str, **arguments: Any) -> Any:
+        return self.link_.call(f"Broker.{name}", arguments)
 
     # --- the other process ------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from coterie.server.run import (
     EXIT_OK,
     CannotStart,
     Options,
+    end_start,
     listening_failed,
     port_option,
     prepared_log,
@@ -133,6 +134,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         raise CannotStart(listening_failed(asked.address, "--control", error)) from error
     try:
         _announce(options, asked, kafka, server.address)
+        end_start()
         await stopping.wait()
     finally:
         await server.stop()

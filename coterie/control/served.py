@@ -5,17 +5,20 @@ It runs in a thread, on asyncio's own event loop, whose clock can be put forward
 
 import asyncio
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from coterie.address import Address
+from coterie.security.mechanisms import Mechanism
 from coterie.server.broker import Broker as Server
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
 from coterie.server.run import Options, open_broker
+from coterie.server.security.user_changes import add_user, revoke_user
 from coterie.testing.broker import Broker
 from coterie.testing.server_thread import ServerThread
+from coterie.testing.users import Users
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -45,6 +48,9 @@ class ServedBroker(Broker):
             data_dir=data_dir, host=place.host, port=place.port, flush=str(options.flush)
         )
         self._listeners = place.listeners
+        # Those that are added and revoked; the others are settings or in the data directory.
+        changed = self._users = Users((), Mechanism.SCRAM_SHA_512)
+        self._changed = changed
         self._options = options
         self._process_log = log
         self._handles = handles
@@ -55,13 +61,15 @@ class ServedBroker(Broker):
         """Where each of its listeners listens."""
         return [each.address for each in self._listeners]
 
-    def reload_certificates(self) -> None:
-        """Read the files of all listeners with TLS again [security/reload]."""
-        # Imported here, because most brokers have no certificates.
-        from coterie.server.tls.certificates import reload_certificates
-
-        server = self.server
-        self.thread.call(lambda: reload_certificates(server))
+    async def _again(
+        self, end: Coroutine[Any, Any, None], between: Callable[[], None] = lambda: None
+    ) -> None:
+        await super()._again(end, between)
+        # The settings, which have the users of PLAIN, are those of the first start.
+        for user, password in self._changed.passwords.items():
+            add_user(self.server, user, password)
+        for user in self._changed.revoked:
+            revoke_user(self.server, user)
 
     def _new_thread(self) -> ServerThread:
         # With random ids, which those of a test are not.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from coterie.conversation.names import Names
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
-# A group is tried under so many names until this broker coordinates it.
+# A group or an id is tried under so many names until this broker coordinates it.
 _MAX_SPELLINGS = 1000
 
 
@@ -42,13 +42,13 @@ class LearntNames(Names):
         Args:
             prefix: precedes every name on the broker.
             shared_prefix: precedes the topics of commits and subscriptions, if they are shared.
-            is_here: whether the broker coordinates a group.
+            is_here: whether the broker coordinates a group, and a transactional id, of this name.
         """
         super().__init__()
         self.prefix = prefix
         self.shared_prefix = prefix if shared_prefix is None else shared_prefix
         self._is_here = is_here
-        self._groups: dict[str, str] = {}
+        self._own: dict[str, str] = {}
         self.nameless: set[str] = set()
         self._ids: dict[str, str] = {}
         self._names: dict[str, str] = {}
@@ -58,18 +58,20 @@ class LearntNames(Names):
         self._made_up: set[str] = set()
 
     def group(self, name: str) -> str:
-        """Return the group id to send; the empty id stays empty."""
-        if not name:
-            return name
-        if name not in self._groups:
-            spelling = f"{self.prefix}{name}"
-            spellings = [spelling, *(f"{spelling}.{each}" for each in range(_MAX_SPELLINGS))]
-            self._groups[name] = next(filter(self._is_here, spellings), spelling)
-        return self._groups[name]
+        """Return the group id or transactional id to send; the empty id stays empty."""
+        if name and name not in self._own:
+            self.spell(name, self._is_here)
+        return self.own(name) if name else name
+
+    def spell(self, name: str, fits: Callable[[str], bool]) -> None:
+        """Choose the name on the broker of a group or an id: the first that fits."""
+        spelling = f"{self.prefix}{name}"
+        spellings = [spelling, *(f"{self.prefix}{each}-{name}" for each in range(_MAX_SPELLINGS))]
+        self._own[name] = next(filter(fits, spellings), spelling)
 
     def group_text(self, group_id: str) -> str:
         """Return the name of a group in the transcript."""
-        for name, spelling in self._groups.items():
+        for name, spelling in self._own.items():
             if spelling == group_id:
                 return name
         return group_id.removeprefix(self.prefix)
@@ -116,7 +118,7 @@ class LearntNames(Names):
 
     def message_text(self, message: str) -> str:
         """Return an error message with the names of the transcript."""
-        for name, spelling in self._groups.items():
+        for name, spelling in self._own.items():
             message = message.replace(spelling, name)
         return message.replace(self.prefix, "")
 
@@ -135,7 +137,7 @@ class LearntNames(Names):
 
     def own(self, name: str) -> str:
         """Return the name on the broker of `@name`; a group has one that this broker serves."""
-        return self._groups.get(name, f"{self.prefix}{name}")
+        return self._own.get(name, f"{self.prefix}{name}")
 
     def own_text(self, name: str) -> str:
         """Return `@name` for a name of this run, and every other text without the prefix."""

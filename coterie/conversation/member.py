@@ -8,7 +8,7 @@ carries, by the declaration of the message, so it can also be passed on without 
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import (

@@ -36,6 +36,9 @@ API_KEYS = {key.kafka_name: key for key in ApiKey}
 
 # An id that no topic has.
 UNKNOWN_ID = bytes(range(16))
+_OWN = "@"
+# The fields of groups and transactional ids, which have a coordinator.
+_COORDINATED = ("coordinator_keys", "group_id", "key", "transactional_id", "transactional_ids")
 _ERROR_FIELD = "error_code"
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint16")
 
@@ -60,7 +63,10 @@ def _build(cls: type[Declaration], texts: dict[str, str], names: Names) -> Any:
     values = {}
     for field in fields_of(cls):
         if field.name in texts:
-            values[field.name] = _value(field.type, texts.pop(field.name), names)
+            text = texts.pop(field.name)
+            if field.name in _COORDINATED:
+                _place(text, names)
+            values[field.name] = _value(field.type, text, names)
         elif field.required:
             values[field.name] = [] if field.type.element is not None else field.type.zero
             if field.type.struct is not None and not field.type.optional:
@@ -68,6 +74,13 @@ def _build(cls: type[Declaration], texts: dict[str, str], names: Names) -> Any:
     if texts:
         raise TranscriptError(f"{cls.__name__} has no field {', '.join(texts)}")
     return cls(**values)
+
+
+def _place(text: str, names: Names) -> None:
+    """Choose the names of groups and transactional ids before they are sent."""
+    for item in map(unquote, parse_list(text)):
+        if item.startswith(_OWN):
+            names.group(item.removeprefix(_OWN))
 
 
 def _value(field_type: FieldType, text: str, names: Names) -> Any:
@@ -97,7 +110,7 @@ def _scalar(kind: str, text: str, names: Names) -> Any:
             return UNKNOWN_ID
         return ZERO_UUID if text == "zero" else names.topic_id(text.removeprefix("@"))
     plain = unquote(text)
-    if plain.startswith("@"):
+    if plain.startswith(_OWN):
         return names.own(plain[1:])
     count, of, piece = plain.partition(" of ")
     return int(count) * piece if of and count.isdigit() else plain

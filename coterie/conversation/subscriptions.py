@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from coterie.assignors import MemberSubscription, TopicPartition
+from coterie.assignors.model import MemberSubscription, TopicPartition
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages import consumer_protocol as consumer
 

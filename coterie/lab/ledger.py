@@ -10,7 +10,7 @@ own; a member reads only what it believes in.
 
 from collections.abc import Iterable
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.entries import Counters, Interval, PartitionEntry, Reader
 from coterie.lab.gaps import BROKER, GIVEN_UP, START, UNDETECTED, WAITING, Gap, Spans
 from coterie.lab.kernel import Violation, World

@@ -7,7 +7,7 @@ event of its own.
 
 from typing import NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.kernel import SECOND, stream
 
 

@@ -176,6 +176,7 @@ JOURNAL = pa.schema(
         ("subscription_change", pa.string()),
         ("requester_client_id", pa.string()),
         ("requester_host", pa.string()),
+        ("requester_principal", pa.string()),
         ("member_count", pa.int32()),
         ("session_timeout_ms", pa.int32()),
         ("rebalance_timeout_ms", pa.int32()),

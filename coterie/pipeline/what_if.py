@@ -11,15 +11,9 @@ The functions are pure. Times are epoch milliseconds or durations in millisecond
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from coterie.assignors import (
-    ASSIGNORS,
-    Assignment,
-    MemberSubscription,
-    TopicPartition,
-    assign_by_config,
-    assign_by_machine_room,
-    assign_nearby,
-)
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.machine_room import assign_by_config, assign_by_machine_room, assign_nearby
+from coterie.assignors.model import Assignment, MemberSubscription, TopicPartition
 from coterie.pipeline.timeline.holdings import fewest_moves, moved_partitions
 from coterie.pipeline.timeline.model import CONSUMER, Generation, GroupHistory, Rebalance
 

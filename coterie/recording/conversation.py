@@ -7,6 +7,7 @@ from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.frames import RequestHeader, decode_request_header, decode_response
+from coterie.protocol.resources import groups_of
 from coterie.protocol.wire import Message
 from coterie.recording.format import Entry, Flag, Kind
 from coterie.recording.redaction import RequestStart, request_start
@@ -69,6 +70,11 @@ class RecordedExchange:
     def version(self) -> int:
         """The version of the request."""
         return -1 if self.start is None else self.start.version
+
+    @property
+    def groups(self) -> set[str]:
+        """The ids of the groups that the request is about, as far as it can be read."""
+        return set() if self.request is None else groups_of(self.request)
 
     def _decode(self) -> None:
         api = self.api

@@ -20,6 +20,7 @@ from coterie.server.data_place import IN_MEMORY
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
+from coterie.server.shared_parts import SharedParts
 from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.loop import VirtualLoop
 
@@ -112,7 +113,7 @@ async def _replay(
     )
     values = _settings(recording.header, conversation, settings)
     config = Config.load([f"{name}={value}" for name, value in values.items()])
-    broker = Broker(config, IN_MEMORY, environment, flush=_NEVER)
+    broker = Broker(SharedParts(config, IN_MEMORY, environment, flush=_NEVER))
     broker.advertise(_LISTENER, _address(recording.header))
     for name, partitions in topics_before(conversation).items():
         if name not in broker.topics.by_name:

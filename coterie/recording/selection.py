@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from coterie.protocol.resources import groups_of
 from coterie.recording.conversation import Conversation, RecordedExchange
 
 
@@ -33,7 +32,7 @@ class Selection(NamedTuple):
             return False
         if self.connections is not None and exchange.connection not in self.connections:
             return False
-        return self.groups is None or not self.groups.isdisjoint(groups_of(exchange.request))
+        return self.groups is None or not self.groups.isdisjoint(exchange.groups)
 
 
 def began(conversation: Conversation) -> int:

@@ -97,7 +97,7 @@ def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
     return min(token.expiration_timestamp, token.max_timestamp) < now_ms
 
 
-def may_renew(token: DelegationTokenRecord, principal: str) -> bool:
+def is_owner_or_renewer(token: DelegationTokenRecord, principal: str) -> bool:
     """Return whether a principal owns a token, has asked for it, or is one of its renewers."""
     return principal in (token.owner, token.requester, *token.renewers)
 

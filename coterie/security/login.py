@@ -60,7 +60,7 @@ class Mechanisms(NamedTuple):
     """
 
     servers: Mapping[Mechanism, Server]
-    max_session_ms: Mapping[Mechanism, int]
+    max_session_ms: dict[Mechanism, int]
 
 
 class Session(NamedTuple):

@@ -20,6 +20,15 @@ class PlainServer:
         # Digests have one length, so a comparison says nothing of the length of a password.
         self._digests = {name: _digest(password) for name, password in users.items()}
 
+    @property
+    def users(self) -> frozenset[str]:
+        """The names of the users."""
+        return frozenset(self._digests)
+
+    def add(self, user: str, password: str) -> None:
+        """Let a user log in, or change its password."""
+        self._digests[user] = _digest(password)
+
     def remove(self, user: str) -> None:
         """Let a user log in no more."""
         self._digests.pop(user, None)

@@ -27,13 +27,15 @@ _NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
 _BASE64 = r"(?:[A-Za-z0-9/+]{4})*(?:[A-Za-z0-9/+]{3}=|[A-Za-z0-9/+]{2}==)?"
 _EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
-_CLIENT_FIRST = re.compile(
+# The messages of a client are compiled at the first login: most brokers never see one.
+_CLIENT_FIRST = (
     rf"(?P<header>n,(?:a=(?P<other>{_NAME}))?,)"
     rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>{_PRINTABLE})"
     rf"(?P<extensions>{_EXTENSIONS}))"
 )
-_CLIENT_FINAL = re.compile(
-    rf"(?P<bare>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
+_CLIENT_FINAL = (
+    rf"(?P<bare>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS})"
+    rf",p=(?P<proof>{_BASE64})"
 )
 # Digits and letters: 160 random bits are 31 of them, and Kafka's 130 bits at least 24.
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -146,7 +148,7 @@ class ScramConversation:
             raise LoginFailed from None
 
     def _first(self, message: str) -> Step:
-        found = _CLIENT_FIRST.fullmatch(message)
+        found = re.fullmatch(_CLIENT_FIRST, message)
         if found is None:
             raise LoginFailed
         name = found["name"].replace("=2C", ",").replace("=3D", "=")
@@ -170,7 +172,7 @@ class ScramConversation:
 
     def _final(self, message: str) -> Step:
         self._next = self._over
-        found = _CLIENT_FINAL.fullmatch(message)
+        found = re.fullmatch(_CLIENT_FINAL, message)
         if found is None:
             raise LoginFailed
         is_bound = b64decode(found["binding"]) == self._header

@@ -17,6 +17,7 @@ from coterie.server.environment import Environment
 from coterie.server.loggers import CONTROLLER
 from coterie.server.logs.logs import Logs
 from coterie.server.logs.partition import Topic
+from coterie.server.metadata.placing import DEFAULT_FACTOR, Placing, Replicas
 from coterie.server.metadata.prepared_topics import PreparedTopics
 from coterie.server.metadata.settings_file import Alterations, SettingsFile
 from coterie.server.metadata.stored_settings import StoredTopic
@@ -33,6 +34,7 @@ class Controller:
     Attributes:
         topics, logs: the metadata of the topics, and their logs.
         changes: the changes that wait, and the one in progress.
+        placing: places the partitions of topics.
         prepared: the topics whose settings are stored and that are created next.
     """
 
@@ -43,6 +45,7 @@ class Controller:
         settings: SettingsFile,
         logs: Logs,
         changes: TopicChanges,
+        placing: Placing,
     ) -> None:
         """Change nothing yet.
 
@@ -52,6 +55,7 @@ class Controller:
             settings: the stored settings.
             logs: the logs, which know the metadata of the topics.
             changes: where others submit the changes that are made here.
+            placing: places the partitions of topics.
         """
         self.prepared = PreparedTopics(settings, self._new_topic)
         self._config = config
@@ -61,6 +65,7 @@ class Controller:
         self.topics = logs.topics
         self.logs = logs
         self.changes = changes
+        self.placing = placing
 
     # --- the start --------------------------------------------------------------------------------
 
@@ -81,8 +86,10 @@ class Controller:
                 topic_id = stored.own_id(name) or self._environment.new_topic_id()
                 data.take_id(name, topic_id)
             own = overrides.get(name) or stored.overrides(name, topic_id)
-            if own or has_own_id:
-                to_store[topic_id] = StoredTopic(name, own, has_own_id)
+            known = stored.topics.get(topic_id, StoredTopic(name, {}))
+            known = known._replace(name=name, settings=own, has_own_id=has_own_id)
+            if not known.is_empty:
+                to_store[topic_id] = known
             topic = self._new_topic(name, own, topic_id)
             count = max(found.partitions) + 1
             # A crash during the creation may have left gaps [topics/interrupted-creation].
@@ -91,6 +98,10 @@ class Controller:
             self._add(topic, count)
             for partition in topic.partitions:
                 partition.closed_epoch = data.leader_epoch(name, partition.index)
+                if partition.index < len(known.epochs):
+                    # An epoch without records is stored only there.
+                    epoch = known.epochs[partition.index]
+                    partition.closed_epoch = max(partition.closed_epoch, epoch)
                 partition.may_have_records = True
         settings.begin(to_store, is_foreign=is_foreign)
         # Only their files are left of deleted topics whose name is used again.
@@ -116,21 +127,34 @@ class Controller:
 
     # --- topics -----------------------------------------------------------------------------------
 
-    def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        overrides: Mapping[str, str],
+        replicas: Replicas = DEFAULT_FACTOR,
+    ) -> Topic:
         """Create a topic here and now, as `creation` does it in steps."""
-        return make_now(self.creation(name, partitions, overrides))
+        return make_now(self.creation(name, partitions, overrides, replicas))
 
-    def creation(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Change[Topic]:
+    def creation(
+        self,
+        name: str,
+        partitions: int,
+        overrides: Mapping[str, str],
+        replicas: Replicas = DEFAULT_FACTOR,
+    ) -> Change[Topic]:
         """Create a topic, or let clients see a hidden one with these settings.
 
         Args:
             name: its name, which is checked here.
             partitions: their number, or -1 for the broker's default.
             overrides: settings of its own, which the caller has checked.
+            replicas: where they are placed.
 
         Raises:
-            TopicRefused: the name is not possible, there are too many partitions, or the disk
-                fails.
+            TopicRefused: the name or the placement is not possible, there are too many partitions,
+                or the disk fails.
         """
         self.topics.check_name(name)
         overrides = {**internal_overrides(name, self._config), **overrides}
@@ -145,23 +169,31 @@ class Controller:
         # so they have no effect if it is not created.
         prepared = self.prepared.take(name, overrides)
         topic = prepared or self._new_topic(name, overrides)
-        yield from self._create_partitions(topic, range(count), stores=prepared is None)
+        topic.replicas = self.placing.new_replicas(name, count, replicas)
+        yield from self._create_partitions(
+            topic, range(count), topic.replicas, stores=prepared is None
+        )
         self._add(topic, count)
         self._log.info("topic created", topic=name, partitions=count)
         return topic
 
-    def extension(self, topic: Topic, count: int) -> Change[None]:
-        """Raise the number of partitions of a topic to `count`.
+    def extension(
+        self, topic: Topic, count: int, replicas: Replicas = DEFAULT_FACTOR
+    ) -> Change[None]:
+        """Raise the number of partitions of a topic to `count`; `replicas` places the new ones.
 
         Raises:
             TopicRefused: there are too many partitions, or the disk fails.
         """
         first = topic.partition_count
         assert count > first, "a topic never loses partitions"
-        yield from self._create_partitions(topic, range(first, count))
+        added = self.placing.new_replicas(topic.name, count - first, replicas)
+        yield from self._create_partitions(topic, range(first, count), added)
         assert topic.partition_count == first, "one change of a topic ends before the next begins"
+        topic.replicas = topic.replicas + added
         topic.grow(count)
         self.topics.grown(topic)
+        self.placing.added(topic)
         self._log.info("partitions created", topic=topic.name, partitions=count)
 
     def deletion(self, topic: Topic) -> Change[None]:
@@ -181,6 +213,7 @@ class Controller:
             self.topics.keep(topic)
             raise self._refused("topic not deleted", topic, error) from error
         self.topics.removed(topic)
+        self.placing.removed(topic)
         self._settings.forget_topic(topic.topic_id)
         if failure is not None:
             # A crash could bring the topic back, so its deletion is not acknowledged.
@@ -199,17 +232,22 @@ class Controller:
         return Topic(name, topic_id, TopicConfig(self._config, values))
 
     def _create_partitions(
-        self, topic: Topic, indexes: range, *, stores: bool = False
+        self, topic: Topic, indexes: range, added: list[list[int]], *, stores: bool = False
     ) -> Change[None]:
         self.topics.check_room(len(indexes))
         try:
-            yield self._creation_steps(topic, indexes, stores=stores)
+            yield self._creation_steps(topic, indexes, added, stores=stores)
         except (StorageError, OSError) as error:
             raise self._refused("partitions not created", topic, error) from error
 
-    def _creation_steps(self, topic: Topic, indexes: range, *, stores: bool) -> Iterator[None]:
+    def _creation_steps(
+        self, topic: Topic, indexes: range, added: list[list[int]], *, stores: bool
+    ) -> Iterator[None]:
         if stores and topic.config.overrides:
             self.prepared.store([topic])
+            yield
+        if added:
+            self._settings.add_replicas(topic, added)
             yield
         yield from self.logs.creation(topic, indexes)
 
@@ -217,6 +255,7 @@ class Controller:
         assert not topic.partitions, "a topic is created once"
         topic.grow(count)
         self.topics.add(topic)
+        self.placing.added(topic)
 
     # --- settings ---------------------------------------------------------------------------------
 

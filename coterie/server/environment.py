@@ -91,6 +91,10 @@ class Environment:
             random_bytes=os.urandom,
         )
 
+    def random_below(self, bound: int) -> int:
+        """Return a random number from 0 up to and without a small bound."""
+        return int.from_bytes(self.random_bytes(8)) % bound
+
     # --- work that waits --------------------------------------------------------------------------
 
     def workers(self, name: str, threads: int) -> Workers:

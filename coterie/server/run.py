@@ -34,6 +34,7 @@ from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.http_access import OPEN, HttpAccess
 from coterie.server.releases import Release
+from coterie.server.shared_parts import SharedParts
 from coterie.server.watchdog import HeldLoop, Watchdog
 from coterie.storage.errors import (
     CorruptLog,
@@ -89,6 +90,7 @@ class Options(NamedTuple):
         users: users to add, with their SCRAM credentials.
         acls: access rules to add; there is an authorizer if there are any.
         announcement: text to print when the broker is ready.
+        brokers: how many brokers there are.
     """
 
     place: Place
@@ -106,6 +108,7 @@ class Options(NamedTuple):
     users: "Sequence[ScramSeed]" = ()
     acls: "Sequence[Acl]" = ()
     announcement: str = ""
+    brokers: int = 1
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -163,11 +166,8 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         from coterie.server.tls.certificates import reload_certificates
 
         broker.loop.add_signal_handler(signal.SIGHUP, reload_certificates, broker)
-    # The objects of the start live as long as the process: exclude them from later searches.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, _COLLECT_MIDDLE_AFTER, _COLLECT_ALL_AFTER)
-    watchdog = _watch(broker)
+    end_start()
+    watchdog = watch(broker)
     await stopping.wait()
     if watchdog is not None:
         watchdog.stop()
@@ -179,11 +179,18 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     return code
 
 
+def end_start() -> None:
+    """Exclude the objects of the start from searches for reference cycles: they stay."""
+    # Without a last search, which would hold the first requests for 10 ms and find 50 KB.
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, _COLLECT_MIDDLE_AFTER, _COLLECT_ALL_AFTER)
+
+
 def print_ready(options: Options, addresses: Sequence[Address]) -> None:
     """Print the line that says where the broker listens; `addresses` are those of its listeners."""
     place = options.place
     where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
-    took = _age_s(options.started)
+    took = age_s(options.started)
     listening = ", ".join(
         str(address) if is_plain(place) else f"{each.name}://{address}"
         for each, address in zip(place.listeners, addresses, strict=True)
@@ -268,7 +275,7 @@ async def _record(broker: Broker, options: Options) -> "Recorder | None":
         raise CannotStart(text) from error
 
 
-def _watch(broker: Broker) -> Watchdog | None:
+def watch(broker: Broker) -> Watchdog | None:
     """Warn when the event loop is held for too long, if that is wanted."""
     limit_ms = broker.config.get_int("event.loop.warning.ms")
     if not limit_ms:
@@ -303,13 +310,16 @@ def _log_settings(options: Options, log: "FilteringBoundLogger") -> None:
         return
     # Most brokers start without settings of their own, and faster without this import.
     from coterie.server.config.effects import without_effect
+    from coterie.server.config.weaknesses import weaknesses
 
-    names = without_effect(options.config)
+    for sentence in weaknesses(options.config, options.place.listeners):
+        log.warning("weak setting", reason=sentence)
+    names = without_effect(options.config, options.brokers)
     if names:
         log.warning("settings without effect", count=len(names), settings=", ".join(names))
 
 
-def _age_s(started: float) -> float:
+def age_s(started: float) -> float:
     """Return how long this process has been running.
 
     The time includes the start of the interpreter and all imports, because users wait for these
@@ -375,10 +385,34 @@ def open_broker(
     Raises:
         CannotStart: it cannot be used.
     """
+    broker = Broker(open_shared_parts(options, environment, handles, filesystem))
+    if options.release is not None:
+        broker.pretend(options.release)
+    begin_with(broker, options)
+    return broker
+
+
+def begin_with(broker: Broker, options: Options) -> None:
+    """Set and add what the options begin with: features, users and access rules."""
+    broker.features.start_with(options.features)
+    if options.users or options.acls:
+        # Most starts add nothing.
+        from coterie.server.security.seeding import add_seeds
+
+        add_seeds(broker, options.users, options.acls)
+
+
+def open_shared_parts(
+    options: Options,
+    environment: Environment,
+    handles: FileHandles,
+    filesystem: FileSystem | None = None,
+) -> SharedParts:
+    """Open the data directory; see `open_broker`."""
     data_dir = options.place.data_dir
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
-        broker = Broker(
+        return SharedParts(
             options.config,
             data_dir,
             environment,
@@ -386,6 +420,7 @@ def open_broker(
             handles=handles,
             filesystem=filesystem,
             files_are_private=filesystem is not None and data_dir == IN_MEMORY,
+            brokers=options.brokers,
         )
     except DirectoryLocked:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"
@@ -396,15 +431,6 @@ def open_broker(
     except OSError as error:
         text = f"the data directory {data_dir} can't be written: {describe_error(error)}; {other}"
         raise CannotStart(text) from error
-    if options.release is not None:
-        broker.pretend(options.release)
-    broker.features.start_with(options.features)
-    if options.users or options.acls:
-        # Most starts add nothing.
-        from coterie.server.security.seeding import add_seeds
-
-        add_seeds(broker, options.users, options.acls)
-    return broker
 
 
 def _damage_remedy(error: StorageError) -> str:

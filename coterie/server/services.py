@@ -1,7 +1,7 @@
-"""What handlers see of the broker.
+"""What handlers see of the broker, and what the brokers of one process share of it.
 
-`Services` is a base class of the broker and no protocol: compiled code finds the attributes of a
-class that it knows without a lookup.
+These are base classes and no protocols: compiled code finds the attributes of a class that it knows
+without a lookup.
 """
 
 from abc import abstractmethod
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from coterie.security.credentials import Credentials
     from coterie.security.delegation_tokens import DelegationTokens
     from coterie.server.authorization.access import Access
-    from coterie.server.cluster import ClusterImage
+    from coterie.server.cluster.image import ClusterImage
+    from coterie.server.cluster.leadership import Leadership
     from coterie.server.config.config import Config
     from coterie.server.controller import Controller
     from coterie.server.environment import Environment
@@ -44,39 +45,30 @@ if TYPE_CHECKING:
     from coterie.server.transactions.use import TransactionUses
 
 
-class Services:
-    """The parts of the broker that handlers use.
+class SharedServices:
+    """The parts that the brokers of one process share.
 
     Attributes:
         environment: where clocks, ids and threads come from.
         failures: what failed for good.
         config, log, loop: the settings, the log and the event loop.
         topics: the metadata of all topics.
-        logs: the logs of this broker.
+        logs: the logs. A broker has those that it leads.
         controller: creates, extends and deletes topics, and changes settings.
         settings: the stored settings.
         changes: makes changes of topics and settings.
-        groups, coordinator: the runtime of the group coordinator, and the coordinator.
-        offsets_topic: the topic of the group coordinator.
-        markers: appends the markers that end transactions.
-        transactions: verifies and adds partitions of transactions.
-        transaction_runtime: the runtime of the transaction coordinator, which does that.
+        offsets_topic: the topic of the group coordinators.
         flusher: syncs logs.
         features: the features of the cluster and their levels.
         quotas: the quotas of users, client ids and addresses.
         slices: does work that takes long, in slices.
-        release: the release of Kafka that the broker pretends to be; None to be itself.
-        node_id: the id of this broker.
-        image: the cluster as clients see it.
-        fetch_max_bytes: fetch.max.bytes.
-        fetch_sessions: the fetch sessions of all clients.
         telemetry: counts the metrics that clients push.
         acls: the rules of the authorizer.
         access: the authorizer; None without one.
         security_log: what outlives a restart of credentials, rules and tokens.
         credentials: the SCRAM credentials of users.
         tokens: the delegation tokens.
-        tls_listeners: the listeners with TLS, whose files can be read again.
+        leadership: decides which broker leads what; None if there is one broker.
     """
 
     environment: "Environment"
@@ -89,29 +81,51 @@ class Services:
     controller: "Controller"
     settings: "SettingsFile"
     changes: "TopicChanges"
-    groups: "GroupRuntime"
-    coordinator: "GroupCoordinator"
     offsets_topic: "OffsetsTopic"
-    markers: "MarkerWriter"
-    transactions: "TransactionUses"
-    transaction_runtime: "TransactionRuntime"
     flusher: "Flusher"
     features: "Features"
     quotas: "ClientQuotas"
     slices: "Slices"
-    release: "Release | None"
-    node_id: int
-    image: "ClusterImage"
-    fetch_max_bytes: int
-    fetch_sessions: "FetchSessionCache"
     telemetry: "Telemetry"
     acls: "AclStore"
     access: "Access | None"
     security_log: "SecurityLog"
     credentials: "Credentials"
     tokens: "DelegationTokens"
-    tls_listeners: "list[ListenerCertificates]"
+    leadership: "Leadership | None"
 
     @abstractmethod
     def topic_deletion(self, topic: "Topic", done: Callable[[], None]) -> "Change[None]":
-        """Delete a topic with its records and with all committed offsets for it."""
+        """Delete a topic with its records and with all committed offsets for it.
+
+        `done` is called when no crash can bring any of it back; perhaps at once.
+        """
+
+
+class Services(SharedServices):
+    """The parts of a broker that handlers use.
+
+    Attributes: those of `SharedServices`, and these.
+        groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        markers: appends the markers that end transactions.
+        transactions: verifies and adds partitions of transactions.
+        transaction_runtime: the runtime of the transaction coordinator, which does that.
+        release: the release of Kafka that the broker pretends to be; None to be itself.
+        node_id: the id of this broker.
+        image: the cluster as clients see it.
+        fetch_max_bytes: fetch.max.bytes.
+        fetch_sessions: the fetch sessions of all clients.
+        tls_listeners: the listeners with TLS, whose files can be read again.
+    """
+
+    groups: "GroupRuntime"
+    coordinator: "GroupCoordinator"
+    markers: "MarkerWriter"
+    transactions: "TransactionUses"
+    transaction_runtime: "TransactionRuntime"
+    release: "Release | None"
+    node_id: int
+    image: "ClusterImage"
+    fetch_max_bytes: int
+    fetch_sessions: "FetchSessionCache"
+    tls_listeners: "list[ListenerCertificates]"

@@ -85,9 +85,11 @@ class RecordFile:
                 self.size_bytes, self.next_offset = position + length, last_offset + 1
         except BadBatch as bad:
             self._cut(file, bad, size, trust)
+        # The last process may have died between a creation or a rename and the sync of the name.
+        self._has_unsynced_name = trust is not TailTrust.CLEAN
         if self._durable and trust is not TailTrust.CLEAN and self.size_bytes:
             # Records that were never acknowledged count from now on, so they must not be lost.
-            file.sync()
+            self.sync()
         assert self.size_bytes == size - self.cut_bytes, f"a part of {self.path} is not read"
         assert self.next_offset >= len(values), "offsets begin with 0"
         return values
@@ -191,9 +193,13 @@ class RecordFile:
         assert self.path.endswith(COPY_SUFFIX), f"{self.path} is no copy"
         assert self.file is None, "a copy is written once"
         file = self.file = self._filesystem.create(self.path, private=True)
-        for first in range(0, len(values), _RECORDS_A_BATCH):
-            self.append(values[first : first + _RECORDS_A_BATCH], now_ms)
+        # The last record has a batch of its own: a bad batch with a good one behind it is damage.
+        most, last = values[:-1], values[-1:]
+        for first in range(0, len(most), _RECORDS_A_BATCH):
+            self.append(most[first : first + _RECORDS_A_BATCH], now_ms)
             yield
+        if last:
+            self.append(last, now_ms)
         if self._durable:
             file.sync()
 

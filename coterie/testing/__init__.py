@@ -28,6 +28,7 @@ from coterie.testing.actions import (
 )
 from coterie.testing.broker import Broker
 from coterie.testing.case import KafkaTestCase
+from coterie.testing.cluster import Cluster, cluster
 from coterie.testing.errors import (
     BrokerLeak,
     BrokerNotStarted,
@@ -56,6 +57,7 @@ __all__ = [
     "BrokerNotStarted",
     "CloseAfter",
     "CloseBefore",
+    "Cluster",
     "CoordinatorLoads",
     "CoordinatorMoves",
     "CutAnswer",
@@ -81,6 +83,7 @@ __all__ = [
     "WaitTimedOut",
     "Waiting",
     "WrongUse",
+    "cluster",
 ]
 
 

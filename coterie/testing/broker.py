@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from coterie.server.security.revoking import revoke_user
-from coterie.testing.access_rules import change_rules, parsed_rules
 from coterie.testing.actions import Action, CoordinatorMoves, SlowDisk
 from coterie.testing.bounds import check
-from coterie.testing.client_configs import CLASSIC, client_config
 from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.faults import Fault, scope_of
 from coterie.testing.groups import Group
@@ -15,14 +12,13 @@ from coterie.testing.misses import why_not_met
 from coterie.testing.records import Record, topic_records
 from coterie.testing.report import Installed, Moment, Report
 from coterie.testing.requests import Requests
-from coterie.testing.running import RunningBroker
-from coterie.testing.security import VALID
+from coterie.testing.secured_broker import SecuredBroker
 from coterie.testing.topics import create_topic, delete_topic, produce
 from coterie.testing.versions import checked_levels
 from coterie.testing.waiting import Waiting
 
 
-class Broker(RunningBroker):
+class Broker(SecuredBroker):
     """A broker that runs from `start` to `close`, or in a `with` or `async with` block.
 
     Attributes:
@@ -30,112 +26,7 @@ class Broker(RunningBroker):
         requests: the newest requests of clients, decoded.
     """
 
-    # --- for clients ------------------------------------------------------------------------------
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """The address for clients, as host:port."""
-        _ = self.server
-        return f"{self.host}:{self.port}"
-
-    def client_config(
-        self,
-        library: str,
-        *,
-        group_id: str | None = None,
-        protocol: str = CLASSIC,
-        user: str | None = None,
-        certificate: str = VALID,
-        **more: Any,
-    ) -> dict[str, Any]:
-        """Return the settings with which a client of a library reaches this broker.
-
-        Args:
-            library: "aiokafka", "kafka-python" or "confluent-kafka".
-            group_id: makes them those of a consumer that starts at the beginning.
-            protocol: "classic", or "consumer" for that of KIP-848, which confluent-kafka speaks.
-            user: with TLS alone, the name in the certificate of the client; None for none. With a
-                login, the user; None for the first one.
-            certificate: "valid", or what is wrong with it: "expired" or "untrusted".
-            more: further settings, which win; confluent-kafka's dots are written as underscores.
-
-        Raises:
-            WrongUse: another library, or one that does not speak the protocol.
-        """
-        config = client_config(library, self.bootstrap_servers, group_id, more, protocol)
-        files, users = self._certificates, self._users
-        if files is None and users is None:
-            if user is not None:
-                raise WrongUse('this broker has no security: make it with security="SSL"')
-            return config
-        key = "security.protocol" if library == "confluent-kafka" else "security_protocol"
-        secured: dict[str, Any] = {key: self._listeners[0].protocol.value}
-        if files is not None:
-            # Who logs in has a certificate only if the broker asks for one.
-            name = user if users is None or files.asks_clients else None
-            secured |= files.client_config(library, name, certificate)
-        if users is not None:
-            secured |= users.client_config(library, user)
-        return secured | config
-
-    def revoke(self, user: str) -> None:
-        """Let a user log in no more; connections that are logged in stay so.
-
-        Args:
-            user: one of the users of this broker.
-
-        Raises:
-            WrongUse: there is no such user.
-        """
-        users, server = self._users, self.server
-        if users is None or user not in users.passwords:
-            raise WrongUse(f"user: {user!r} is no user of this broker")
-        users.revoked.add(user)
-        self.thread.call(lambda: revoke_user(server, user))
-
-    def add_acls(self, *rules: str) -> None:
-        """Add access rules, as an administrator does while clients work.
-
-        Args:
-            rules: such as "User:alice ALLOW READ TOPIC orders- PREFIXED".
-
-        Raises:
-            WrongUse: a text is no rule, or the broker has no authorizer.
-        """
-        acls, server = parsed_rules(rules), self.server
-        self.thread.call(lambda: change_rules(server, acls, ()))
-        self._acls += acls
-
-    def remove_acls(self, *rules: str) -> None:
-        """Remove access rules; connections that are open feel it at their next request.
-
-        Args:
-            rules: rules that this broker has.
-
-        Raises:
-            WrongUse: a text is no rule, or none of this broker.
-        """
-        acls, server = parsed_rules(rules), self.server
-        self.thread.call(lambda: change_rules(server, (), acls))
-        self._acls = [each for each in self._acls if each not in acls]
-
-    def use_certificate(self, certificate: str) -> None:
-        """Let new connections see another certificate of the broker; open ones keep theirs.
-
-        Args:
-            certificate: "valid", or what is wrong with it: "expired", "wrong-host" (it is for
-                another host) or "untrusted" (its authority is not that of the clients).
-
-        Raises:
-            WrongUse: an unknown kind of certificate, or a broker without security.
-        """
-        files, server = self._certificates, self.server
-        if files is None:
-            raise WrongUse('this broker has no certificate: make it with security="SSL"')
-        files.certify(certificate)
-        from coterie.server.tls.certificates import reload_certificates
-
-        self.thread.call(lambda: reload_certificates(server))
+    # --- features ---------------------------------------------------------------------------------
 
     @property
     def features(self) -> dict[str, int]:

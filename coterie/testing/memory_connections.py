@@ -60,6 +60,18 @@ def connect(
     return client_end, client
 
 
+def accepting(factory: Callable[[], asyncio.BaseProtocol]) -> Accept:
+    """Return what serves a transport with a new protocol."""
+
+    def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
+        protocol = factory()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        return protocol
+
+    return accept
+
+
 class _Recorder:
     """Keeps what is written on one connection."""
 

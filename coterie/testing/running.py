@@ -11,7 +11,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from coterie.address import Address
 from coterie.server.broker import Broker as Server
@@ -22,6 +22,7 @@ from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode, parse_flush_mode
+from coterie.server.shared_parts import SharedParts
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -29,16 +30,17 @@ from coterie.testing.access_rules import AUTHORIZED, parsed_rules
 from coterie.testing.bounds import check, check_all
 from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
-from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
+from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.interception import ELSEWHERE, Interception
-from coterie.testing.runner import Listening, Runner
+from coterie.testing.lifetime import NOT_RUNNING, Lifetime
+from coterie.testing.runner import Listening
 from coterie.testing.security import CertificateFiles, Security
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.users import Users
 from coterie.testing.versions import initial_levels, release_of
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
-from coterie.testing.waiting import Waiting, take_unawaited
+from coterie.testing.waiting import Waiting
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -58,10 +60,9 @@ TEST_CONFIG: Mapping[str, str] = {
     # Four partitions have everything that fifty have, and are made faster.
     "offsets.topic.num.partitions": "4",
 }
-_NOT_RUNNING = "the broker does not run: call start(), or use `with`"
 
 
-class RunningBroker:
+class RunningBroker(Lifetime):
     """A broker that runs from `start` to `close`, or in a `with` or `async with` block.
 
     Attributes:
@@ -137,7 +138,6 @@ class RunningBroker:
         # For `Broker.unique`.
         self._numbers = itertools.count(1)
         self._unique: set[str] = set()
-        self._thread: ServerThread | LoopRunner | None = None
         self._server: Server | None = None
 
     def __repr__(self) -> str:
@@ -146,65 +146,26 @@ class RunningBroker:
 
     # --- start and close --------------------------------------------------------------------------
 
-    def start(self) -> Self:
-        """Start the broker and create its topics.
-
-        Raises:
-            BrokerNotStarted: the port, the directory or a setting cannot be used.
-        """
-        if self._thread is not None:
-            raise WrongUse("the broker runs already")
+    def _prepare(self) -> None:
         if self._certificates is not None:
             self._certificates.begin(self.host)
-        thread = self._thread = self._new_thread()
-        try:
-            thread.run(self._open(self._topics, self._features))
-        except BaseException:
-            server, self._server, self._thread = self._server, None, None
-            if server is not None:
-                thread.run(server.stop())
-            thread.stop()
-            self._remove_certificates()
-            raise
-        return self
 
-    def close(self) -> None:
-        """Stop the broker, and check that nothing of it is left.
-
-        Raises:
-            BrokerLeak: a connection, a task, a socket, a file or a thread is left.
-        """
-        thread, server = self._thread, self._server
-        if thread is None:
-            return
-        if isinstance(thread, LoopRunner):
-            raise WrongUse("the broker is in virtual time: it is closed after that block")
-        self._thread = self._server = None
-        left = take_unawaited(thread.unawaited)
-        if server is not None:
-            stopped = server
-            thread.run(self._end(server.stop()))
-            left += thread.call(lambda: _connections(stopped))
-        left += thread.left() + [f"the open file {path}" for path in self.disk.open_files.values()]
-        thread.stop()
-        self._remove_certificates()
-        check_nothing_left(left)
-
-    def _remove_certificates(self) -> None:
+    def _clean_up(self) -> None:
         if self._certificates is not None:
             self._certificates.end()
 
-    def __enter__(self) -> Self:
-        return self.start()
+    async def _begin_in_thread(self) -> None:
+        await self._open(self._topics, self._features)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    async def _finish_in_thread(self) -> list[str]:
+        server, self._server = self._server, None
+        if server is None:
+            return []
+        await self._end(server.stop())
+        return _connections(server)
 
-    async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.close)
+    def _open_files(self) -> list[str]:
+        return list(self.disk.open_files.values())
 
     # --- ends on purpose --------------------------------------------------------------------------
 
@@ -296,8 +257,8 @@ class RunningBroker:
         """
         check(seed=seed)
         thread, address = self.thread, self.address
-        if self._certificates is not None or self._users is not None:
-            raise WrongUse("in virtual time there is no TLS and no login: leave security out")
+        if self._certificates is not None:
+            raise WrongUse('in virtual time there is no TLS: use security="SASL_PLAINTEXT"')
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time already, in another event loop")
@@ -312,11 +273,11 @@ class RunningBroker:
             # Another server after a restart; none while it is down.
             if self._server is None:
                 raise ConnectionRefusedError(f"nothing listens on {VIRTUAL_ADDRESS}")
-            return self._server.accept(transport)
+            return runner.accept(transport)
 
         clock.listeners[VIRTUAL_ADDRESS] = accept
         clock.install()
-        self._thread = LoopRunner(clock, thread.unawaited)
+        runner = self._thread = LoopRunner(clock, thread.unawaited)
         try:
             await self._open({})
             yield clock
@@ -364,7 +325,7 @@ class RunningBroker:
             addresses = await runner.serve(server, listeners)
         except CannotListen as error:
             await server.stop()
-            raise BrokerNotStarted(_not_listening(error.address, error)) from error
+            raise BrokerNotStarted(not_listening(error.address, error)) from error
         except ConfigError as error:
             await server.stop()
             raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
@@ -391,12 +352,14 @@ class RunningBroker:
         given = [f"{name}={value}" for name, value in values.items()]
         try:
             return Server(
-                Config.load(given),
-                self._data_dir,
-                environment,
-                flush=self._flush,
-                filesystem=self.disk,
-                files_are_private=self._data_dir == IN_MEMORY,
+                SharedParts(
+                    Config.load(given),
+                    self._data_dir,
+                    environment,
+                    flush=self._flush,
+                    filesystem=self.disk,
+                    files_are_private=self._data_dir == IN_MEMORY,
+                )
             )
         except ConfigError as error:
             raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
@@ -431,17 +394,10 @@ class RunningBroker:
         return Address(self.host, self.port)
 
     @property
-    def thread(self) -> Runner:
-        """Where the broker runs."""
-        if self._thread is None:
-            raise BrokerNotStarted(_NOT_RUNNING)
-        return self._thread
-
-    @property
     def server(self) -> Server:
         """The server, for use in its thread; another one after a restart."""
         if self._server is None:
-            raise BrokerNotStarted(_NOT_RUNNING)
+            raise BrokerNotStarted(NOT_RUNNING)
         return self._server
 
 
@@ -480,7 +436,8 @@ def _connections(server: Server) -> list[str]:
     return [f"{count} connection{'s' * (count != 1)}"] if count else []
 
 
-def _not_listening(address: Address, error: OSError) -> str:
+def not_listening(address: Address, error: OSError) -> str:
+    """Return why an address cannot be listened on, and what to do."""
     if error.errno == errno.EADDRINUSE:
         return (
             f"{address} is in use by another program; leave the port out to get a free one,"

@@ -6,6 +6,7 @@ from typing import Any
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_topics import (
+    CreateTopicsRequestAssignment,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
@@ -23,6 +24,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.records import Record, encode_records
 from coterie.server.broker import Broker
+from coterie.server.metadata.placing import Replicas
 from coterie.server.metadata.topic_rules import TopicRefused, check_new_topic
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
@@ -33,9 +35,13 @@ _PAUSE_S = 0.001
 
 
 async def create_topic(
-    server: Broker, name: str, partitions: int, config: Mapping[str, str]
+    server: Broker,
+    name: str,
+    partitions: int,
+    config: Mapping[str, str],
+    replicas: Replicas = 1,
 ) -> None:
-    """Create a topic.
+    """Create a topic, whose partitions have so many replicas or these.
 
     Raises:
         WrongUse: it cannot be created; the text is Kafka's.
@@ -44,14 +50,20 @@ async def create_topic(
         await asyncio.sleep(_PAUSE_S)
     asked = CreateTopicsRequestTopic(
         name=name,
-        num_partitions=partitions,
-        replication_factor=1,
+        num_partitions=partitions if isinstance(replicas, int) else -1,
+        replication_factor=replicas if isinstance(replicas, int) else -1,
+        assignments=[]
+        if isinstance(replicas, int)
+        else [
+            CreateTopicsRequestAssignment(partition_index=index, broker_ids=list(each))
+            for index, each in enumerate(replicas)
+        ],
         configs=[CreateTopicsRequestConfig(name=key, value=value) for key, value in config.items()],
     )
     try:
         server.topics.check_name(name)
         count = check_new_topic(asked, server.image.nodes)
-        server.controller.create(name, count, config)
+        server.controller.create(name, count, config, replicas)
     except TopicRefused as refused:
         raise WrongUse(_refusal(f"topic '{name}'", refused.error, refused.text)) from None
 

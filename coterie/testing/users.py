@@ -45,13 +45,15 @@ class Users:
             names = ", ".join(each.value for each in MECHANISMS)
             raise WrongUse(f"mechanism: {mechanism!r} is none of: {names}")
         given = dict(users) if isinstance(users, Mapping) else dict.fromkeys(users, "")
-        self.passwords = {
-            name: password or secrets.token_urlsafe(_PASSWORD_BYTES)
-            for name, password in given.items()
-        }
+        self.passwords = {name: password or new_password() for name, password in given.items()}
         self.revoked: set[str] = set()
         if "" in self.passwords:
             raise WrongUse("users: a user has a name")
+
+    def add(self, user: str, password: str) -> None:
+        """Add a user, or change its password."""
+        self.passwords[user] = password
+        self.revoked.discard(user)
 
     def settings(self, listener: str) -> dict[str, str]:
         """Return the settings of a listener, given by its name."""
@@ -100,6 +102,11 @@ class Users:
         else:
             names = "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"
         return dict(zip(names, values, strict=True))
+
+
+def new_password() -> str:
+    """Return a password that nobody guesses."""
+    return secrets.token_urlsafe(_PASSWORD_BYTES)
 
 
 def _escaped(password: str) -> str:

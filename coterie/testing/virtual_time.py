@@ -24,7 +24,7 @@ from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
 from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
-from coterie.testing.memory_connections import Accept, Frame, connect
+from coterie.testing.memory_connections import Accept, Frame, accepting, connect
 from coterie.testing.runner import Listening, Unawaited
 from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.selector import JumpingSelector, microseconds_behind
@@ -42,6 +42,9 @@ START_MS = 1_767_225_600_000
 # wait until its end.
 _START_S = 1024.0
 _MICROSECONDS = 1_000_000
+# How long time stands still for work in a thread, such as the hash of a password. A thread that
+# works longer may wait for this loop.
+_MOST_THREAD_TIME_S = 1.0
 # The clocks that clients read, besides `loop.time`.
 _CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns")
 
@@ -83,7 +86,9 @@ class VirtualClock:
         self._elapsed_us = 0
         self.thread = threading.get_ident()
         self._conditions: list[Condition] = []
-        self._real = {name: getattr(time, name) for name in _CLOCKS}
+        # When the calls have begun, in real time, that are in other threads.
+        self._in_threads: dict[asyncio.Future[Any], float] = {}
+        self._real: dict[str, Callable[[], float]] = {name: getattr(time, name) for name in _CLOCKS}
         self._random_state = random.getstate()
         self._put_back: Callable[[], None] = lambda: None
 
@@ -141,6 +146,21 @@ class VirtualClock:
                     is_met = True
         return is_met
 
+    # --- threads ----------------------------------------------------------------------------------
+
+    def thread_time_s(self) -> float:
+        """Return how long to wait in real time for the calls in threads; see `JumpingClock`."""
+        if not self._in_threads:
+            return 0.0
+        latest_s = max(self._in_threads.values())
+        return max(latest_s + _MOST_THREAD_TIME_S - self._real["monotonic"](), 0.0)
+
+    def _watched(self, call: "asyncio.Future[T]") -> "asyncio.Future[T]":
+        """Let time stand still for a call in another thread."""
+        self._in_threads[call] = self._real["monotonic"]()
+        call.add_done_callback(self._in_threads.pop)
+        return call
+
     # --- the block --------------------------------------------------------------------------------
 
     def install(self) -> None:
@@ -160,6 +180,8 @@ class VirtualClock:
         attributes = vars(loop)
         attributes["time"] = self.monotonic_s
         attributes["create_connection"] = connected
+        run_in_executor: Any = loop.run_in_executor
+        attributes["run_in_executor"] = lambda *call: self._watched(run_in_executor(*call))
         attributes["_selector"] = JumpingSelector(attributes["_selector"], self)
         values = {
             "time": lambda: self.now_ms() / 1000,
@@ -178,7 +200,7 @@ class VirtualClock:
             setattr(time, name, real)
         attributes = vars(self.loop)
         attributes["_selector"] = attributes["_selector"].real
-        del attributes["time"], attributes["create_connection"]
+        del attributes["time"], attributes["create_connection"], attributes["run_in_executor"]
         self._put_back()
         random.setstate(self._random_state)
 
@@ -200,6 +222,8 @@ class LoopRunner:
         """Run in the loop of a clock."""
         self.clock = clock
         self.unawaited = unawaited
+        # What serves the transport of a client; there is none before `serve`.
+        self.accept: Accept
 
     def environment(self, log: "FilteringBoundLogger") -> Environment:
         """Return the environment of the seed; see `Runner`."""
@@ -210,25 +234,19 @@ class LoopRunner:
 
     async def serve(self, server: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
         """Serve connections in memory; see `Runner`."""
-        for each in listeners:
-            server.advertise(each.name, each.address)
+        (listener,) = listeners
+        server.advertise(listener.name, listener.address)
+        self.accept = accepting(server.factory_of(listener))
         await server.begin()
-        return [each.address for each in listeners]
+        return [listener.address]
 
     async def listen(
         self, factory: Callable[[], asyncio.BaseProtocol], address: Address
     ) -> Listening:
         """Serve connections in memory at another address; see `Runner`."""
         address = Address(address.host, address.port or VIRTUAL_ADDRESS.port + 1)
-
-        def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
-            protocol = factory()
-            transport.set_protocol(protocol)
-            protocol.connection_made(transport)
-            return protocol
-
         listeners = self.clock.listeners
-        listeners[address] = accept
+        listeners[address] = accepting(factory)
         return Listening(address, lambda: listeners.pop(address, None))
 
     @property

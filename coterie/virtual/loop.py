@@ -29,3 +29,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def check_conditions(self) -> bool:
         """Return False: there are no conditions; see `JumpingClock`."""
         return False
+
+    def thread_time_s(self) -> float:
+        """Return 0: there are no other threads; see `JumpingClock`."""
+        return 0.0

@@ -28,6 +28,9 @@ class JumpingClock(Protocol):
     def check_conditions(self) -> bool:
         """End the waits whose condition holds; return whether there are any."""
 
+    def thread_time_s(self) -> float:
+        """Return for how long to wait in real time for work in other threads; 0 for none."""
+
 
 class JumpingSelector:
     """The selector of an event loop: instead of waiting for a timer it moves the clock to it."""
@@ -53,6 +56,11 @@ class JumpingSelector:
         if timeout is None:
             # Nothing is due, so only another thread can go on.
             return self.real.select(None)
+        real_s = self._clock.thread_time_s()
+        if real_s:
+            events = self.real.select(real_s)
+            if events:
+                return events
         self._clock.jump(timeout)
         return []
 

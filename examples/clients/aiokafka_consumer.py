@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import importlib
 import signal
+import ssl
 import sys
 
 import aiokafka
@@ -28,6 +29,15 @@ def assignor_class(name: str) -> type:
 
 async def consume(options: argparse.Namespace) -> None:
     more = {"group_instance_id": options.instance_id} if options.instance_id else {}
+    if options.security != "PLAINTEXT":
+        more |= {
+            "security_protocol": options.security,
+            "sasl_mechanism": options.mechanism,
+            "sasl_plain_username": options.username,
+            "sasl_plain_password": options.password,
+        }
+    if options.ca:
+        more["ssl_context"] = ssl.create_default_context(cafile=options.ca)
     consumer = aiokafka.AIOKafkaConsumer(
         options.topic,
         bootstrap_servers=options.bootstrap,
@@ -58,6 +68,11 @@ def main() -> None:
     parser.add_argument("group")
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--security", default="PLAINTEXT")
+    parser.add_argument("--mechanism", default="SCRAM-SHA-512")
+    parser.add_argument("--username", default="")
+    parser.add_argument("--password", default="")
+    parser.add_argument("--ca", default="")
     options = parser.parse_args()
     if options.assignor not in CLASSES:
         sys.exit(f"aiokafka {aiokafka.__version__} has no assignor {options.assignor}")

@@ -14,6 +14,12 @@ def main() -> None:
     parser.add_argument("group")
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--regex", default="")
+    parser.add_argument("--security", default="PLAINTEXT")
+    parser.add_argument("--mechanism", default="SCRAM-SHA-512")
+    parser.add_argument("--username", default="")
+    parser.add_argument("--password", default="")
+    parser.add_argument("--ca", default="")
     parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     options = parser.parse_args()
     config = {
@@ -26,8 +32,18 @@ def main() -> None:
         config["partition.assignment.strategy"] = options.assignor
     if options.instance_id:
         config["group.instance.id"] = options.instance_id
+    if options.security != "PLAINTEXT":
+        config |= {
+            "security.protocol": options.security,
+            "sasl.mechanism": options.mechanism,
+            "sasl.username": options.username,
+            "sasl.password": options.password,
+        }
+    if options.ca:
+        config["ssl.ca.location"] = options.ca
     consumer = confluent_kafka.Consumer(config)
-    consumer.subscribe([options.topic])
+    # librdkafka takes a name that begins with ^ for a regular expression.
+    consumer.subscribe([f"^{options.regex}" if options.regex else options.topic])
     running = True
 
     def stop(*_: object) -> None:

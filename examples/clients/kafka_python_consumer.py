@@ -25,12 +25,26 @@ def main() -> None:
     parser.add_argument("group")
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--security", default="PLAINTEXT")
+    parser.add_argument("--mechanism", default="SCRAM-SHA-512")
+    parser.add_argument("--username", default="")
+    parser.add_argument("--password", default="")
+    parser.add_argument("--ca", default="")
     options = parser.parse_args()
     if options.assignor not in ASSIGNORS:
         sys.exit(f"kafka-python {kafka.__version__} has no assignor {options.assignor}")
     more = {}
     if options.instance_id:
         more["group_instance_id"] = options.instance_id
+    if options.security != "PLAINTEXT":
+        more |= {
+            "security_protocol": options.security,
+            "sasl_mechanism": options.mechanism,
+            "sasl_plain_username": options.username,
+            "sasl_plain_password": options.password,
+        }
+    if options.ca:
+        more["ssl_cafile"] = options.ca
     consumer = kafka.KafkaConsumer(
         options.topic,
         bootstrap_servers=options.bootstrap,

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 
-from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import MemberSubscription, TopicPartition
 from coterie.conversation.member import ClassicMember
 from coterie.conversation.subscriptions import (
     decoded_assignment,

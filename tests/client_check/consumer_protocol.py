@@ -4,10 +4,12 @@ A flaw is named by one word, as those of the classic consumer beside it.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
+from typing import ClassVar
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.conversation.consumer_protocol_member import (
     FENCED,
     JOIN_EPOCH,
@@ -33,6 +35,7 @@ _FATAL = (
     ErrorCode.UNSUPPORTED_VERSION,
     ErrorCode.UNSUPPORTED_ASSIGNOR,
     ErrorCode.INVALID_REQUEST,
+    ErrorCode.INVALID_REGULAR_EXPRESSION,
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ErrorCode.GROUP_MAX_SIZE_REACHED,
     ErrorCode.GROUP_ID_NOT_FOUND,
@@ -45,6 +48,8 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
     """One member of a group."""
 
     _made = 0
+    # The first regular expression of each static member.
+    _expressions: ClassVar[dict[str, str]] = {}
 
     def __init__(
         self,
@@ -65,10 +70,23 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
             instance_id=values["instance_id"] or None,
         )
         Program.__init__(self, values, printed, flaws)
+        self._subscribe(values["regex"])
         self._make_id()
         self._owned: frozenset[TopicPartition] = frozenset()
         self._now = asyncio.Event()
         self._is_accepted = False
+        self._is_accepted_once = False
+
+    def _subscribe(self, regex: str) -> None:
+        """Subscribe to a regular expression, if there is one."""
+        if not regex:
+            return
+        if "keeps-old-expression" in self.flaws and self.instance_id is not None:
+            regex = ConsumerOfProtocol._expressions.setdefault(self.instance_id, regex)
+        if "matches-itself" in self.flaws:
+            self.names = [self.topic] if re.fullmatch(regex, self.topic) else []
+            return
+        self.names, self.regex = [], regex
 
     def _make_id(self) -> None:
         ConsumerOfProtocol._made += 1
@@ -90,7 +108,7 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
         """Send heartbeats: at the interval, and at once if there is something to say or to do."""
         while not self.topic_ids:
             with suppress(Lost):
-                await self.reader.counts(self._topics)
+                await self._look_up()
                 self.topic_ids = self.reader.topic_ids
         while True:
             if "silent-while-processing" in self.flaws and self.reader.is_processing:
@@ -119,12 +137,22 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
             return 1.0
         return self.interval_ms / 1000 if self._is_accepted else BACKOFF_S
 
+    async def _look_up(self) -> None:
+        """Ask for the topics that it may read."""
+        await self.reader.counts(self._topics if self.regex is None else None)
+
     async def _heartbeat(self) -> None:
         request = self._flawed(self.heartbeat_request(self._reported(), await self._version()))
         response = await self.ask_coordinator(request, ConsumerGroupHeartbeatResponse)
         epoch = self.generation_id
+        assignment = response.assignment
+        topics = [] if assignment is None else assignment.topic_partitions
+        known = set(self.topic_ids.values())
+        if any(each.topic_id not in known for each in topics):
+            await self._look_up()
         given = self.take(response)
         self._is_accepted = not response.error_code
+        self._is_accepted_once = self._is_accepted_once or self._is_accepted
         if "keeps-old-epoch" in self.flaws and epoch != JOIN_EPOCH:
             self.generation_id = epoch
         if response.error_code:
@@ -148,6 +176,10 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
             request.topic_partitions = None
         if "repeats-itself" in self.flaws and not joins:
             request.subscribed_topic_names = list(self._topics)
+        if "repeats-expression" in self.flaws:
+            request.subscribed_topic_regex = self.regex
+        if "forgets-expression" in self.flaws and self._is_accepted_once and joins:
+            request.subscribed_topic_regex = None
         if "forgets-epoch" in self.flaws and not joins:
             request.member_epoch = JOIN_EPOCH
             request.rebalance_timeout_ms = self.rebalance_ms
@@ -194,6 +226,9 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
 
     async def _reconcile(self, given: frozenset[TopicPartition]) -> None:
         """Give up what is not assigned, then take what is new, and say so."""
+        if "reads-other-topics" in self.flaws:
+            await self.reader.counts(None)
+            await self.reader.add({TopicPartition(_OTHER_TOPIC, 0)})
         if "reads-everything" in self.flaws:
             counts = await self.reader.counts(self._topics)
             await self.reader.add(
@@ -202,7 +237,7 @@ class ConsumerOfProtocol(ConsumerProtocolMember, Program):
         revoked = self._owned - given
         if revoked and "gives-up-uncommitted" not in self.flaws:
             await self.try_commit()
-        if not self.flaws & {"reads-revoked", "reads-everything"}:
+        if not self.flaws & {"reads-revoked", "reads-everything", "reads-other-topics"}:
             self.reader.keep(() if "stops-everything" in self.flaws and revoked else given)
         new = given - self._owned
         if not (self._owned and new and "ignores-additions" in self.flaws):

@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from coterie.address import Address
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
+from coterie.client.mechanisms import Credentials
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -48,6 +49,7 @@ class Program(ABC):
         self.topic = values["topic"]
         self.client_id = values["client_id"]
         self.bootstrap = Address.parse(values["bootstrap"])
+        self._login = _credentials(values) if "password" in values else None
         self.reader = Reader(self, printed)
         self.stopped = asyncio.Event()
         self._links: list[Link] = []
@@ -158,7 +160,7 @@ class Program(ABC):
 
     async def open(self, address: Address) -> Link:
         """Open a connection."""
-        link = Link(self.flaws, self.client_id)
+        link = Link(self.flaws, self.client_id, self._login)
         self._links.append(link)
         await link.open(address.host, address.port)
         return link
@@ -177,3 +179,7 @@ class Program(ABC):
         except Lost:
             self.forget_coordinator()
             raise
+
+
+def _credentials(values: Mapping[str, str]) -> Credentials:
+    return Credentials(values["mechanism"], values["username"], values["password"])

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
@@ -65,6 +65,10 @@ class Reader:
         self._consumer = consumer
         self._printed = printed
         self._flaws = consumer.flaws
+        # The errors after which it reads from the beginning.
+        self._begins_again = {ErrorCode.OFFSET_OUT_OF_RANGE}
+        if "begins-again-when-refused" in self._flaws:
+            self._begins_again.add(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         self._positions: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._epochs: dict[TopicPartition, int] = {}
@@ -89,9 +93,10 @@ class Reader:
 
     # --- metadata ---------------------------------------------------------------------------------
 
-    async def counts(self, topics: Collection[str]) -> dict[str, int]:
-        """Return the number of partitions of each topic that exists."""
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=each) for each in topics])
+    async def counts(self, topics: Collection[str] | None) -> dict[str, int]:
+        """Return the number of partitions of each topic that exists; of all with None."""
+        asked = None if topics is None else [MetadataRequestTopic(name=each) for each in topics]
+        request = MetadataRequest(topics=asked)
         while True:
             response = await self._ask(request, MetadataResponse)
             mine = [each for each in response.topics if each.name == self._consumer.topic]
@@ -280,7 +285,7 @@ class Reader:
                 partition = TopicPartition(name, each.partition_index)
                 if partition not in self._positions:
                     continue
-                if each.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                if each.error_code in self._begins_again:
                     self._positions |= await self._earliest([partition])
                 elif each.error_code:
                     refresh = True

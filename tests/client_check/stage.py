@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 from coterie.address import Address
 from coterie.client_check.broker import NODE, OTHER_NODE, ScriptedBroker
+from coterie.client_check.connection import LISTENER
 from coterie.client_check.membership import CONSUMER
 from coterie.client_check.program import OutputLine
+from coterie.client_check.security import ClientSecurity
 from coterie.server.logging import make_logger
 from coterie.server.network.routes import import_handlers
 from coterie.testing.virtual_time import VirtualClock
@@ -76,8 +78,14 @@ class InProcess:
 class InMemory:
     """Brokers on a virtual clock; see `Stage`."""
 
-    def __init__(self, clock: VirtualClock, flaws: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        flaws: frozenset[str] = frozenset(),
+        security: ClientSecurity | None = None,
+    ) -> None:
         self._clock = clock
+        self._security = security
         self._flaws = flaws
         self._port = _FIRST_PORT
         for _ in import_handlers():
@@ -93,7 +101,10 @@ class InMemory:
             now_ms=clock.now_ms,
             monotonic_s=clock.monotonic_s,
         )
-        broker = ScriptedBroker(environment)
+        security = self._security
+        broker = ScriptedBroker(
+            environment, None if security is None else security.of_broker(LISTENER)
+        )
         addresses = {}
         for node in (NODE, OTHER_NODE):
             self._port += 1

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 import coterie.client_check.checks  # noqa: F401 - registers the scenarios
+from coterie.client.mechanisms import MECHANISMS
 from coterie.client_check.membership import CLASSIC, CONSUMER
 from coterie.client_check.model import FAILING, SCENARIOS, Judgement
 from coterie.client_check.program import PLACES, CommandNotUsable
 from coterie.client_check.run import Run
+from coterie.client_check.security import ClientSecurity
 from coterie.client_check.suite import Suite
 from coterie.conformance.results import Result, exit_code
 from coterie.testing.virtual_time import VirtualClock
 from tests.client_check.stage import InMemory
+from tests.client_check.wire import with_its_password
 
 # A flaw of the consumer, a check that must find it, and what it must find.
 FLAWS = [
@@ -97,21 +100,42 @@ FLAWS_OF_CONSUMER_PROTOCOL = [
     ("leaves-as-static", "static/comes-back", Judgement.BREAKS),
     ("hammers", "static/accepts-unreleased-instance", Judgement.BREAKS),
     ("does-not-leave", "closing/leaves", Judgement.DIFFERS),
+    ("matches-itself", "patterns/sends-expression", Judgement.DIFFERS),
+    ("reads-other-topics", "patterns/reads-matches", Judgement.BREAKS),
+    ("repeats-expression", "patterns/says-it-once", Judgement.DIFFERS),
+    ("ignores-additions", "patterns/follows-new-topic", Judgement.BREAKS),
+    ("matches-itself", "patterns/follows-new-topic", Judgement.BREAKS),
+    ("forgets-expression", "patterns/keeps-expression-when-fenced", Judgement.BREAKS),
+    ("keeps-old-expression", "patterns/changes-expression", Judgement.BREAKS),
+    ("hammers", "patterns/accepts-invalid-expression", Judgement.BREAKS),
 ]
 
 
-def run_suite(wanted: Callable[[str], bool], *flaws: str, protocol: str = CLASSIC) -> list[Result]:
+FLAWS_OF_LOGINS: list[tuple[str, str, Judgement]] = [
+    ("asks-before-login", "logins/before-requests", Judgement.BREAKS),
+    ("shows-its-password", "logins/hides-the-password", Judgement.BREAKS),
+    ("logs-in-once", "logins/again-in-time", Judgement.DIFFERS),
+    ("hammers-logins", "logins/pauses-after-refusals", Judgement.DIFFERS),
+    ("begins-again-when-refused", "access/goes-on-with-a-topic", Judgement.DIFFERS),
+]
+
+
+def run_suite(
+    wanted: Callable[[str], bool], *flaws: str, protocol: str = CLASSIC, secured: bool = False
+) -> list[Result]:
     """Return the results of the consumer for tests, in virtual time."""
 
     async def run() -> list[Result]:
         clock = VirtualClock(asyncio.get_running_loop(), seed=1)
         clock.install()
+        security = ClientSecurity("SASL_PLAINTEXT", "SCRAM-SHA-256", "") if secured else None
         try:
             suite = Suite(
-                InMemory(clock, frozenset(flaws)),
+                InMemory(clock, frozenset(flaws), security),
                 SCENARIOS,
                 set(PLACES),
                 protocol=protocol,
+                security=None if security is None else security.values,
                 parallel=4,
                 report=lambda _scenario, _results: None,
                 wanted=wanted,
@@ -135,6 +159,30 @@ def test_flaw_is_found(flaw: str, check: str, status: Judgement) -> None:
     assert result.status is status, result.reason
     assert result.reason
     assert result.conversation
+
+
+def test_right_consumer_that_logs_in_passes_every_check_of_logins() -> None:
+    # It has no standard error, so it reports nothing.
+    silent = ("logins/reports-refusals", "access/reports-")
+    areas = ("logins/", "access/", "joining/", "frames/")
+    results = run_suite(
+        lambda name: name.startswith(areas) and not name.startswith(silent), secured=True
+    )
+    assert [each for each in results if each.status is not Judgement.PASS] == []
+    assert len(results) > 20
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check", "status"), FLAWS_OF_LOGINS, ids=[each[0] for each in FLAWS_OF_LOGINS]
+)
+def test_flaw_of_a_login_is_found(
+    flaw: str, check: str, status: Judgement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if flaw == "shows-its-password":
+        monkeypatch.setitem(MECHANISMS, "SCRAM-SHA-256", with_its_password)
+    (result,) = run_suite(lambda name: name == check, flaw, secured=True)
+    assert result.status is status, result.reason
+    assert result.reason
 
 
 def test_right_consumer_of_the_consumer_protocol_passes_every_check() -> None:

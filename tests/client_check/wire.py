@@ -1,18 +1,28 @@
 """The connections of the consumer for tests: versions, frames, throttle times."""
 
 import asyncio
+from collections.abc import Generator
 from typing import TypeVar
 
+from coterie.client.errors import LoginFailed
+from coterie.client.login import requests
+from coterie.client.mechanisms import Credentials, scram
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.protocol.wire import Message
+from coterie.security.mechanisms import Mechanism
+from coterie.security.scram import NUMBERS
 
 R = TypeVar("R", bound=Message)
 
 _LENGTH_BYTES = 4
 _MANY_BYTES = 1 << 20
+# How long it waits after a refused login, and how long before the end of one it logs in again.
+_REFUSED_S = 0.5
+_SPARE_S = 1.0
 
 
 class Lost(Exception):  # noqa: N818 - a lost connection is no error of ours
@@ -22,8 +32,13 @@ class Lost(Exception):  # noqa: N818 - a lost connection is no error of ours
 class Link:
     """One connection, on which one request is under way at a time."""
 
-    def __init__(self, flaws: frozenset[str], client_id: str) -> None:
+    def __init__(
+        self, flaws: frozenset[str], client_id: str, login: Credentials | None = None
+    ) -> None:
         self._flaws = flaws
+        self._login = login
+        # When the login ends; None for never.
+        self._login_ends_s: float | None = None
         self._client_id = client_id
         self._lock = asyncio.Lock()
         self._versions: dict[int, tuple[int, int]] = {}
@@ -53,6 +68,33 @@ class Link:
         self._versions = {
             each.api_key: (each.min_version, each.max_version) for each in response.api_keys
         }
+        if self._login is not None:
+            if "asks-before-login" in self._flaws:
+                await self._write(encode_request(MetadataRequest(topics=[]), 4, 1, self._client_id))
+            await self._log_in(self._login)
+
+    async def _log_in(self, login: Credentials) -> None:
+        try:
+            await self._send_tokens(login)
+        except LoginFailed as error:
+            await asyncio.sleep(0 if "hammers-logins" in self._flaws else _REFUSED_S)
+            self.close()
+            raise Lost(str(error)) from None
+
+    async def _send_tokens(self, login: Credentials) -> None:
+        steps = requests(login, "the broker")
+        lifetime_ms = 0
+        try:
+            step = next(steps)
+            while True:
+                await self._write(encode_request(step.message, step.version, 0, self._client_id))
+                answer = self._decoded(step.response, await self._read(), step.version)
+                lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
+                step = steps.send(answer)
+        except StopIteration:
+            pass
+        now_s = asyncio.get_running_loop().time()
+        self._login_ends_s = now_s + lifetime_ms / 1000 if lifetime_ms else None
 
     def version(self, api: ApiKey) -> int:
         """Return the newest version that both sides know."""
@@ -72,6 +114,11 @@ class Link:
             loop = asyncio.get_running_loop()
             if "ignores-throttle" not in self._flaws:
                 await asyncio.sleep(max(0.0, self._throttled_until_s - loop.time()))
+            ends_s = self._login_ends_s
+            if ends_s is not None and "logs-in-once" not in self._flaws:
+                assert self._login is not None, "it has logged in"
+                if loop.time() > ends_s - _SPARE_S:
+                    await self._log_in(self._login)
             self._count += 1
             version = self.version(api)
             await self._write(encode_request(request, version, self._count, self._client_id))
@@ -112,3 +159,9 @@ class Link:
         """Close the connection."""
         if self._writer is not None:
             self._writer.close()
+
+
+def with_its_password(credentials: Credentials) -> Generator[bytes, bytes, None]:
+    """Yield the tokens of SCRAM with the password as the nonce: a flaw."""
+    number = NUMBERS[Mechanism(credentials.mechanism)]
+    return scram(credentials, number, credentials.secret)

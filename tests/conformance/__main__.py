@@ -1,12 +1,13 @@
 """The conformance of our broker, and of others, as pages and as a table of figures.
 
-    python -m tests.conformance [NAME=HOST:PORT | kafka | kfake | killed]...
-    make conformance BROKERS="kafka kfake killed"
+    python -m tests.conformance [NAME=HOST:PORT | kafka | cluster | kfake | killed]...
+    make conformance BROKERS="kafka cluster kfake killed"
 
 Our own broker is started here, and so are a Kafka 4.3.1 with each of seven sets of settings
-(`kafka`), franz-go's stand-in (`kfake`), and a broker of ours that is killed in the middle
-(`killed`). For each broker the directory build/conformance gets its results as JSON, JUnit's XML
-and a page, and a page beside ours. The exit status is 1 if a check of ours or of Kafka deviates.
+(`kafka`), three brokers of it (`cluster`), franz-go's stand-in (`kfake`), and a broker of ours that
+is killed in the middle (`killed`). For each broker the directory build/conformance gets its results
+as JSON, JUnit's XML and a page, and a page beside ours. The exit status is 1 if a check of ours or
+of Kafka deviates.
 """
 
 import json
@@ -20,7 +21,7 @@ from typing import Any
 from coterie.conformance.checks.page import page
 from coterie.testing import Broker
 from tests.conformance.brokers import DEFAULTS
-from tests.conformance.others import build_kfake, dying, kafkas, kfake
+from tests.conformance.others import build_kfake, dying, kafka_cluster, kafkas, kfake
 
 _DIRECTORY = Path("build/conformance")
 _OURS = "coterie"
@@ -92,13 +93,18 @@ def of_others(arguments: list[str], directory: Path) -> Iterator[tuple[str, dict
         elif name == "kafka":
             for node, bootstrap in kafkas(folder):
                 yield node, check(node, bootstrap)
+        elif name == "cluster":
+            with kafka_cluster(folder) as bootstrap:
+                yield f"kafka-4.3.1-{name}", check(name, bootstrap)
         elif name == "kfake":
             yield from of_kfake(folder)
         elif name == "killed":
             with dying(folder) as bootstrap:
                 yield name, check(name, bootstrap)
         else:
-            raise SystemExit(f"{argument} is neither NAME=HOST:PORT nor kafka, kfake or killed")
+            raise SystemExit(
+                f"{argument} is neither NAME=HOST:PORT nor kafka, cluster, kfake or killed"
+            )
 
 
 def main(arguments: list[str]) -> int:

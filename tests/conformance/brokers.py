@@ -1,8 +1,11 @@
 """Brokers to check, in virtual time and in this process: hundreds of checks take seconds."""
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from coterie.address import Address
+from coterie.client.security import PLAINTEXT, Security
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.runner import CheckOutcome, Options, Run
 from coterie.conformance.over_tcp.target import TRANSACTION_LEVEL, Target
@@ -19,6 +22,27 @@ DEFAULTS = {
     "group.initial.rebalance.delay.ms": "3000",
     "group.min.session.timeout.ms": "6000",
 }
+# What the checks of logins and rights need: an administrator, an authorizer and tokens.
+ADMINISTRATOR, PASSWORD = "admin", "admin-secret"
+SECURED: Mapping[str, Any] = {
+    "security": "SASL_PLAINTEXT",
+    "users": {ADMINISTRATOR: PASSWORD},
+    "acls": (),
+    "config": {
+        "super.users": f"User:{ADMINISTRATOR}",
+        "delegation.token.secret.key": "secret of a test",
+        "connection.failed.authentication.delay.ms": "100",
+    },
+}
+LOGIN = Security(None, "SCRAM-SHA-256", {"username": ADMINISTRATOR, "password": PASSWORD})
+
+
+def token_login(token_id: str, hmac: bytes) -> Security:
+    """Return what a client logs in with that has a delegation token."""
+    jaas = {"username": token_id, "password": b64encode(hmac).decode(), "tokenauth": "true"}
+    return Security(None, "SCRAM-SHA-256", jaas)
+
+
 # The names of groups decide in which partition they are: they are the same in each run.
 RUN_ID = "0123abcd"
 
@@ -28,6 +52,8 @@ async def outcomes_of(
     config: Mapping[str, str] | None = None,
     begin: Callable[[Broker], object] = lambda _: None,
     transaction_level: int | None = None,
+    *,
+    secured: bool = False,
 ) -> tuple[list[CheckOutcome], list[str]]:
     """Run checks against a broker of ours; return their outcomes and what was left behind.
 
@@ -36,12 +62,16 @@ async def outcomes_of(
         config: settings of the broker.
         begin: called with the broker before the checks.
         transaction_level: the level of `transaction.version`; None for the highest.
+        secured: whether the broker has logins and an authorizer; the checks run as a super user.
     """
     found: list[CheckOutcome] = []
     features = {} if transaction_level is None else {TRANSACTION_LEVEL: transaction_level}
-    with Broker(config={**DEFAULTS, **(config or {})}, features=features) as broker:
+    more: dict[str, Any] = dict(SECURED) if secured else {}
+    settings = {**DEFAULTS, **more.pop("config", {}), **(config or {})}
+    with Broker(config=settings, features=features, **more) as broker:
         async with broker.virtual_time():
-            target = Target(Address(broker.host, broker.port))
+            security = LOGIN if secured else PLAINTEXT
+            target = Target(Address(broker.host, broker.port), security)
             await target.open()
             begin(broker)
             run = Run(target, Options(NEWEST, thorough=True, repeats=0, run_id=RUN_ID))

@@ -3,7 +3,8 @@
     python -m tests.conformance.mutants [NAME...]      (make conformance-mutants)
 
 The bugs are those of the simulation and of the transcripts, planted into the core, those of the
-transaction coordinator, and some of the handlers of records and topics. Each is served to the
+transaction coordinator, some of the handlers of records and topics, and those of logins and rights,
+on a broker that has an authorizer. Each is served to the
 checks in virtual time. First the check about the broken rule runs, then, if it passes, all others.
 """
 
@@ -19,6 +20,7 @@ from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.results import Status
 from tests.conformance.brokers import outcomes_of
 from tests.conformance.plants import PLANTS as SERVER_PLANTS
+from tests.conformance.security_plants import SECURITY_PLANTS
 from tests.conformance.transaction_plants import TRANSACTION_PLANTS
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
@@ -84,7 +86,7 @@ class Found(NamedTuple):
 def visible_plants() -> list[Plant]:
     """Return every bug that a client can see."""
     plants = [*PLANTS, *(plant for plant, _ in MORE_PLANTS), *SERVER_PLANTS]
-    plants += TRANSACTION_PLANTS
+    plants += (*TRANSACTION_PLANTS, *SECURITY_PLANTS)
     return [plant for plant in plants if plant.name not in INVISIBLE]
 
 
@@ -97,22 +99,27 @@ def first_check(plant: Plant) -> str:
 def find(plant: Plant) -> Found:
     """Serve a bug to the checks until one finds it."""
     began_s = time.perf_counter()
-    checks = all_checks()
+    secured = plant in SECURITY_PLANTS
+    checks = [each for each in all_checks() if secured or not each.mechanisms]
     likely = [each for each in checks if each.situation == first_check(plant)]
     config = {"group.max.size": "2"} if "size" in plant.name else {}
     level = 1 if plant.name.startswith("at level 1 ") else None
     with planted(plant):
-        found = _first_bad(likely, config, level) or _first_bad(checks, config, level)
+        found = _first_bad(likely, config, level, secured=secured) or _first_bad(
+            checks, config, level, secured=secured
+        )
     return Found(plant, found, time.perf_counter() - began_s)
 
 
 def _first_bad(
-    checks: tuple[Check, ...] | list[Check], config: dict[str, str], level: int | None
+    checks: list[Check], config: dict[str, str], level: int | None, *, secured: bool
 ) -> str | None:
     if not checks:
         return None
     try:
-        outcomes, _ = asyncio.run(outcomes_of(checks, config, transaction_level=level))
+        outcomes, _ = asyncio.run(
+            outcomes_of(checks, config, transaction_level=level, secured=secured)
+        )
     except Exception as error:
         return f"the broker: {type(error).__name__}"
     return next((each.check.name for each in outcomes if each.status in _BAD), None)

@@ -1,4 +1,4 @@
-"""Brokers that the command starts: Kafka with seven sets of settings, kfake, and one that dies."""
+"""Brokers that the command starts: Kafka with sets of settings, a cluster, kfake, one that dies."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ from coterie.address import Address
 from coterie.processes import Children, free_port
 from tests.conformance.brokers import DEFAULTS
 from tests.conformance.settings import UNUSUAL_SETTINGS
+from tests.interop.kafka_cluster import KafkaCluster
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Surroundings
 from tests.interop.suites import call, need
@@ -43,6 +44,15 @@ def kafkas(directory: Path) -> Iterator[tuple[str, str]]:
             node = KafkaNode(around, {"offsets.topic.num.partitions": "50", **settings})
             node.start()
             yield f"kafka-4.3.1-{name}", node.bootstrap
+
+
+@contextmanager
+def kafka_cluster(directory: Path) -> Iterator[str]:
+    """Run three brokers of Kafka; give the address of the first."""
+    with Children(directory) as children:
+        cluster = KafkaCluster(Surroundings("", None, directory, children))
+        cluster.start()
+        yield cluster.nodes[1].bootstrap
 
 
 def build_kfake(directory: Path) -> Path:

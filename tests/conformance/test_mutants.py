@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conformance.mutants import INVISIBLE, find, first_check, visible_plants
+from tests.conformance.security_plants import SECURITY_PLANTS
 from tests.conformance.transaction_plants import TRANSACTION_PLANTS
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
@@ -20,7 +21,7 @@ SLICE = (
     "a request that only validates creates topics",
 )
 BY_NAME = {plant.name: plant for plant in visible_plants()}
-PLANTED = [*(BY_NAME[name] for name in SLICE), *TRANSACTION_PLANTS]
+PLANTED = [*(BY_NAME[name] for name in SLICE), *TRANSACTION_PLANTS, *SECURITY_PLANTS]
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=[plant.name.replace(" ", "-") for plant in PLANTED])

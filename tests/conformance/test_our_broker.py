@@ -37,12 +37,30 @@ async def test_every_check_passes_with_default_settings() -> None:
     skipped = {each.reason.partition(",")[0] for each in outcomes if each.status is Status.SKIPPED}
     assert {reason for reason in skipped if not reason.startswith("holds until Kafka ")} == {
         *(f"needs {setting}" for setting in CONSUMER_SETTINGS),
+        "needs a login: --command-config with a super user",
         "needs group.initial.rebalance.delay.ms=0",
+        "needs a cluster of 3 brokers",
         "needs group.max.size=2",
         "needs transaction.version=0",
         "needs transaction.version=1",
         "needs transactional.id.expiration.ms=2000",
         "takes 7200 s",
+    }
+
+
+async def test_every_check_of_logins_and_rights_passes_on_a_secured_broker() -> None:
+    checks = [each for each in all_checks() if each.mechanisms]
+    outcomes, leftovers = await outcomes_of(checks, secured=True)
+    assert not [(each.check.name, each.reason) for each in outcomes if each.reason]
+    assert {each.status for each in outcomes} == {Status.PASS}
+    assert not leftovers
+
+
+async def test_checks_of_rights_are_skipped_without_an_authorizer() -> None:
+    checks = [each for each in all_checks() if each.mechanisms][:3]
+    outcomes, _ = await outcomes_of(checks, {"authorizer.class.name": ""}, secured=True)
+    assert {(each.status, each.reason) for each in outcomes} == {
+        (Status.SKIPPED, "needs authorizer.class.name, the broker has none")
     }
 
 

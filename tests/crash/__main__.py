@@ -23,6 +23,8 @@ from tests.crash.pair_table import claims, search
 from tests.crash.parts import Part, Report, run_parts, search_until, table
 from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
+from tests.crash.security_crashes import SecurityCrashes
+from tests.crash.security_plants import PLANTS as SECURITY_PLANTS
 from tests.crash.story_crashes import StoryCrashes, crash_until
 from tests.crash.story_crashes import find as find_in_story
 from tests.crash.story_crashes import repeat as repeat_crash
@@ -37,6 +39,7 @@ _ALL_PLANTS: tuple[tuple[Plant, Callable[[Plant], str]], ...] = (
     *((plant, find) for plant in PLANTS),
     *((plant, partial(find_in_story, TransactionCrashes)) for plant in TRANSACTION_PLANTS),
     *((plant, partial(find_in_story, GroupCrashes)) for plant in GROUP_PLANTS),
+    *((plant, partial(find_in_story, SecurityCrashes)) for plant in SECURITY_PLANTS),
 )
 
 
@@ -50,13 +53,16 @@ _ALL_PLANTS: tuple[tuple[Plant, Callable[[Plant], str]], ...] = (
 @click.option(
     "--pipeline-kills", default=60, show_default=True, help="The same, with transactions."
 )
-@click.option("--stories/--no-stories", default=True, help="Crash transactions and groups, too.")
+@click.option(
+    "--stories/--no-stories", default=True, help="Crash transactions, groups and users, too."
+)
 @click.option("--pairs/--no-pairs", default=True, help="Cross all operations, too.")
 @click.option("--repeat", default="", metavar="WHERE", help="One crash, as a failure printed it.")
 @click.option(
     "--repeat-transactions", default="", metavar="WHERE", help="The same, of transactions."
 )
 @click.option("--repeat-groups", default="", metavar="WHERE", help="The same, of groups.")
+@click.option("--repeat-security", default="", metavar="WHERE", help="The same, of users, rules.")
 def main(
     *,
     seconds: float,
@@ -71,6 +77,7 @@ def main(
     repeat: str,
     repeat_transactions: str,
     repeat_groups: str,
+    repeat_security: str,
 ) -> None:
     """Crash, damage and fail; compare what is left with what was acknowledged."""
     if repeat:
@@ -79,6 +86,8 @@ def main(
         raise SystemExit(_repeat_in_story(TransactionCrashes, repeat_transactions))
     if repeat_groups:
         raise SystemExit(_repeat_in_story(GroupCrashes, repeat_groups))
+    if repeat_security:
+        raise SystemExit(_repeat_in_story(SecurityCrashes, repeat_security))
     parts = _parts(
         kinds.split(","),
         scenarios.split(","),
@@ -119,7 +128,7 @@ def _parts(
     if plants:
         yield Part("wrong headers", 5, _try_headers)
     if stories:
-        for share, of in ((13, TransactionCrashes), (13, GroupCrashes)):
+        for share, of in ((13, TransactionCrashes), (13, GroupCrashes), (3, SecurityCrashes)):
             yield Part(f"crashes of {of.what}", share, partial(_crash_stories, of, processes))
     if plants:
         yield Part("planted bugs", 16, lambda until_s: _search_for_plants(until_s, processes))

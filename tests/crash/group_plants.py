@@ -120,13 +120,3 @@ PLANTS = (
         ("death:migration:commit",),
     ),
 )
-
-
-def table() -> str:
-    """Return the lines of the table in docs/crashes.md."""
-    rows = ["| planted bug | in | found by |", "|---|---|---|"]
-    for plant in PLANTS:
-        kind, story, mode = plant.kinds[0].split(":")
-        where = plant.target.partition(":")[2]
-        rows.append(f"| {plant.name} | `{where}` | {kind}, `{story}`, `{mode}` |")
-    return "\n".join(rows) + "\n"

@@ -1,23 +1,30 @@
-"""A sample of crashes while transactions run and groups live, and the planted bugs about them."""
+"""A sample of crashes of whole brokers while stories run, and the planted bugs about them."""
 
 import pytest
 
 from tests.crash.group_crashes import GroupCrashes
 from tests.crash.group_plants import PLANTS as GROUP_PLANTS
-from tests.crash.group_plants import table
 from tests.crash.pair_table import DOCUMENT
-from tests.crash.story_crashes import DEATH, POWER, StoryCrashes, all_kinds, find
+from tests.crash.security_crashes import SecurityCrashes
+from tests.crash.security_plants import PLANTS as SECURITY_PLANTS
+from tests.crash.story_crashes import DEATH, POWER, StoryCrashes, all_kinds, find, table
 from tests.crash.transaction_crashes import TransactionCrashes
 from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
 from tests.planting import Plant
 
-# One prefix, and one of its crashes, in so many is tried.
+# One prefix, and one of its crashes, in so many is tried. Stories of security have fewer.
 _STEPS = {DEATH: 7, POWER: 41}
 _SAMPLES = {DEATH: 3, POWER: 23}
-_ALL = [(of, *kind) for of in (TransactionCrashes, GroupCrashes) for kind in all_kinds(of)]
+_SHORT_STEP, _SHORT_SAMPLE = 3, 2
+_STORIES = (
+    (TransactionCrashes, TRANSACTION_PLANTS),
+    (GroupCrashes, GROUP_PLANTS),
+    (SecurityCrashes, SECURITY_PLANTS),
+)
+_ALL = [(of, *kind) for of, _ in _STORIES for kind in all_kinds(of)]
 _PLANTS = [
     pytest.param(of, plant, id=plant.name.replace(" ", "-"))
-    for of, plants in ((TransactionCrashes, TRANSACTION_PLANTS), (GroupCrashes, GROUP_PLANTS))
+    for of, plants in _STORIES
     for plant in plants
 ]
 
@@ -27,8 +34,10 @@ def test_a_story_holds_over_crashes(
     of: type[StoryCrashes], kind: str, story: str, flush: bool
 ) -> None:
     crashes = of(story, flush=flush)
-    for operations in range(0, crashes.end + 1, _STEPS[kind]):
-        assert crashes.run(kind, operations, _SAMPLES[kind]) == []
+    is_short = of is SecurityCrashes
+    for operations in range(0, crashes.end + 1, _SHORT_STEP if is_short else _STEPS[kind]):
+        sample = _SHORT_SAMPLE if is_short else _SAMPLES[kind]
+        assert crashes.run(kind, operations, sample) == []
     assert crashes.tried.total() > 5
 
 
@@ -37,5 +46,6 @@ def test_a_planted_bug_is_found(of: type[StoryCrashes], plant: Plant) -> None:
     assert find(of, plant)
 
 
-def test_the_document_has_the_planted_bugs_about_groups() -> None:
-    assert table() in DOCUMENT.read_text()
+@pytest.mark.parametrize("plants", [GROUP_PLANTS, SECURITY_PLANTS])
+def test_the_document_has_the_planted_bugs(plants: tuple[Plant, ...]) -> None:
+    assert table(plants) in DOCUMENT.read_text()

@@ -1,9 +1,9 @@
 """`python -m tests.fuzz --seconds 180` (`make fuzz`): as many mutated frames as the time allows.
 
-First comes the canary: a broker with a planted bug, which must be found. Then half of the time a
-broker without sockets gets one frame on each connection. In the other half a broker on another
+First comes the canary: a broker with a planted bug, which must be found. Then for two fifths of the
+time a broker without sockets gets one frame on each connection. For as long a broker on another
 thread gets many frames on each connection over real sockets, while every request of a well-behaved
-client must be answered.
+client must be answered. The last fifth has logins and TLS with changed bytes.
 """
 
 import argparse
@@ -14,7 +14,9 @@ import time
 from tests.fuzz.amplification import costs
 from tests.fuzz.canary import find_canary
 from tests.fuzz.corpus import frames
+from tests.fuzz.encrypted import TlsTarget
 from tests.fuzz.live import LiveTarget
+from tests.fuzz.logins import LoginTarget
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding, Target
 
@@ -34,9 +36,10 @@ def main() -> int:
     print(f"fuzz: seed {seed}, {len(corpus)} frames; planted bug found after {after}")
     try:
         _most_expensive()
-        deadline = time.monotonic() + arguments.seconds
-        _without_sockets(Mutator(corpus, seed), deadline - arguments.seconds / 2)
-        _over_sockets(Mutator(corpus, seed + 1), deadline)
+        begin, fifth_s = time.monotonic(), arguments.seconds / 5
+        _without_sockets(Mutator(corpus, seed), begin + 2 * fifth_s)
+        _over_sockets(Mutator(corpus, seed + 1), begin + 4 * fifth_s)
+        _before_login(seed, begin + 4.5 * fifth_s, begin + 5 * fifth_s)
     except Finding as finding:
         print(f"fuzz: found with seed {seed}: {finding}", file=sys.stderr)
         return 1
@@ -85,6 +88,20 @@ def _over_sockets(mutator: Mutator, deadline: float) -> None:
             f"fuzz: {target.connections:,} connections, {target.sent:,} frames sent;"
             f" {target.regular:,} requests of the regular client were answered"
         )
+
+
+def _before_login(seed: int, logins_until: float, tls_until: float) -> None:
+    logins = LoginTarget(seed)
+    while time.monotonic() < logins_until:
+        logins.feed()
+    print(
+        f"fuzz: {logins.outcomes.total():,} logins with changed messages:"
+        f" {dict(logins.outcomes)}; one took {logins.peak_bytes / 1024:,.0f} KiB at most"
+    )
+    tls = TlsTarget(seed)
+    while time.monotonic() < tls_until:
+        tls.feed()
+    print(f"fuzz: {tls.outcomes.total():,} clients of TLS: {dict(tls.outcomes)}")
 
 
 if __name__ == "__main__":

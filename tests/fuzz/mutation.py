@@ -21,14 +21,18 @@ class Mutator:
 
     def next(self) -> bytes:
         """Return a mutated frame of the corpus; its length is mostly correct."""
-        chance = self._random
-        body = bytearray(chance.choice(self._corpus)[4:])
-        for _ in range(chance.choice(_COUNTS)):
-            body = self._mutate(body)
+        body = self.changed(self._random.choice(self._corpus)[4:], self._random.choice(_COUNTS))
         length = len(body)
-        if chance.random() < 0.02:
-            length = chance.choice(_NUMBERS)
-        return (length & 0xFFFFFFFF).to_bytes(4) + bytes(body)
+        if self._random.random() < 0.02:
+            length = self._random.choice(_NUMBERS)
+        return (length & 0xFFFFFFFF).to_bytes(4) + body
+
+    def changed(self, body: bytes, count: int) -> bytes:
+        """Return bytes after so many mutations."""
+        mutated = bytearray(body)
+        for _ in range(count):
+            mutated = self._mutate(mutated)
+        return bytes(mutated)
 
     def _mutate(self, body: bytearray) -> bytearray:
         chance = self._random

@@ -1,18 +1,19 @@
-"""Handshakes and records of TLS with changed bytes: no request behind them is handled."""
+"""Handshakes, logins and records of TLS with changed bytes: no request behind them is handled."""
 
+import os
 import random
 import socket
 import ssl
-from collections.abc import Callable
-from typing import Any
+import time
+from functools import partial
 
 import pytest
 
-from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.frames import encode_request
-from coterie.server.broker import Broker
-from coterie.server.network.route import Handler
-from coterie.server.network.routes import Overlay
+from tests.fuzz.encrypted import CHANGES, Change, TlsTarget, counting_handled, repeat
+from tests.fuzz.logins import LoginTarget
+from tests.fuzz.target import Finding
+from tests.planting import Plant, answers, planted
 from tests.unit.server.certificates import (
     SSL,
     Files,
@@ -24,26 +25,6 @@ from tests.unit.server.running import RunningBroker
 from tests.unit.server.test_tls import HELLO, MemoryClient
 
 _CASES = 300
-Change = Callable[[random.Random, bytes], bytes]
-
-
-def flip(chance: random.Random, data: bytes) -> bytes:
-    at = chance.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
-
-
-def cut(chance: random.Random, data: bytes) -> bytes:
-    return data[: chance.randrange(len(data))]
-
-
-def insert(chance: random.Random, data: bytes) -> bytes:
-    at = chance.randrange(len(data))
-    return data[:at] + chance.randbytes(chance.randint(1, 40)) + data[at:]
-
-
-def repeat(chance: random.Random, data: bytes) -> bytes:
-    at = chance.randrange(len(data))
-    return data + data[at:] + data
 
 
 class ChangingClient(MemoryClient):
@@ -65,31 +46,22 @@ class ChangingClient(MemoryClient):
         self.socket.sendall(data)
 
 
-@pytest.mark.parametrize("change", [flip, cut, insert, repeat], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_nothing_behind_changed_bytes_is_handled(
     change: Change, version: ssl.TLSVersion, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     files = write_certificates(tmp_path_factory.mktemp("certificates"))
     handled: list[int] = []
-
-    def counted(below: Handler) -> Handler:
-        def handle(broker: Any, request: Any, connection: Any) -> Any:
-            handled.append(connection.correlation_id)
-            return below(broker, request, connection)
-
-        return handle
-
-    def count(broker: Broker) -> None:
-        broker.use_routes(Overlay(broker.routes, {ApiKey.API_VERSIONS: counted}))
-
     settings = {
         "ssl.keystore.location": files.server,
         "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
         "ssl.protocol": "TLSv1.2" if version is ssl.TLSVersion.TLSv1_2 else "TLSv1.3",
     }
     chance = random.Random(f"{change.__name__} {version}")
-    with RunningBroker(settings, prepare=count, listeners=[SSL]) as running:
+    with RunningBroker(
+        settings, prepare=partial(counting_handled, handled=handled), listeners=[SSL]
+    ) as running:
         for number in range(_CASES // 8):
             with ChangingClient(running, files, chance, change) as client:
                 try:
@@ -107,3 +79,48 @@ def test_nothing_behind_changed_bytes_is_handled(
             assert other.call(HELLO, 3).error_code == 0
         assert running.log.named("request failed") == []
         assert set(running.close_errors()) <= {"TlsError"}
+
+
+SECONDS = float(os.environ.get("COTERIE_TEST_FUZZ_SECONDS", "3"))
+_PLANTS = (
+    Plant("any request is taken", "coterie.security.login:Login.takes", fault=answers(True)),
+    Plant(
+        "a proof is not compared",
+        "coterie.security.scram:ScramConversation._final",
+        "hmac.compare_digest(stored_key, self._keys.stored_key)",
+        "True",
+    ),
+    Plant(
+        "an authorization id is the user",
+        "coterie.security.plain:PlainServer.step",
+        "if other and other != name:\n        raise LoginFailed(OTHER_USER)",
+        "name = other or name",
+    ),
+)
+
+
+def test_changed_logins_reach_nothing() -> None:
+    target, deadline = LoginTarget(1), time.monotonic() + SECONDS
+    while time.monotonic() < deadline or target.outcomes.total() < 300:
+        target.feed()
+    assert min(target.outcomes["logged in"], target.outcomes["closed"]) > 50
+
+
+def test_changed_tls_reaches_nothing() -> None:
+    target, deadline = TlsTarget(1), time.monotonic() + SECONDS
+    while time.monotonic() < deadline or target.outcomes.total() < 100:
+        target.feed()
+    assert min(target.outcomes.values()) > 10
+
+
+def feed_often(target: LoginTarget) -> None:
+    for _ in range(3_000):
+        target.feed()
+
+
+@pytest.mark.parametrize("plant", _PLANTS, ids=[each.name for each in _PLANTS])
+def test_a_planted_bug_of_logins_is_found(plant: Plant) -> None:
+    with planted(plant):
+        target = LoginTarget(1)
+        with pytest.raises(Finding):
+            feed_often(target)

@@ -3,37 +3,67 @@
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from coterie.address import Address
 from coterie.lab.live.parts import KAFKA_4_TOOLS, jars_of, java_command
 from coterie.processes import Child, free_port
 from tests.interop.model import Surroundings
+from tests.live.secured.setup import Setup
 
-_SERVER = """
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
+_COMMON = """
+node.id={node_id}
+controller.quorum.voters={voter}@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-inter.broker.listener.name=PLAINTEXT
 log.dirs={logs}
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=2
-transaction.state.log.replication.factor=1
+offsets.topic.replication.factor={replicas}
+offsets.topic.num.partitions={partitions}
+transaction.state.log.replication.factor={replicas}
 transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=2
+transaction.state.log.num.partitions={partitions}
 """
+_BROKER = """
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+inter.broker.listener.name=PLAINTEXT
+"""
+_LISTENERS = {
+    "broker,controller": "PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+    "broker": "PLAINTEXT://127.0.0.1:{port}",
+    "controller": "CONTROLLER://127.0.0.1:{controller}",
+}
 _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _LIMIT_S = 60.0
 _START_LIMIT_S = 180.0
 
 
-class KafkaNode:
-    """A Kafka of one node, and the tools of Kafka.
+class Place(NamedTuple):
+    """The place of a node in a cluster.
 
     Attributes:
+        node_id: its number.
+        roles: broker, controller, or both.
+        port: where clients find it; that of the controller has none.
+        voter: the number of the controller.
+        controller: the port of the controller.
+        replicas: of the topics of groups and of transactions.
+        partitions: of these topics.
+    """
+
+    node_id: int
+    roles: str
+    port: int
+    voter: int
+    controller: int
+    replicas: int = 1
+    partitions: int = 2
+
+
+class KafkaNode:
+    """A node of Kafka, and the tools of Kafka.
+
+    Attributes:
+        node_id: its number.
         bootstrap: its address, when it is started.
         jars: Kafka's libraries.
         logs: its data directory.
@@ -44,6 +74,8 @@ class KafkaNode:
         around: Surroundings,
         settings: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
+        place: Place | None = None,
+        setup: Setup | None = None,
     ) -> None:
         """Bring the libraries and format a data directory.
 
@@ -51,21 +83,39 @@ class KafkaNode:
             around: where it runs.
             settings: more settings.
             features: levels that are not the newest.
+            place: its place in a cluster; None for a cluster of one node.
+            setup: its listeners and its security; None for one listener without.
         """
         self._around = around
         self._runs = 0
         self.jars = jars_of(KAFKA_4_TOOLS, around.note)
-        port, self._controller = free_port(), free_port()
+        if place is None:
+            port = free_port() if setup is None else setup.ports["PLAINTEXT"]
+            place = Place(1, "broker,controller", port, 1, free_port())
+        self.node_id = place.node_id
+        self._controller = place.controller
+        port = place.port or place.controller
         self.bootstrap = f"127.0.0.1:{port}"
         self._address = Address("127.0.0.1", port)
         self.logs = around.directory / f"kafka-{port}"
         self._properties = around.directory / f"server-{port}.properties"
-        self._text = _SERVER.format(port=port, controller=self._controller, logs=self.logs)
-        self.configure(settings or {})
+        template = f"process.roles={place.roles}\nlisteners={_LISTENERS[place.roles]}{_COMMON}"
+        if place.port:
+            template += _BROKER.lstrip()
+        self._text = template.format(**place._asdict(), logs=self.logs)
+        secured = {} if setup is None else self._secured(setup)
+        self.configure({**secured, **(settings or {})})
         arguments = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
         for name, level in (features or {}).items():
             arguments += ["--feature", f"{name}={level}"]
         self.run("kafka.tools.StorageTool", *arguments)
+
+    def _secured(self, setup: Setup) -> dict[str, str]:
+        """Return the settings of a broker's security, with the listener of the controller."""
+        settings = setup.settings()
+        settings["listeners"] += f",CONTROLLER://127.0.0.1:{self._controller}"
+        settings["listener.security.protocol.map"] += ",CONTROLLER:PLAINTEXT"
+        return settings
 
     def run(self, main_class: str, *arguments: str) -> str:
         """Run one of Kafka's tools; return what it has printed."""
@@ -121,11 +171,19 @@ class KafkaNode:
             }
         )
 
-    def start(self) -> Child:
-        """Start the broker and wait until it responds."""
+    def launch(self) -> Child:
+        """Start the node, without a wait."""
         command = java_command(
             self.jars, "kafka.Kafka", [str(self._properties)], heap_mb=512, options=_OPTIONS
         )
-        child = self._around.children.start("kafka", command)
-        child.wait_for_answer(self._address, limit_s=_START_LIMIT_S)
+        return self._around.children.start(f"kafka-{self.node_id}", command)
+
+    def start(self) -> Child:
+        """Start the node and wait until it responds."""
+        child = self.launch()
+        self.wait_for(child)
         return child
+
+    def wait_for(self, child: Child) -> None:
+        """Wait until the launched node responds."""
+        child.wait_for_answer(self._address, limit_s=_START_LIMIT_S)

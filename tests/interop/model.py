@@ -12,6 +12,8 @@ from typing import NamedTuple
 from coterie.processes import Child, Children
 from tests.interop import programs
 from tests.live.broker_process import BrokerProcess
+from tests.live.secured.broker import SecuredBroker
+from tests.live.secured.setup import Setup
 
 _POLL_S = 0.2
 
@@ -31,7 +33,11 @@ class Surroundings:
         bootstrap: the address of the broker.
         directory: an empty directory for its files.
         children: starts processes; none outlives the program.
+        setup: how clients log in, if the broker is secured; `bootstrap` is its listener for the
+            administrator.
     """
+
+    setup: Setup
 
     def __init__(
         self, bootstrap: str, broker: BrokerProcess | None, directory: Path, children: Children
@@ -41,6 +47,8 @@ class Surroundings:
         self.directory = directory
         self.children = children
         self._broker = broker
+        if isinstance(broker, SecuredBroker):
+            self.setup = broker.setup
         self._run = uuid.uuid4().hex[:6]
         self.facts: list[str] = []
 
@@ -99,12 +107,14 @@ class Program(NamedTuple):
         sentence: what it shows.
         run: runs it.
         config: settings of the broker that is started for it.
+        is_secured: whether that broker has TLS, logins and access rules.
     """
 
     name: str
     sentence: str
     run: Callable[[Surroundings], None]
     config: dict[str, str]
+    is_secured: bool
 
 
 def all_programs() -> list[Program]:
@@ -116,7 +126,9 @@ def all_programs() -> list[Program]:
         module = importlib.import_module(f"{programs.__name__}.{info.name}")
         sentence = (module.__doc__ or "").partition("\n")[0]
         config = getattr(module, "CONFIG", {})
-        found.append(Program(info.name.replace("_", "-"), sentence, module.run, config))
+        is_secured = getattr(module, "SECURED", False)
+        name = info.name.replace("_", "-")
+        found.append(Program(name, sentence, module.run, config, is_secured))
     return sorted(found)
 
 
@@ -126,14 +138,21 @@ def surroundings(
 ) -> Iterator[Surroundings]:
     """Return the surroundings of a program, with a broker of its own if `bootstrap` is None."""
     directory.mkdir(parents=True)
-    broker = None
+    broker: BrokerProcess | None = None
     if bootstrap is None:
-        broker = BrokerProcess(directory / "data", program.config)
+        if program.is_secured:
+            broker = SecuredBroker(directory / "secured", program.config)
+        else:
+            broker = BrokerProcess(directory / "data", program.config)
         broker.start()
         bootstrap = broker.bootstrap
+    elif program.is_secured:
+        raise Skipped("it needs a broker with listeners of its own")
     files = directory / "files"
     files.mkdir()
     try:
+        if isinstance(broker, SecuredBroker):
+            broker.setup.prepare()
         with Children(directory) as children:
             yield Surroundings(bootstrap, broker, files, children)
     finally:

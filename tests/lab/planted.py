@@ -11,7 +11,7 @@ from copy import copy
 from random import Random
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.cli.main import main
 from coterie.lab.machines.consumer import COOPERATIVE
 from coterie.lab.machines.old_consumer_work import OWNERS, Requests, Work

@@ -57,6 +57,12 @@ def test_owner_nodes_prevent_two_readers() -> None:
     assert raised.value.invariant in ("one-reader", "one-owner")
 
 
+@pytest.mark.parametrize("machine", ["cooperative", "consumer"])
+def test_member_that_closes_reads_nothing_after_its_last_commit(machine: str) -> None:
+    outcome = run(machine, load_scenario("rolling-deploy"), 0)
+    assert outcome.metrics["duplicates"] == 0
+
+
 def test_consumer_protocol_waits_for_nobody_that_keeps_what_it_has() -> None:
     """One member's poll takes five minutes while another one joins."""
     scenario = load_scenario("slow-joiner")

@@ -133,6 +133,10 @@ PICTURES = {
         "bounce-one", "--members", "4", "--partitions", "8", "--machine", "connect-eager",
         "--machine", "connect", "--set", "connect_delay_ms=10000",
     ),
+    "consumer": (
+        "three-and-one", "--members", "4", "--partitions", "12", "--machine", "cooperative",
+        "--machine", "consumer",
+    ),
     "rocketmq": (
         "rolling-deploy", "--members", "4", "--partitions", "8", "--machine", "eager-3",
         "--machine", "rocketmq-4", "--machine", "rocketmq-5",

@@ -56,3 +56,38 @@ def test_real_client_of_the_consumer_protocol_passes() -> None:
     program = ["confluent_consumer.py", "--protocol", "{protocol}"]
     found = check_client(["--protocol", "consumer"], checks, program)
     assert found["protocol"] == "consumer"
+
+
+# As the example programs take them.
+LOGIN = [
+    *("--security", "{security}", "--mechanism", "{mechanism}", "--ca", "{ca}"),
+    *("--username", "{username}", "--password", "{password}"),
+]
+
+
+def test_real_client_that_logs_in_passes() -> None:
+    checks = [
+        "reading/each-record-once",
+        "logins/before-requests",
+        "logins/hides-the-password",
+        "logins/again-in-time",
+        "logins/keeps-its-group",
+        "logins/reports-refusals",
+        "logins/after-a-refusal",
+    ]
+    program = ["confluent_consumer.py", *LOGIN]
+    assert check_client(["--security", "SASL_SSL"], checks, program)["security"] == "SASL_SSL"
+
+
+def test_real_client_that_lacks_rights_passes() -> None:
+    checks = ["access/reports-a-refused-topic", "access/pauses-at-a-refused-group"]
+    options = ["--security", "SASL_PLAINTEXT", "--mechanism", "PLAIN"]
+    check_client(options, checks, ["aiokafka_consumer.py", *LOGIN])
+
+
+def test_command_of_a_secured_client_has_its_password() -> None:
+    command = [*(sys.executable, "-m", "coterie", "check-client", "--security", "SASL_SSL", "--")]
+    command += ["true", "{bootstrap}", "{topic}", "{group}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert "The command has no {password}" in done.stderr

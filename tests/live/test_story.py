@@ -14,7 +14,7 @@ from tests.story.scenario import SCENARIOS
 from tests.story.shown import seen_in_logs
 from tests.story.workload import Workload
 
-SLICE = ("flapping", "expired", "static", "cooperative")
+SLICE = ("flapping", "expired", "static", "cooperative", "incremental")
 SESSION_MS = 3_000
 
 

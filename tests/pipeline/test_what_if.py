@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.model import Generation, GroupHistory, RecordedMember

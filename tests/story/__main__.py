@@ -168,9 +168,10 @@ def _story(
         found = contradictions(workload.record, shown, session_ms)
         if not quick:
             found = _judge(workload.record, shown, found)
+        # The lines of the members are gone when they are closed.
+        _print(name, workload.record, shown, found, ran_s)
     finally:
         workload.close()
-    _print(name, workload.record, shown, found, ran_s)
     return found
 
 

@@ -35,6 +35,7 @@ class Scenario(NamedTuple):
         assignor: the assignor of its members.
         partitions: of each of its topics.
         topics: the number of its topics.
+        protocol: the protocol of groups that its members speak.
     """
 
     group: str
@@ -42,6 +43,7 @@ class Scenario(NamedTuple):
     assignor: str = "range"
     partitions: int = 6
     topics: int = 1
+    protocol: str = "classic"
 
 
 SETTLE = Step("settle")
@@ -85,6 +87,15 @@ SCENARIOS = (
             start("three", CONFLUENT), SETTLE, leave("two"), SETTLE,
         ),
         assignor="cooperative-sticky",
+    ),
+    # KIP-848: nobody stops, and each gives up what it shall not have in its own heartbeats.
+    Scenario(
+        "incremental",
+        (
+            start("one", CONFLUENT), SETTLE, start("two", CONFLUENT), SETTLE,
+            start("three", CONFLUENT), SETTLE, leave("two"), SETTLE,
+        ),
+        protocol="consumer",
     ),
     Scenario(
         "static",

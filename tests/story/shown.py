@@ -13,6 +13,7 @@ from pyarrow.dataset import dataset
 from coterie.pipeline.report.content import Row, content_of
 from coterie.pipeline.report.data import page_data
 from coterie.pipeline.report.history import Story
+from coterie.pipeline.segments import topic_names
 from coterie.pipeline.show import read_story
 from coterie.pipeline.store import Store
 
@@ -60,7 +61,8 @@ def coterie(*arguments: str) -> str:
 def seen_in_logs(bootstrap: str, data_dir: str, groups: Iterable[str]) -> Shown:
     """Read what is said directly from a data directory, without a run of the pipeline."""
     groups = list(groups)
-    stories = {group: _story(data_dir, group) for group in groups}
+    names = topic_names(data_dir)
+    stories = {group: _story(data_dir, group, names) for group in groups}
     tables: dict[str, list[Row]] = {}
     for story in stories.values():
         for name, rows in story.group.tables.items():
@@ -82,8 +84,8 @@ def seen_in_tables(bootstrap: str, source: str, directory: Path, groups: Iterabl
     return shown._replace(findings=known)
 
 
-def _story(path: str, group: str) -> Story:
-    story = read_story(path, group)
+def _story(path: str, group: str, names: Mapping[str, str] | None = None) -> Story:
+    story = read_story(path, group, names)
     assert story is not None, f"nothing is recorded of {group}"
     return story
 

@@ -96,6 +96,7 @@ class Workload:
             client_id=step.client,
             instance=step.instance,
             assignor=scenario.assignor,
+            group_protocol=scenario.protocol,
             session_timeout_ms=self.session_ms,
         )
         session = Session(group, step.client, step.library, step.instance, member)

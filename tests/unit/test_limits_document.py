@@ -15,6 +15,7 @@ from coterie.server.config.broker_keys import BROKER
 TABLE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANTS = {
     "access rules": ("MOST_RULES",),
+    "brokers of a process": ("MOST_BROKERS",),
     "access rules that one DeleteAcls removes": ("MOST_REMOVED",),
     "kept decisions of the authorizer": ("MOST_DECISIONS", "MOST_CLIENTS"),
     "smallest request": ("SMALLEST_REQUEST_BYTES",),
@@ -81,7 +82,11 @@ CONSTANTS = {
     "body of a request there": ("BODY_BYTES",),
     "time for a whole request there, and for its answer": ("BOUNDS.request_s", "BOUNDS.answer_s"),
     "time that a request waits there": ("MAX_WAIT_S",),
-    "groups of a request that are handled together": ("GROUPS_TOGETHER", "MEMBERS_TOGETHER"),
+    "groups of a request that are handled together": (
+        "GROUPS_TOGETHER",
+        "MEMBERS_TOGETHER",
+        "OWNED_TOGETHER",
+    ),
     "tombstones of one operation when a topic is deleted, when offsets expire": (
         "_RECORDS_TOGETHER",
         "EXPIRED_TOGETHER",
@@ -89,6 +94,10 @@ CONSTANTS = {
     "partitions and subscriptions of a target that is computed with a heartbeat": (
         "_COMPUTED_AT_ONCE",
     ),
+    "members of a classic group that becomes a consumer group with the heartbeat of the joiner,"
+    " and bytes of their assignments": ("_CONVERTED_AT_ONCE", "_CONVERTED_AT_ONCE_BYTES"),
+    "members of a consumer group that becomes a classic one with the last departure, and their"
+    " partitions": ("_CONVERTED_AT_ONCE", "_OWNED_AT_ONCE", "_CONVERTED_TOGETHER"),
     "heartbeats of consumer groups that are recognised by their bytes": ("_KEPT", "_LONGEST_BYTES"),
     "timers that are handled in one turn": ("_TIMERS_TOGETHER",),
     "transactional ids that are looked at, and changed, in one turn of a search": (

@@ -9,12 +9,8 @@ from collections.abc import Iterable
 
 import click
 
-from coterie.assignors import (
-    ASSIGNORS,
-    Assignment,
-    MemberSubscription,
-    TopicPartition,
-)
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import Assignment, MemberSubscription, TopicPartition
 from coterie.cli.assignment_preview import (
     COORDINATOR_ASSIGNORS,
     UNIFORM,

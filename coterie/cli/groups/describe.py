@@ -216,6 +216,7 @@ def _member_rows(group: GroupDescription, software: Mapping[str, Software]) -> l
             "target_assignment": member.target_assignment,
             "worker": None if member.worker is None else member.worker._asdict(),
             "subscription": member.topics,
+            "regex": member.regex,
             **_software_row(software.get(member.member_id)),
         }
         for member in sorted(group.members, key=lambda member: member.member_id)
@@ -261,13 +262,15 @@ def _offset_columns(_: Iterable[Row], *, verbose: bool) -> list[Column]:
 
 def _member_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:
     static = any(row["group_instance_id"] for row in rows)
+    for row in rows:
+        row["subscribed"] = row["subscription"], row["regex"]
     more = [
         Column("CURRENT-EPOCH", "member_epoch"),
         Column("CURRENT-ASSIGNMENT", "assignment", 20, assignment_text),
         Column("TARGET-EPOCH", "target_epoch"),
         Column("TARGET-ASSIGNMENT", "target_assignment", 20, assignment_text),
         # Kafka's tool ends here.
-        Column("SUBSCRIPTION", "subscription", 20, _topics_text),
+        Column("SUBSCRIPTION", "subscribed", 20, _subscribed_text),
     ]
     if any(row["client_software"] for row in rows):
         more += [
@@ -287,8 +290,11 @@ def _member_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:
     ]
 
 
-def _topics_text(topics: list[str] | None) -> str:
-    return ",".join(map(printable, topics or ())) or NOTHING
+def _subscribed_text(subscribed: tuple[list[str] | None, str | None]) -> str:
+    """Return the topics of a subscription, and its regular expression in slashes."""
+    topics, regex = subscribed
+    found = [*(topics or ()), *([f"/{regex}/"] if regex else [])]
+    return ",".join(map(printable, found)) or NOTHING
 
 
 def _state_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:

@@ -166,8 +166,13 @@ def _member_line(
     return MemberLine(member_name(member.member_id, member.group_instance_id), text, remark)
 
 
-def _requester(client_id: str | None, host: str | None) -> str | None:
-    return None if client_id is None else f"requested by {client_text(client_id, host or '')}"
+def _requester(
+    fact: facts.RebalanceBegan | facts.MemberRemoved | facts.GroupDeleted,
+) -> str | None:
+    if fact.requester_client_id is None:
+        return None
+    who = client_text(fact.requester_client_id, fact.requester_host or "")
+    return joined_text(f"requested by {who}", _login_text(fact.requester_principal))
 
 
 def _rebalance_began(fact: facts.RebalanceBegan) -> Event:
@@ -175,7 +180,7 @@ def _rebalance_began(fact: facts.RebalanceBegan) -> Event:
     details = joined_text(
         cause_text(fact.cause, member, fact.subscription_change),
         quoted_reason(fact.reason),
-        _requester(fact.requester_client_id, fact.requester_host),
+        _requester(fact),
         "before the previous rebalance had completed"
         if fact.previous_state == "CompletingRebalance"
         else None,
@@ -207,7 +212,7 @@ def _member_removed(fact: facts.MemberRemoved) -> Event:
         "was the leader" if fact.was_leader else None,
         f"{counted(fact.member_count, 'member')} remaining",
         quoted_reason(fact.reason),
-        _requester(fact.requester_client_id, fact.requester_host),
+        _requester(fact),
     )
     verb = "left" if fact.cause == "leave" else "removed"
     return Event(fact.at_ms, "-", "red", f"{name} {verb}", details)
@@ -279,7 +284,7 @@ def _group_emptied(fact: facts.GroupEmptied) -> Event:
 def _group_deleted(fact: facts.GroupDeleted) -> Event:
     details = joined_text(
         f"with {counted(fact.offset_count, 'offset')}",
-        _requester(fact.requester_client_id, fact.requester_host),
+        _requester(fact),
     )
     return Event(fact.at_ms, "✗", "red", "group deleted", details)
 

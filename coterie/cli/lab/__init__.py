@@ -21,5 +21,5 @@ class LabCommands(LazyCommands):
 
 @click.command("lab", cls=LabCommands)
 def command() -> None:
-    """Compare protocols of group rebalancing, from the watchers of ZooKeeper to KIP-429, Connect
-    and RocketMQ: in virtual time, on the same workload and the same failures."""
+    """Compare protocols of group rebalancing, from the watchers of ZooKeeper to KIP-429,
+    KIP-848, Connect and RocketMQ: in virtual time, on the same workload and the same failures."""

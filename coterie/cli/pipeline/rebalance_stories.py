@@ -155,7 +155,8 @@ def rebalance_stories(
             steps = [
                 CompletedStep(each.generation, each.at_ms, OwnershipSnapshot(each.owned))
                 for each in generations
-                if last_ms <= each.at_ms <= end_ms and _belongs_to(each.generation, row)
+                if max(last_ms, _epochs_began_ms(row)) <= each.at_ms <= end_ms
+                and _belongs_to(each.generation, row)
             ]
             if not steps or steps[-1].generation != last:
                 steps.append(CompletedStep(last, end_ms, replay.at(end_ms)))
@@ -163,8 +164,10 @@ def rebalance_stories(
         story = RebalanceStory(row, before, steps, rebalance_moves)
         if row.get("group_type") == CONSUMER:
             story = story._replace(
-                bumps=_within(tables.get("epoch_bumps", ()), "at_ts", row),
-                handovers=_within(tables.get("epoch_handovers", ()), "asked_ts", row),
+                bumps=_of_epochs(_within(tables.get("epoch_bumps", ()), "at_ts", row), row),
+                handovers=_of_epochs(
+                    _within(tables.get("epoch_handovers", ()), "asked_ts", row), row
+                ),
             )
         stories.append(story)
         if steps:
@@ -178,6 +181,24 @@ def _within(rows: Sequence[Row], column: str, rebalance: Row) -> list[Row]:
     if rebalance["completed_ts"] is None:
         return list(rows[first:])
     return list(rows[first : bisect_right(rows, rebalance["completed_ts"], key=itemgetter(column))])
+
+
+def _epochs_began_ms(rebalance: Row) -> int:
+    """Return when a rebalance of epochs began; a generation before it may have the same number."""
+    if rebalance.get("group_type") != CONSUMER:
+        return -1
+    began_ms: int | None = rebalance["started_ts"]
+    return -1 if began_ms is None else began_ms
+
+
+def _of_epochs(rows: list[Row], rebalance: Row) -> list[Row]:
+    """Return those of the epochs of a rebalance: two may begin at the same time."""
+    first, last = rebalance["from_generation"], rebalance["to_generation"]
+    return [
+        row
+        for row in rows
+        if (first is None or row["epoch"] > first) and (last is None or row["epoch"] <= last)
+    ]
 
 
 def _with_members(

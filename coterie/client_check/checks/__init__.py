@@ -26,4 +26,6 @@ from coterie.client_check.checks.consumer import (  # noqa: F401
     reconciling as consumer_reconciling,
     offsets as consumer_offsets,
     static as consumer_static,
+    patterns as consumer_patterns,
 )
+from coterie.client_check.checks import logging_in  # noqa: F401

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import MemberSubscription, TopicPartition
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember
 from coterie.client_check.model import Check, Judgement, NotReached, scenario

@@ -24,12 +24,14 @@ KAFKA_2_1 = {
     ApiKey.SYNC_GROUP: (0, 2),
     ApiKey.DESCRIBE_GROUPS: (0, 2),
     ApiKey.LIST_GROUPS: (0, 2),
+    ApiKey.SASL_HANDSHAKE: (0, 1),
     ApiKey.API_VERSIONS: (0, 2),
     ApiKey.CREATE_TOPICS: (2, 3),
     ApiKey.DELETE_TOPICS: (1, 3),
     ApiKey.INIT_PRODUCER_ID: (0, 1),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 2),
     ApiKey.DESCRIBE_CONFIGS: (1, 2),
+    ApiKey.SASL_AUTHENTICATE: (0, 0),
 }
 _SLOW_S = 0.3
 _THROTTLE_MS = 2_000

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.checks.following import leader_of, partitions
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedMember

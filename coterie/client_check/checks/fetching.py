@@ -82,9 +82,9 @@ _refuses_fetch(
 )
 
 
-async def _no_metadata(run: Run, error: ErrorCode) -> None:
-    """Refuse Metadata three times; a program that reports the error differs."""
-    run.rule(AnswerError(error), "Metadata", times=3)
+async def refused_at_first(run: Run, api: str, error: ErrorCode, times: int) -> None:
+    """Refuse some requests; the client must read then, and one that ends instead differs."""
+    run.rule(AnswerError(error), api, times=times)
     await run.start()
     try:
         await run.stable()
@@ -97,7 +97,9 @@ async def _no_metadata(run: Run, error: ErrorCode) -> None:
 
 def _refuses_metadata(title: str, check: Check, error: ErrorCode) -> None:
     """Register the scenario of Metadata that is refused."""
-    scenario(check, title=title, protocols=BOTH)(partial(_no_metadata, error=error))
+    scenario(check, title=title, protocols=BOTH)(
+        partial(refused_at_first, api="Metadata", error=error, times=3)
+    )
 
 
 _refuses_metadata(

@@ -1,6 +1,6 @@
 """Where the client starts to read: committed offsets, offsets that do not exist, truncated logs."""
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.membership import BOTH
 from coterie.client_check.model import Check, Judgement, scenario
 from coterie.client_check.run import RECORDS, TOPIC, Run

@@ -6,7 +6,7 @@ It is the first scenario of a protocol, which also shows what the client is.
 from itertools import pairwise
 from typing import NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.conversation import NEVER, ClientExchange
 from coterie.client_check.model import Check, Judgement, partitions_text
 from coterie.client_check.run import PARTITIONS, RECORDS, TOPIC, Run

@@ -21,6 +21,14 @@ be a line of its own. `since:` and
 A check is about the API of its `versions:`, else about that of a line `about:` in the section or
 below the title of the chapter, else about that of its first request. `begin: producer ongoing` puts
 the blocks of `begin/producer.blocks` and `begin/ongoing.blocks` before those of the section.
+`users: alice, bob` are users that can log in and have no rights. `mechanisms: SCRAM-SHA-256`, below
+the title, is for chapters about brokers with logins and an authorizer.
+
+`since:` below the title of a chapter holds for each section that has none. `brokers: 3` there says
+that its checks need a cluster of so many brokers. In them `place other at non-coordinator of
+orders` lets the client `other` talk to such a broker (`over_tcp/places.py`), `elsewhere payments`
+names a group that another broker coordinates, and `topics: sales(replicas=2)` gives a topic two
+replicas: on the broker under check, which leads, and on another one.
 """
 
 import re
@@ -38,8 +46,10 @@ from coterie.conformance.transcript import parse
 from coterie.conversation.syntax import TranscriptError
 
 _DIRECTORY = Path(__file__).parents[1] / "chapters"
+_REPLICAS = "replicas"
 _BEGINNINGS = _DIRECTORY / "begin"
-_HEAD = re.compile(r"(source|versions|topics|each|since|until|needs|about|begin): *(.*)")
+_HEAD = re.compile(r"(source|versions|topics|users|each|since|until|needs|about|begin): *(.*)")
+_OF_CHAPTER = re.compile(r"^(about|brokers|mechanisms|since): *(.*)$", flags=re.MULTILINE)
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
 _VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -75,11 +85,13 @@ def read_chapter(path: Path) -> list[Check]:
 
 def _sections(path: Path) -> Iterator[_Section]:
     title, *parts = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    about = re.search(r"^about: *(\w+)$", title, flags=re.MULTILINE)
+    of_chapter = dict(_OF_CHAPTER.findall(title))
     for part in parts:
         name, _, rest = part.partition("\n")
         text, _, body = rest.partition("\n\n")
-        head: dict[str, str] = {} if about is None else {"chapter": about[1]}
+        head = {f"chapter {name}": value for name, value in of_chapter.items()}
+        if "since" in of_chapter:
+            head["since"] = of_chapter["since"]
         sentence = []
         for line in text.splitlines():
             match = _HEAD.fullmatch(line)
@@ -155,7 +167,8 @@ def _check(
     about = head.get("versions", "").split(" ")[0] or head.get("about", "")
     apis = [each.api for each in requests]
     if not about and apis:
-        about = head["chapter"] if head.get("chapter") in apis else apis[0]
+        of_chapter = head.get("chapter about", "")
+        about = of_chapter if of_chapter in apis else apis[0]
     return Check(
         name=name,
         area=section.path.stem,
@@ -166,9 +179,16 @@ def _check(
         situation=situation,
         transcript=transcript,
         topics=tuple(_topics(head.get("topics", ""))),
+        brokers=int(head.get("chapter brokers", "1")),
         since=parse_release(head["since"]) if "since" in head else None,
         until=parse_release(head["until"]) if "until" in head else None,
+        users=tuple(_words(head.get("users", ""))),
+        mechanisms=tuple(_words(head.get("chapter mechanisms", ""))),
     )
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 @cache
@@ -180,9 +200,7 @@ def _beginning(name: str) -> str:
 
 def _topics(text: str) -> Iterator[TopicSpec]:
     for match in _TOPIC.finditer(text):
-        configs = [each.partition("=") for each in (match["configs"] or "").split()]
-        yield TopicSpec(
-            match["name"],
-            int(match["count"] or 1),
-            tuple((name, value) for name, _, value in configs),
-        )
+        pairs = [each.partition("=") for each in (match["configs"] or "").split()]
+        configs = {name: value for name, _, value in pairs}
+        replicas = int(configs.pop(_REPLICAS, "1"))
+        yield TopicSpec(match["name"], int(match["count"] or 1), tuple(configs.items()), replicas)

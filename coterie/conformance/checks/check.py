@@ -25,6 +25,9 @@ class Check(NamedTuple):
         situation: the name without the version.
         transcript: the conversation and what is expected of it.
         topics: what it needs, without the prefix of the run.
+        brokers: how many a cluster must have at least.
+        users: the users that it needs, likewise: they can log in, and have no rights.
+        mechanisms: how clients can log in to a broker of the check, which has an authorizer.
         since, until: the first and the last release of Kafka that behaves so; None without limit.
     """
 
@@ -37,8 +40,11 @@ class Check(NamedTuple):
     situation: str
     transcript: Transcript
     topics: tuple[TopicSpec, ...] = ()
+    brokers: int = 1
     since: Release | None = None
     until: Release | None = None
+    users: tuple[str, ...] = ()
+    mechanisms: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from coterie.conformance.over_tcp.target import RefusedError, Target
+from coterie.conformance.over_tcp.connection import RefusedError
+from coterie.conformance.over_tcp.target import Target
+from coterie.conformance.over_tcp.users import remove_users_and_rules
 from coterie.conversation.learnt_names import LearntNames
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -46,6 +48,7 @@ async def remove_everything(target: Target, prefix: str, runs: Sequence[LearntNa
         _remove_groups(target, prefix, runs),
         _remove_topics(target, prefix),
         target.reset_groups(),
+        remove_users_and_rules(target, prefix),
     ):
         try:
             kept += await removal

@@ -33,6 +33,9 @@ _SLOTS = 1_000
 # What switches the protocol of consumer groups on, besides the level of the feature.
 _PROTOCOLS, _CONSUMER = "group.coordinator.rebalance.protocols", "consumer"
 _CONSUMER_APIS = ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
+# What a broker of checks of logins and rights has.
+_AUTHORIZER = "authorizer.class.name"
+_TOKEN, _TOKEN_KEY = "DelegationToken", "delegation.token.secret.key"
 # What `given` sends.
 _SETUP = (("JoinGroup", 9), ("SyncGroup", 5), ("LeaveGroup", 5))
 
@@ -40,11 +43,20 @@ _SETUP = (("JoinGroup", 9), ("SyncGroup", 5), ("LeaveGroup", 5))
 def reason_to_skip(check: Check, target: Target, release: Release, *, thorough: bool) -> str:
     """Return why a check does not run; empty if it does."""
     return (
-        _release_reason(check, release)
+        _cluster_reason(check, target)
+        or _release_reason(check, release)
         or _time_reason(check, thorough=thorough)
+        or _security_reason(check, target)
         or _api_reason(check, target)
         or _settings_reason(check, target)
     )
+
+
+def _cluster_reason(check: Check, target: Target) -> str:
+    brokers = len(target.cluster)
+    if check.brokers <= max(1, brokers):
+        return ""
+    return f"needs a cluster of {check.brokers} brokers, this one has {brokers}"
 
 
 def _release_reason(check: Check, release: Release) -> str:
@@ -78,6 +90,24 @@ def _api_reason(check: Check, target: Target) -> str:
             continue  # the check is about a request that no broker serves
         if served_version(api, version, arguments, target, exact=exact) is None:
             return f"the broker does not serve {api} version {version}"
+    return ""
+
+
+def _security_reason(check: Check, target: Target) -> str:
+    """Return what a broker lacks for a check of logins and rights."""
+    if not check.mechanisms:
+        return ""
+    secured = target.secured
+    if secured is None:
+        return "needs a login: --command-config with a super user, at a listener with SASL"
+    if not secured.has_authorizer:
+        return f"needs {_AUTHORIZER}, the broker has none"
+    missing = [each for each in check.mechanisms if each not in secured.mechanisms]
+    if missing:
+        listed = ", ".join(secured.mechanisms)
+        return f"needs the mechanism {', '.join(missing)}, the listener has {listed}"
+    if not secured.has_tokens and any(_TOKEN in each.api for each in check.requests):
+        return f"needs {_TOKEN_KEY}, the broker has none"
     return ""
 
 

@@ -17,9 +17,10 @@ from coterie.conformance.checks.group_settings import DELAY
 from coterie.conformance.checks.preconditions import reason_to_skip, uses_groups
 from coterie.conformance.checks.stopped import BrokerStoppedError, Stop, stop_of
 from coterie.conformance.comparison import Deviation
+from coterie.conformance.over_tcp.connection import RefusedError
 from coterie.conformance.over_tcp.diagnosis import stopped
 from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
-from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
+from coterie.conformance.over_tcp.target import Target, TopicSpec
 from coterie.conformance.releases import Release
 from coterie.conformance.results import Result, Status, reason_of
 from coterie.conformance.transcript import ResponseError, parse
@@ -300,6 +301,7 @@ class Run:
         began_s = time.monotonic()
         try:
             await self._create_topics(check, names)
+            await driver.users.create(check.users)
             async with asyncio.timeout(check.waits_ms / 1000 + _GRACE_S):
                 found = await driver.run(check.transcript)
         except RefusedError as refusal:

@@ -36,6 +36,10 @@ _OPTIONS = frozenset(
 )
 
 
+class RefusedError(Exception):
+    """The broker refuses what a check needs, such as the creation of a topic."""
+
+
 class Arrival(NamedTuple):
     """What came on a connection: a frame without its length; None at its end."""
 

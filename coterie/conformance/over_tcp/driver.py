@@ -12,12 +12,15 @@ import struct
 import time
 from typing import NamedTuple
 
+from coterie.address import Address
 from coterie.conformance.commands import INSPECTION_COMMANDS, group_setting
 from coterie.conformance.comparison import DELAYED, Deviation, deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.group_setup import set_up_group
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, request_frame
+from coterie.conformance.over_tcp.places import broker_at, parse_place
 from coterie.conformance.over_tcp.target import Target, TopicSpec
+from coterie.conformance.over_tcp.users import Users
 from coterie.conformance.over_tcp.versions import is_exact, lowered_expectation, lowered_request
 from coterie.conformance.patterns import Variables, substitute
 from coterie.conformance.transcript import Block, Transcript
@@ -101,6 +104,7 @@ class TcpDriver:
     Attributes:
         target: the broker to run against.
         names: the names of this run.
+        users: its users, if the broker has logins.
         conversation: what was sent and received, in order.
         began_s: when the run began, by time.monotonic.
     """
@@ -109,10 +113,13 @@ class TcpDriver:
         """Begin a run; a client connects when it sends its first request."""
         self.target = target
         self.names = names
+        self.users = Users(target, names)
         self.conversation: list[Said] = []
         self.began_s = time.monotonic()
         self._inbox: Inbox = asyncio.Queue()
         self._clients: dict[str, CheckConnection] = {}
+        # Where clients connect that were placed at a broker of a cluster.
+        self._places: dict[str, Address] = {}
         self._pending: dict[CheckConnection, dict[int, _Pending]] = {}
         self._numbers = 0
         self._variables: Variables = {}
@@ -192,7 +199,7 @@ class TcpDriver:
 
     async def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
         """Carry out one command line and return what clients see."""
-        text = substitute(text, self._variables)
+        text = self.users.filled(substitute(text, self._variables))
         request = parse_request_line(text)
         if request is not None:
             limit_s = _DELAYED_LIMIT_S if delayed else self._limit_s(request.client)
@@ -212,17 +219,46 @@ class TcpDriver:
             return outputs + await self._receive(_SETTLE_S)
         if verb == "given":
             return await self._given(rest)
+        if verb == "form":
+            return [Output([self.names.form_text(rest)])]
+        await self._change(verb, rest)
+        return []
+
+    async def _change(self, verb: str, rest: str) -> None:
+        """Carry out a command that shows nothing: it changes connections, users or the broker."""
         if verb == "disconnect":
             self._clients.pop(rest).close()
-        elif verb == "form":
-            return [Output([self.names.form_text(rest)])]
         elif verb in _TOPIC_COMMANDS:
             await self._change_topic(verb, *rest.split())
         elif verb == "config":
             await self._configure_groups(rest)
+        elif verb == "acl":
+            await self.users.allow(rest)
+        elif verb == "connect":
+            self.users.connect(rest)
+        elif verb == "login":
+            await self.users.login(*rest.split())
+        elif verb == "place":
+            await self._place(rest)
+        elif verb == "elsewhere":
+            self._say(f"{verb} {rest}")
+            self.names.spell(rest, self.target.is_elsewhere)
         elif verb not in INSPECTION_COMMANDS:
             raise TranscriptError(f"{verb!r} needs the core")
-        return []
+
+    async def _place(self, text: str) -> None:
+        """Let a client talk to a certain broker of the cluster."""
+        place = parse_place(text)
+        node_id = await broker_at(place, self.target, self.names)
+        target = self.target
+        address = target.address if node_id == target.node_id else target.cluster[node_id]
+        self._say(f"place {text}  (broker {node_id})")
+        self._variables[f"${place.client}"] = str(node_id)
+        self._variables[f"${place.client}_host"] = address.host
+        self._variables[f"${place.client}_port"] = str(address.port)
+        self._places[place.client] = address
+        if place.client in self._clients:
+            self._clients.pop(place.client).close()
 
     async def _change_topic(self, verb: str, topic: str, count: str = "0") -> None:
         """Create, grow or delete a topic of this run."""
@@ -273,9 +309,7 @@ class TcpDriver:
     async def _client(self, name: str) -> CheckConnection:
         client = self._clients.get(name)
         if client is None or not client.is_open:
-            client = await CheckConnection.open(
-                name, self.target.address, self._inbox, self.target.security
-            )
+            client = await self.users.open(name, self._inbox, self._places.get(name))
             self._clients[name] = client
             self._pending[client] = {}
         return client

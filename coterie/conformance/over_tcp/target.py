@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from coterie.address import Address
 from coterie.client.security import PLAINTEXT, Security
-from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox
+from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, RefusedError
+from coterie.conformance.over_tcp.secured import Secured, read_secured
 from coterie.conformance.transcript import ResponseError
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -19,6 +20,7 @@ from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
+    CreatePartitionsRequestAssignment,
     CreatePartitionsRequestTopic,
     CreatePartitionsResponse,
 )
@@ -89,7 +91,8 @@ _GROUP_RESOURCE = 32
 # The time that stands for the end of a log, and the newest version that all brokers have.
 _END = -1
 _LIST_OFFSETS_VERSION = 5
-_OFFSETS_TOPIC = "__consumer_offsets"
+_COORDINATORS_TOPICS = ("__consumer_offsets", "__transaction_state")
+_TRANSACTION = 1
 # By the setting of the broker: the setting of a topic, and Kafka's default. Checks of records rely
 # on these.
 _TOPIC_DEFAULTS = {
@@ -105,16 +108,20 @@ _TOPIC_DEFAULTS = {
 }
 
 
-class RefusedError(Exception):
-    """The broker refuses what a check needs, such as the creation of a topic."""
-
-
 class TopicSpec(NamedTuple):
-    """A topic that a check needs: its name on the broker, its partitions and its settings."""
+    """A topic that a check needs.
+
+    Attributes:
+        name: on the broker.
+        partitions: how many.
+        configs: its settings.
+        replicas: of each partition, if there are several brokers.
+    """
 
     name: str
     partitions: int = 1
     configs: tuple[tuple[str, str], ...] = ()
+    replicas: int = 1
 
 
 class Target:
@@ -129,6 +136,7 @@ class Target:
             `transaction.version` and `group.version` are among them; a broker that does not report
             one has 0.
         cluster: its brokers, by node id.
+        secured: what it offers besides, if `security` has a login; else None.
     """
 
     def __init__(self, address: Address, security: Security = PLAINTEXT) -> None:
@@ -139,6 +147,7 @@ class Target:
         self.versions: dict[int, tuple[int, int]] = {}
         self.settings: dict[str, str] = {}
         self.cluster: dict[int, Address] = {}
+        self.secured: Secured | None = None
         self._inbox: Inbox = asyncio.Queue()
         self._connection: CheckConnection | None = None
         self._numbers = 0
@@ -147,8 +156,8 @@ class Target:
         self._creations = asyncio.Semaphore(_CREATIONS_AT_ONCE)
         # The groups with settings of their own, and the names of these.
         self._configured_groups: set[tuple[str, str]] = set()
-        # The leader of each partition of `__consumer_offsets`; empty with a single broker.
-        self._coordinators: list[int] = []
+        # The leader of each partition of the coordinators' topics; none with a single broker.
+        self._coordinators: list[list[int]] = []
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -174,6 +183,8 @@ class Target:
         self.node_id = (same or alone or [-1])[0]
         await self._read_settings()
         await self._read_features()
+        if self.security.mechanism:
+            self.secured = await read_secured(self)
         if len(self.cluster) > 1:
             await self._read_coordinators()
 
@@ -277,17 +288,24 @@ class Target:
             self.settings[name] = str(levels.get(name, 0))
 
     async def _read_coordinators(self) -> None:
-        """Learn which broker of a cluster coordinates which groups."""
-        described = await self.topic(_OFFSETS_TOPIC)
-        leaders = {each.partition_index: each.leader_id for each in described.partitions}
-        self._coordinators = [leaders.get(index, -1) for index in range(len(leaders))]
+        """Learn which broker of a cluster coordinates which groups and transactional ids."""
+        self._coordinators.clear()
+        for name in _COORDINATORS_TOPICS:
+            described = await self.topic(name)
+            leaders = {each.partition_index: each.leader_id for each in described.partitions}
+            if leaders:
+                self._coordinators.append([leaders[index] for index in sorted(leaders)])
 
-    def coordinates(self, group_id: str) -> bool:
-        """Return whether this broker coordinates a group."""
-        if not self._coordinators:
-            return True
-        partition = partition_for(group_id, len(self._coordinators))
-        return self._coordinators[partition] == self.node_id
+    def coordinates(self, key: str) -> bool:
+        """Return whether this broker coordinates the group and the transactional id of a name."""
+        return self._coordinators_of(key) <= {self.node_id}
+
+    def is_elsewhere(self, key: str) -> bool:
+        """Return whether other brokers coordinate the group and the transactional id of a name."""
+        return self.node_id not in self._coordinators_of(key)
+
+    def _coordinators_of(self, key: str) -> set[int]:
+        return {leaders[partition_for(key, len(leaders))] for leaders in self._coordinators}
 
     async def wait_for_coordinator(self, group_id: str) -> str:
         """Wait until the coordinator of groups is in service; return the error that stays."""
@@ -297,12 +315,27 @@ class Target:
             answer = await self.call(request, FindCoordinatorResponse)
             code = answer.coordinators[0].error_code if answer.coordinators else answer.error_code
             if code == ErrorCode.NONE and await self._has_loaded(group_id):
+                if len(self.cluster) > 1:
+                    await self._wait_for_transactions(group_id)
+                    await self._read_coordinators()
                 return ""
             error = "" if code == ErrorCode.NONE else ErrorCode(code).name
             if code not in (ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 return error
             await asyncio.sleep(_POLL_S * 10)
         return error
+
+    async def _wait_for_transactions(self, key: str) -> None:
+        """Wait until the topic of the transaction coordinators exists, if the broker has one."""
+        if not self.serves(ApiKey.FIND_COORDINATOR, 1):
+            return
+        request = FindCoordinatorRequest(key=key, coordinator_keys=[key], key_type=_TRANSACTION)
+        for _ in range(int(ANSWER_LIMIT_S / _POLL_S / 10)):
+            answer = await self.call(request, FindCoordinatorResponse)
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if found.error_code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                return
+            await asyncio.sleep(_POLL_S * 10)
 
     async def _has_loaded(self, group_id: str) -> bool:
         """Return whether the partitions of the coordinator are in service, as far as is seen.
@@ -377,8 +410,10 @@ class Target:
         configs = [CreateTopicsRequestConfig(name=name, value=text) for name, text in texts.items()]
         if len(self.cluster) > 1 and self.node_id >= 0:
             # The broker under check shall lead every partition.
+            others = [node for node in self.cluster if node != self.node_id]
+            replicas = [self.node_id, *others][: spec.replicas]
             assignments = [
-                CreateTopicsRequestAssignment(partition_index=index, broker_ids=[self.node_id])
+                CreateTopicsRequestAssignment(partition_index=index, broker_ids=replicas)
                 for index in range(spec.partitions)
             ]
             return CreateTopicsRequestTopic(
@@ -424,7 +459,14 @@ class Target:
 
     async def grow_topic(self, spec: TopicSpec) -> None:
         """Give a topic more partitions, and wait until they can be used."""
-        topic = CreatePartitionsRequestTopic(name=spec.name, count=spec.partitions)
+        assignments = None
+        if len(self.cluster) > 1 and self.node_id >= 0:
+            present = len((await self.topic(spec.name)).partitions)
+            here = CreatePartitionsRequestAssignment(broker_ids=[self.node_id])
+            assignments = [here] * (spec.partitions - present)
+        topic = CreatePartitionsRequestTopic(
+            name=spec.name, count=spec.partitions, assignments=assignments
+        )
         request = CreatePartitionsRequest(
             topics=[topic], timeout_ms=int(ANSWER_LIMIT_S * 1000), validate_only=False
         )

@@ -116,6 +116,7 @@ def delete_group(
             offset_count=len(records),
             requester_client_id=context.client.client_id,
             requester_host=context.client.client_host,
+            requester_principal=context.client.login,
         )
         records += group.tombstones()
         assert records, f"{group} is deleted without a tombstone"

@@ -52,22 +52,21 @@ def fits_batch(records: Sequence[Record]) -> bool:
 
 
 def encoded_batch(
-    records: Sequence[Record], encoded: Mapping[int, bytes] | None = None
+    records: Sequence[Record], encoded: Mapping[int, Pair] | None = None
 ) -> list[Pair] | None:
     """Return the records of one operation as bytes; None if they do not fit into one batch.
 
     Args:
         records: the records.
-        encoded: values that are encoded already, by their places among the records.
+        encoded: those that are encoded already, by their places among the records.
     """
     left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
     pairs: list[Pair] = []
     for place, (key, value) in enumerate(records):
-        known = None if encoded is None else encoded.get(place)
-        if known is None and value is not None:
-            known = encode_value(value)
-        pair = encode_key(key), known
-        left_bytes -= len(pair[0]) + len(known or b"") + RECORD_OVERHEAD_BYTES
+        pair = None if encoded is None else encoded.get(place)
+        if pair is None:
+            pair = encode_key(key), None if value is None else encode_value(value)
+        left_bytes -= len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
         if left_bytes < 0:
             return None
         pairs.append(pair)

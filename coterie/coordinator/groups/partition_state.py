@@ -7,6 +7,7 @@ and does not see the rest of the shard, which knows the types of groups and fire
 from collections.abc import Callable
 from typing import Any
 
+from coterie.coordinator.groups.batch_size import always_fitting_offsets
 from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.listing_order import ListingOrder
@@ -72,7 +73,7 @@ class PartitionState(Shard[Effects[Any]]):
             logged: what its records add up to before the first one.
             topics: the topics of the cluster.
         """
-        super().__init__(partition)
+        super().__init__(partition, always_fitting_offsets(config.offset_metadata_max_size))
         self.config = config
         self.new_uuid = new_uuid
         self.groups: dict[str, GroupLike] = {}

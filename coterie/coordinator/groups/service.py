@@ -10,7 +10,7 @@ and its `RequestContext`. It returns `Effects`; their `response` is None if the 
 as a `Reply`.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.groups.admin import delete_group, describe_group, list_groups
@@ -23,11 +23,14 @@ from coterie.coordinator.groups.classic.sync import sync
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.consumer.describe import (
     DescribedConsumerGroup,
+    SeenConsumerGroups,
     describe_consumer_group,
+    see_consumer_group,
 )
 from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from coterie.coordinator.groups.consumer.heartbeat import unchanged
 from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.upgrade import conversion_steps
 from coterie.coordinator.groups.consumer.validation import check_shape
 from coterie.coordinator.groups.group_partitions import GroupPartitions
 from coterie.coordinator.groups.group_type import GroupTypes
@@ -188,6 +191,13 @@ class GroupCoordinator(GroupPartitions):
             return None
         effects = unchanged(shard, now_ms, request, client)
         return None if effects is None else effects.response
+
+    def conversion_steps(
+        self, request: ConsumerGroupHeartbeatRequest
+    ) -> Generator[None, None, None] | None:
+        """Return steps to be done before a heartbeat that upgrades a large group; else None."""
+        shard = self._shard(request.group_id)
+        return conversion_steps(shard, request) if shard.state is ACTIVE else None
 
     def resolution(self, group_id: str) -> Any:
         """Return the matching of regular expressions of a group; None if none is under way."""
@@ -396,16 +406,34 @@ class GroupCoordinator(GroupPartitions):
         self, now_ms: int, request: ConsumerGroupDescribeRequest, context: RequestContext
     ) -> Effects[ConsumerGroupDescribeResponse]:
         """Handle a ConsumerGroupDescribe; groups without an id come first, as in Kafka."""
-        parts: list[Any] = [None] * len(request.group_ids)
+        parts: list[Any] = []
+        whole = ConsumerGroupDescribeResponse(groups=parts)
+        return self._look_at_each(describe_consumer_group, whole, parts, now_ms, request, context)
+
+    def see_consumer_groups(
+        self, now_ms: int, request: ConsumerGroupDescribeRequest, context: RequestContext
+    ) -> Effects[SeenConsumerGroups]:
+        """Return what there is to describe of large groups, which takes long."""
+        parts: list[Any] = []
+        whole = SeenConsumerGroups(parts)
+        return self._look_at_each(see_consumer_group, whole, parts, now_ms, request, context)
+
+    def _look_at_each(
+        self,
+        look: Callable[[GroupShard, DescribedConsumerGroup], Any],
+        whole: Any,
+        parts: list[Any],
+        now_ms: int,
+        request: ConsumerGroupDescribeRequest,
+        context: RequestContext,
+    ) -> Effects[Any]:
+        with_operations = request.include_authorized_operations
+        group_ids = sorted(request.group_ids, key=bool)
+        parts += [None] * len(group_ids)
         return self._run_for_each(
-            lambda shard, group: Effects(describe_consumer_group(shard, group)),
-            MultiGroupResponse(context.to, ConsumerGroupDescribeResponse(groups=parts), parts),
-            [
-                DescribedConsumerGroup(
-                    group_id, with_operations=request.include_authorized_operations
-                )
-                for group_id in sorted(request.group_ids, key=bool)
-            ],
+            lambda shard, group: Effects(look(shard, group)),
+            MultiGroupResponse(context.to, whole, parts),
+            [DescribedConsumerGroup(each, with_operations=with_operations) for each in group_ids],
             now_ms,
             context.version,
         )

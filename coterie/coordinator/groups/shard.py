@@ -14,11 +14,7 @@ Invariant: a shard that is not ACTIVE has no groups.
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-from coterie.coordinator.groups.batch_size import (
-    always_fitting_offsets,
-    encoded_batch,
-    split_into_batches,
-)
+from coterie.coordinator.groups.batch_size import encoded_batch, split_into_batches
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.expiry import EXPIRED_TOGETHER, delete_topic_offsets, expire_group
 from coterie.coordinator.groups.group_like import GroupLike
@@ -72,7 +68,6 @@ class GroupShard(PartitionState):
         self.types = types
         # The groups that the present sweep has left, the next one last.
         self._to_sweep: list[str] = []
-        self._always_fitting_offsets = always_fitting_offsets(config.offset_metadata_max_size)
 
     @property
     def is_blank(self) -> bool:
@@ -82,15 +77,10 @@ class GroupShard(PartitionState):
     # -- operations --------------------------------------------------------------------------------
 
     def fits(self, operation: Operation) -> bool:
-        """See `Shard`.
-
-        Most operations are commits of few offsets, which fit whatever they contain. A verb that
-        logs a generation has checked its size.
-        """
-        if operation.pairs is None and len(operation.records) > self._always_fitting_offsets:
+        """See `Shard`. A verb that logs a generation has checked its size."""
+        if operation.pairs is None:
             operation.pairs = encoded_batch(operation.records)
-            return operation.pairs is not None
-        return True
+        return operation.pairs is not None
 
     def apply(
         self,

@@ -47,11 +47,14 @@ class Shard(Generic[EffectsT]):
         state: where it is in its life.
         unacknowledged: the operations whose records, or whose predecessors', are not durable yet.
         skipped_records: records of the latest load that were not understood.
+        always_fitting_records: how many records fit a batch whatever they contain. Most operations
+            have no more, so that their size need not be known.
     """
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, always_fitting_records: int = 1) -> None:
         """Start without anything, not yet loaded."""
         self.partition = partition
+        self.always_fitting_records = always_fitting_records
         self.epoch = -1
         self.state = ShardState.INITIAL
         self.unacknowledged: deque[Operation] = deque()
@@ -65,7 +68,7 @@ class Shard(Generic[EffectsT]):
         raise NotImplementedError
 
     def fits(self, operation: Operation) -> bool:
-        """Return whether the records of an operation fit a batch [coordinator/operation-size].
+        """Return whether the many records of an operation fit a batch [coordinator/operation-size].
 
         A verb whose records may be too many leaves memory as it is until they are applied.
         """
@@ -144,7 +147,8 @@ class Shard(Generic[EffectsT]):
         if operation is not None:
             assert operation.key is not None, "an operation that writes has a key"
             effects.operation = None
-            if not self.fits(operation):
+            many = len(operation.records) > self.always_fitting_records
+            if many and not self.fits(operation):
                 assert effects.quiet, f"{effects!r} of an operation that is refused"
                 assert operation.completion is None, f"{request} checks the size itself"
                 effects.response = self.error_response(request, LARGE_OPERATION_ERROR, version)

@@ -51,10 +51,6 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
 
     # -- operations --------------------------------------------------------------------------------
 
-    def fits(self, operation: Operation) -> bool:  # noqa: ARG002 - each has one record
-        """See `Shard`. Only partitions make a record long; `use_partitions` limits them."""
-        return True
-
     def apply(
         self,
         operation: Operation,

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.entries import in_seconds
 from coterie.lab.kernel import SECOND, World
 from coterie.lab.ledger import Ledger

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException
 
-from coterie.assignors import TopicPartition as Partition
+from coterie.assignors.model import TopicPartition as Partition
 from coterie.lab.live.zookeeper import KazooNodes, perform
 from coterie.lab.machines.old_consumer_work import (
     OldConsumerWork,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from coterie.address import Address
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.live.clients import LiveRun, need_module
 from coterie.lab.live.parts import Part, jars_of, java_command
 from coterie.lab.machines.old_consumer_work import (

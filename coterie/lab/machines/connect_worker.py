@@ -8,7 +8,7 @@ leader has revoked and rejoins at once, and rejoins when the leader's delay has 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.coordinator.groups.classic.group import classic
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS

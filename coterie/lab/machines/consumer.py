@@ -6,7 +6,8 @@ them, gives up after the sync what the leader has taken from it, and rejoins at 
 
 from collections.abc import Callable
 
-from coterie.assignors import ASSIGNORS, TopicPartition
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import TopicPartition
 from coterie.conversation.subscriptions import (
     decoded_assignment,
     encoded_assignment,

@@ -13,7 +13,7 @@ its next heartbeats. Nobody waits for a member that keeps what it has.
 
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.conversation.consumer_protocol_member import FENCED, ConsumerProtocolMember
 from coterie.coordinator.groups.config import (
     ConsumerGroupConfig,
@@ -129,12 +129,15 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
 
     def _close(self) -> None:
         self.phase = "closing"
-        commits = self.environment.parameters.commits_on_close
-        self._commit(self._reading if commits else (), lambda _: self._called_back())
+        commits, owned = self.environment.parameters.commits_on_close, set(self._owned)
+        callback_us = self.environment.callback_us(len(owned)) if owned else 0
 
-    def _called_back(self) -> None:
-        callback_us = self.environment.callback_us(len(self._owned)) if self._owned else 0
-        self.pod.after(callback_us, self._leave)
+        def committed(_: Any) -> None:
+            self.pod.after(callback_us, self._leave)
+
+        self._commit(self._reading if commits else (), committed)
+        # Nobody polls any more, so nothing is read while the commit is under way.
+        self._give_up(owned)
 
     def _leave(self) -> None:
         self.lose()

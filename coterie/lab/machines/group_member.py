@@ -15,7 +15,7 @@ worker of Connect runs tasks.
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.conversation.member import ClassicMember
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS

@@ -7,7 +7,7 @@ ensemble of a run.
 import zlib
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS, SECOND
 from coterie.lab.machine import Machine

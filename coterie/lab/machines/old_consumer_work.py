@@ -12,7 +12,8 @@ same generators, so both send the same requests.
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coterie.assignors import TopicPartition, share_of_client
+from coterie.assignors.averagely import share_of_client
+from coterie.assignors.model import TopicPartition
 
 # The nodes: brokers, and topics with their partitions; then those of the group.
 BROKERS, TOPICS, IDS, OWNERS, OFFSETS = "brokers", "topics", "ids", "owners", "offsets"

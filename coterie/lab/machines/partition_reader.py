@@ -6,7 +6,7 @@ It is the same for classic consumers and for those of the consumer protocol.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.conversation.member import Member
 from coterie.conversation.subscriptions import by_topic
 from coterie.lab.environment import Environment

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.pods import Pod
 

@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coterie.assignors import TopicPartition, share_of_client
+from coterie.assignors.averagely import share_of_client
+from coterie.assignors.model import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
 from coterie.lab.machine import Machine

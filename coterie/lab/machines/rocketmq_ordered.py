@@ -8,7 +8,7 @@ it up when it has finished them.
 
 from collections.abc import Iterable
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
 from coterie.lab.machine import Machine

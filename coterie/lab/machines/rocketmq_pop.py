@@ -6,7 +6,7 @@ when it died, or for too long, becomes visible again after the invisible time.
 
 from collections.abc import Iterable
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
 from coterie.lab.machine import Machine

@@ -9,7 +9,8 @@ else today.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import MemberSubscription, TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
 from coterie.lab.machine import Machine

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.engine import Engine
 from coterie.pipeline.exchange import Outbox, exchange
 from coterie.pipeline.jobs.group_records import READERS, topic_names

@@ -100,14 +100,17 @@ def read_generations(store: Store, group_id: str) -> list[CompletedGeneration]:
         for row in _rows(_table(store, "group_events", _FACT_COLUMNS, group_id=group_id))
         if row["fact"] == _GENERATION_COMPLETED
     ]
-    first_ms = min((each.at_ms for each in from_journal), default=None)
+    first = min(from_journal, key=lambda each: each.at_ms, default=None)
     generations = _table(store, "group_generations", _GENERATION_COLUMNS, group_id=group_id)
     logged = [
         _completed(row["generation"], row["record_ts"], row)
         for row in _rows(generations)
         if not (row["is_rewrite"] or row["is_tombstone"]) and row["record_ts"] is not None
     ]
-    earlier = [each for each in logged if first_ms is None or each.at_ms < first_ms]
+    earlier = [each for each in logged if first is None or each.at_ms < first.at_ms]
+    if first is not None and earlier and earlier[-1].generation == first.generation:
+        # Its record is some milliseconds older than its fact.
+        earlier.pop()
     return sorted(earlier + from_journal, key=lambda each: (each.at_ms, each.generation))
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.model import (
     EpochBump,
     EpochMember,

@@ -10,7 +10,7 @@ Invariant: a partition is on at most one way, and its owner there is the one in 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.model import Handover
 
 GIVEN_UP = "given up"

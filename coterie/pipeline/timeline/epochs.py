@@ -11,7 +11,7 @@ time.
 
 from collections.abc import Iterable
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.epoch_handovers import Handovers
 from coterie.pipeline.timeline.epoch_state import (
     Removal,

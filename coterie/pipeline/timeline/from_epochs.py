@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.epoch_state import Removal, Step, Subscriber
 from coterie.pipeline.timeline.epochs import EpochTimeline
 from coterie.pipeline.timeline.from_facts import exit_evidence, process_of, silence_of

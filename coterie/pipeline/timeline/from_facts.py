@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.departures import RECORDED, SESSION_EXPIRY, silence_text
 from coterie.pipeline.timeline.model import Generation, RecordedMember
 from coterie.protocol.errors import MalformedFrame

@@ -9,7 +9,7 @@ first and last facts [pipeline/lost-facts].
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.from_facts import (
     exit_evidence,
     generation_of,

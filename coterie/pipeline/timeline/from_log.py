@@ -7,7 +7,7 @@ Compaction removes all generations of a group but the newest.
 
 from collections.abc import Iterable
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.holdings import (
     SECOND_HALF_WITHIN_MS,
     Holdings,

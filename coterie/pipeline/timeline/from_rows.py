@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.model import Generation, RecordedMember, Removed
 
 Row = Mapping[str, Any]

@@ -6,7 +6,8 @@ The changes must be applied in order of time. The times without owner follow
 
 from collections.abc import Iterable, Mapping
 
-from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
+from coterie.assignors.model import MemberSubscription, TopicPartition
+from coterie.assignors.sticky import assign_sticky
 from coterie.pipeline.timeline.model import Generation, Ownership, PartitionMove
 
 # The second half of a cooperative rebalance usually follows the first immediately. A member that is

@@ -8,7 +8,7 @@ identified by their keys [pipeline/member-key].
 from enum import StrEnum
 from typing import NamedTuple
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.protocol.messages import connect_protocol
 
 # The types of groups; CONSUMER is also the protocol type of consumers.

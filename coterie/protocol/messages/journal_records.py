@@ -73,8 +73,8 @@ class RebalanceBegan(Message):
         subscription_change: for a changed subscription, the part that changed: "topics",
             "protocols", "owned partitions", "user data", or "opaque" if that is unknown
             [journal/subscription-change].
-        requester_client_id, requester_host: the client that sent the request, if it is not the
-            member itself.
+        requester_client_id, requester_host, requester_principal: the client that sent the request,
+            if it is not the member itself [journal/principal].
     """
 
     at_ms: Int64
@@ -92,6 +92,7 @@ class RebalanceBegan(Message):
     subscription_change: String | None = None
     requester_client_id: String | None = None
     requester_host: String | None = None
+    requester_principal: String | None = since(0, tag=0, default=None)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -137,8 +138,8 @@ class MemberRemoved(Message):
         last_heard_ms: the time of its last request that keeps a session alive; -1 if it never
             received a generation.
         reason: the reason that its client, or the administrator, gave (KIP-800).
-        requester_client_id, requester_host: the client that sent the request, if it is not the
-            member itself.
+        requester_client_id, requester_host, requester_principal: the client that sent the request,
+            if it is not the member itself [journal/principal].
     """
 
     at_ms: Int64
@@ -157,6 +158,7 @@ class MemberRemoved(Message):
     reason: String | None = None
     requester_client_id: String | None = None
     requester_host: String | None = None
+    requester_principal: String | None = since(0, tag=0, default=None)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -306,13 +308,19 @@ class GroupEmptied(Message):
 
 @message(versions=(0, 0), flexible=0)
 class GroupDeleted(Message):
-    """An administrator deleted the group and its committed offsets, `offset_count` of them."""
+    """An administrator deleted the group and its committed offsets, `offset_count` of them.
+
+    Attributes:
+        requester_client_id, requester_host, requester_principal: the administrator
+            [journal/principal].
+    """
 
     at_ms: Int64
     generation_id: Int32
     offset_count: Int32 = 0
     requester_client_id: String | None = None
     requester_host: String | None = None
+    requester_principal: String | None = since(0, tag=0, default=None)
 
 
 @message(versions=(0, 0), flexible=0)

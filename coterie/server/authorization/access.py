@@ -28,6 +28,10 @@ from coterie.server.security.security_log import Callback, SecurityLog
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 # Names that clients have made up are cut in log lines.
 _LONGEST_NAME = 200
+# For so many principals denials are counted one by one; a dashboard shows fewer.
+MOST_PRINCIPALS = 100
+# The name of all others; principals have a type and a colon.
+OTHERS = "others"
 # How Kafka writes the types of resources.
 _TYPES = {
     ResourceType.TOPIC: "Topic",
@@ -65,6 +69,7 @@ class Access:
 
     Attributes:
         authorizer: the rules and the decisions.
+        denials: how many operations were denied, by principal [metrics/principals].
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class Access:
         self._security_log = security_log
         self._log = environment.loggers.named(AUTHORIZER)
         self._new_id = environment.new_topic_id
+        self.denials: dict[str, int] = {}
 
     def of(self, connection: Exchange, api: ApiKey) -> "ClientAccess":
         """Return what the client of a request may do."""
@@ -111,6 +117,8 @@ class Access:
 
     def log(self, client: "ClientAccess", decision: Decision, what: "Wanted", count: int) -> None:
         """Log a decision: INFO for one that denies, DEBUG for one that allows."""
+        if not decision.is_allowed:
+            self._count_denial(client.principal)
         operation, kind, name = what
         text = (
             f"Principal = {_shown(client.principal)} is "
@@ -121,6 +129,12 @@ class Access:
             f"based on rule {_shown(decision.reason)}"
         )
         (self._log.debug if decision.is_allowed else self._log.info)(text)
+
+    def _count_denial(self, principal: str) -> None:
+        denials = self.denials
+        if principal not in denials and len(denials) >= MOST_PRINCIPALS:
+            principal = OTHERS
+        denials[principal] = denials.get(principal, 0) + 1
 
 
 # An operation on a resource.

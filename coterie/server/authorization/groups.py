@@ -29,7 +29,7 @@ from coterie.server.authorization.outcome import (
     refused,
     text_of,
 )
-from coterie.server.cluster import CoordinatorType
+from coterie.server.cluster.image import CoordinatorType
 from coterie.server.handlers import list_groups as listing
 from coterie.server.handlers.group_requests import consumer_group_heartbeat as beat
 from coterie.server.network.delayed_response import Exchange
@@ -165,13 +165,15 @@ def _heartbeat(
     """Handle a heartbeat; if it begins to match regular expressions, then with what it may see."""
     coordinator, group_id = broker.coordinator, request.group_id
     before = coordinator.resolution(group_id)
-    response = beat(broker, request, connection)
-    resolution = coordinator.resolution(group_id)
-    if resolution is not None and resolution is not before:
-        resolution.keep(
-            lambda name: access.may_quietly(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-        )
-    return response
+
+    def handled() -> None:
+        resolution = coordinator.resolution(group_id)
+        if resolution is not None and resolution is not before:
+            resolution.keep(
+                lambda name: access.may_quietly(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+            )
+
+    return beat(broker, request, connection, handled)
 
 
 def consumer_group_describe(

@@ -17,7 +17,7 @@ from coterie.server.authorization.checks import check_of
 from coterie.server.authorization.outcome import Check, Handled, Refused
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.route import Handler, Route
-from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.network.sliced_response import answer_at_once, answer_in_slices
 from coterie.server.services import Services
 
 
@@ -72,7 +72,7 @@ def _handle_part(
         # It is sent later, by this route.
         return None
     connection.route = whole
-    return complete(response)
+    return answer_at_once(connection, complete(response))
 
 
 def _completing(route: Route, handle: Handler, complete: Callable[[Any], Any]) -> Route:

@@ -62,7 +62,9 @@ def describe_delegation_token(
 
 def _is_visible(access: ClientAccess, token: Any) -> bool:
     owner = f"{token.principal_type}:{token.principal_name}"
-    own = {owner, *(f"{each.principal_type}:{each.principal_name}" for each in token.renewers)}
+    requester = f"{token.token_requester_principal_type}:{token.token_requester_principal_name}"
+    renewers = (f"{each.principal_type}:{each.principal_name}" for each in token.renewers)
+    own = {owner, requester, *renewers}
     return (
         access.principal in own
         or access.may_quietly(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)

@@ -12,6 +12,11 @@ from coterie.server.config.tables import key_of, rows
 AUTHORIZER_CLASS = "authorizer.class.name"
 PER_IP_OVERRIDES = "max.connections.per.ip.overrides"
 CREATION_RATE = "max.connection.creation.rate"
+MAX_CONNECTIONS = "max.connections"
+# What checks tokens, without which they are unsecured, and where it has its keys from.
+OAUTH_HANDLER = "sasl.server.callback.handler.class"
+SIGNED_TOKENS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+KEYS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 RECEIVE_BUFFER = "socket.receive.buffer.bytes"
 SEND_BUFFER = "socket.send.buffer.bytes"
 LISTEN_BACKLOG = "socket.listen.backlog.size"

@@ -1,6 +1,11 @@
 """Settings that were given and have no effect on this broker [settings/no-effect]."""
 
-from coterie.server.config.broker_keys import AUTHORIZER_CLASS, BROKER
+from coterie.server.config.broker_keys import (
+    AUTHORIZER_CLASS,
+    BROKER,
+    CREATION_RATE,
+    MAX_CONNECTIONS,
+)
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import (
     NAMES_OF_AUTHORIZER,
@@ -25,8 +30,19 @@ _OF_LISTENERS = (
     "sasl.server.callback.handler.class",
     "sasl.server.max.receive.size",
 )
+_LIMITS_OF_LISTENERS = (CREATION_RATE, MAX_CONNECTIONS)
 # Only a listener and a mechanism have it; for other mechanisms it says nothing.
 _OF_MECHANISMS = "sasl.jaas.config"
+
+# What has an effect if there are several brokers.
+_OF_CLUSTERS = frozenset(
+    {
+        "default.replication.factor",
+        "min.insync.replicas",
+        "offsets.topic.replication.factor",
+        "transaction.state.log.replication.factor",
+    }
+)
 
 # What to use instead of a setting of Kafka's.
 _INSTEAD = {
@@ -36,29 +52,31 @@ _INSTEAD = {
 }
 
 
-def without_effect(config: Config) -> list[str]:
+def without_effect(config: Config, brokers: int = 1) -> list[str]:
     """Return the names of the settings that have no effect, each with a remark if there is one."""
-    names = _names(config)
+    names = _names(config, brokers)
     unknown = [name for name in names if _is_unknown(name)]
     hints = set(unknown[:_MOST_HINTS])
     return [f"{name}{_remark(name, hint=name in hints)}" for name in names]
 
 
-def refuse_without_effect(config: Config) -> None:
+def refuse_without_effect(config: Config, brokers: int = 1) -> None:
     """Refuse settings that have no effect (`coterie serve --strict`).
 
     Raises:
         ConfigError: there are such settings; the text says where each was given.
     """
-    names = _names(config)
+    names = _names(config, brokers)
     if names:
         count = "1 setting has" if len(names) == 1 else f"{len(names)} settings have"
         listed = ", ".join(f"{name} ({_origin(config, name)}{_why(name)})" for name in names)
         raise ConfigError(f"--strict: {count} no effect on this broker: {listed}")
 
 
-def _names(config: Config) -> list[str]:
+def _names(config: Config, brokers: int) -> list[str]:
     effective = NAMES_OF_AUTHORIZER if config.get_text(AUTHORIZER_CLASS) else frozenset[str]()
+    if brokers > 1:
+        effective |= _OF_CLUSTERS
     return sorted(
         name for name in config.given_names if not _has_effect(name) and name not in effective
     )
@@ -68,7 +86,7 @@ def _has_effect(name: str) -> bool:
     base = listener_base(name)
     if base is None or base == _OF_MECHANISMS:
         return base is not None or name in BROKER
-    return base in BROKER and base.startswith(_OF_LISTENERS)
+    return base in _LIMITS_OF_LISTENERS or (base in BROKER and base.startswith(_OF_LISTENERS))
 
 
 def _origin(config: Config, name: str) -> str:

@@ -8,6 +8,7 @@ and every replaced setting is reported [settings/options-replace].
 from typing import NamedTuple
 
 from coterie.address import LOOPBACK, Address
+from coterie.server.config.broker_keys import KEYS_URL, OAUTH_HANDLER, SIGNED_TOKENS
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import (
     DEFAULT_ADDRESS,
@@ -17,6 +18,7 @@ from coterie.server.config.listeners import (
     client_listeners,
 )
 from coterie.server.config.sources import ConfigError
+from coterie.server.config.weaknesses import has_unsigned_tokens
 
 DEFAULT_DATA_DIR = "./coterie-data"
 
@@ -31,6 +33,7 @@ class PlaceOptions(NamedTuple):
     advertise: str | None = None
     data_dir: str | None = None
     allow_remote: bool = False
+    insecure_oauth: bool = False
 
 
 class Place(NamedTuple):
@@ -120,10 +123,21 @@ def _checked(config: Config, listener: Listener, options: PlaceOptions) -> Liste
     if not host and not is_option and not options.allow_remote and not (is_open and has_advertised):
         host = DEFAULT_ADDRESS.host
     named = f"--host {host}" if is_option else config.origin("listeners")
-    if host not in LOOPBACK and not is_open:
+    is_remote = host not in LOOPBACK
+    if is_remote and not is_open:
         raise ConfigError(
             f"{named} lets other machines connect, and listener {listener.name} has no"
             f" authentication.{_remedy(listener.protocol)} Add --allow-remote if that is intended."
+        )
+    if (
+        host not in LOOPBACK
+        and not options.insecure_oauth
+        and has_unsigned_tokens(config, listener)
+    ):
+        raise ConfigError(
+            f"{named} lets other machines connect, and listener {listener.name} takes tokens that"
+            f" nobody has signed: everybody can be every user. Set {OAUTH_HANDLER}={SIGNED_TOKENS}"
+            f" and {KEYS_URL}, or add --insecure-oauth if that is intended."
         )
     if host in _EVERY_ADDRESS and not has_advertised:
         raise ConfigError(

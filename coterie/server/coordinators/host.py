@@ -6,6 +6,7 @@ from coterie.server.environment import Environment
 from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.flusher import Flusher
 from coterie.server.logs.log_opener import LogOpener
+from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.storage.errors import OutOfHandles
 
@@ -19,9 +20,12 @@ class Host:
         opener: opens logs.
         pending_writes: collects the responses of a turn.
         handles_short: called when a file could not be opened because of a shortage.
+        leads: returns whether this broker leads a partition, and so owns it.
     """
 
-    __slots__ = ("flusher", "handles_short", "log", "loop", "now_ms", "opener", "pending_writes")
+    __slots__ = (
+        "flusher", "handles_short", "leads", "log", "loop", "now_ms", "opener", "pending_writes",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -30,6 +34,7 @@ class Host:
         opener: LogOpener,
         pending_writes: PendingWrites,
         handles_short: Callable[[OutOfHandles], None],
+        leads: Callable[[Partition], bool],
     ) -> None:
         self.loop = environment.loop
         self.now_ms = environment.now_ms
@@ -38,3 +43,4 @@ class Host:
         self.opener = opener
         self.pending_writes = pending_writes
         self.handles_short = handles_short
+        self.leads = leads

@@ -17,6 +17,7 @@ from coterie.coordinator.kernel.effects import Effects, EffectsT
 from coterie.coordinator.kernel.machine import Machine
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.server.cluster.ownership import Claim
 from coterie.server.coordinators.appends import Appends
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.loading import Loading
@@ -67,6 +68,7 @@ class CoordinatorRuntime(Generic[EffectsT]):
         self._loading = Loading(host, kind, machine, self._loaded, self._not_loaded)
         self._timer: TimerHandle | None = None
         self._timer_ms = 0
+        self._holds_timer = False
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -148,10 +150,15 @@ class CoordinatorRuntime(Generic[EffectsT]):
     # --- partitions -------------------------------------------------------------------------------
 
     def take_over(self, partitions: "list[Partition]") -> None:
-        """Begin to load these partitions; until then requests get COORDINATOR_LOAD_IN_PROGRESS."""
+        """Begin to load those of a topic's partitions that this broker leads.
+
+        Until they are loaded requests get COORDINATOR_LOAD_IN_PROGRESS.
+        """
         self._partitions = self._appends.partitions = partitions
         for partition in partitions:
-            if self._machine.begin_load(partition.index, FIRST_EPOCH):
+            if self._host.leads(partition) and self._machine.begin_load(
+                partition.index, FIRST_EPOCH
+            ):
                 self._loading.add(partition)
 
     async def load(self) -> None:
@@ -169,6 +176,14 @@ class CoordinatorRuntime(Generic[EffectsT]):
     def is_loading(self, index: int) -> bool:
         """Return whether a partition is being loaded."""
         return self._loading.is_loading(index)
+
+    def owned(self) -> list[Claim]:
+        """Return the partitions that are owned or being loaded, with their epochs."""
+        return [
+            Claim(each.index, self.epoch(each.index))
+            for each in self._partitions
+            if self._appends.owns(each.index) or self.is_loading(each.index)
+        ]
 
     def loading_partitions(self) -> list[int]:
         """Return the partitions that are being loaded."""
@@ -263,10 +278,22 @@ class CoordinatorRuntime(Generic[EffectsT]):
 
     # --- time -------------------------------------------------------------------------------------
 
+    def hold_timer(self) -> None:
+        """Let no deadline end before `release_timer`: the broker is paused."""
+        self._holds_timer = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def release_timer(self) -> None:
+        """Let deadlines end again."""
+        self._holds_timer = False
+        self._set_timer()
+
     def _set_timer(self) -> None:
         """Set the timer to the coordinator's next deadline, unless it fires earlier already."""
         deadline_ms = self._machine.next_deadline_ms()
-        if deadline_ms is None:
+        if deadline_ms is None or self._holds_timer:
             return
         if self._timer is not None:
             if self._timer_ms <= deadline_ms:

@@ -181,7 +181,9 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         """Load partitions in the place of those that were given up, in a new epoch."""
         self._partitions = self._appends.partitions = partitions
         for partition in partitions:
-            self.load_partition(partition.index, self.epoch(partition.index) + 1)
+            if self._host.leads(partition):
+                epoch = max(self.epoch(partition.index) + 1, partition.leader_epoch)
+                self.load_partition(partition.index, epoch)
 
     def load_ended(self, index: int) -> None:
         """Delete the offsets of deleted topics in a partition that was being loaded."""

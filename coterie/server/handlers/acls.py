@@ -56,7 +56,8 @@ def _describe(broker: Services, request: DescribeAclsRequest, connection: Exchan
     if broker.access is None:
         return _disabled(broker, request, connection, "No Authorizer is configured on the broker")
     wanted = filter_of(request)
-    _check_not_unknown(wanted)
+    if _has_zero(wanted):
+        return _closed(connection)
     return answer_in_slices(broker, connection, _described(broker, wanted))
 
 
@@ -94,14 +95,8 @@ def _described(broker: Services, wanted: AclFilter) -> Generator[None, None, Des
 def _create(broker: Services, request: CreateAclsRequest, connection: Exchange) -> Any:
     if broker.access is None:
         return _disabled(broker, request, connection, "No Authorizer is configured.")
-    for each in request.creations:
-        if not (
-            each.resource_type
-            and each.resource_pattern_type
-            and each.operation
-            and each.permission_type
-        ):
-            raise ValueError("a rule has a code that stands for no value")
+    if any(_has_zero(acl_of(each)) for each in request.creations):
+        return _closed(connection)
     if any(map(_is_of_filters, request.creations)):
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         return CreateAclsResponse(results=[_result(error, None) for _ in request.creations])
@@ -169,8 +164,8 @@ def _delete(broker: Services, request: DeleteAclsRequest, connection: Exchange) 
     if broker.access is None:
         return _disabled(broker, request, connection, "No Authorizer is configured.")
     filters = [filter_of(each) for each in request.filters]
-    for each in filters:
-        _check_not_unknown(each)
+    if any(map(_has_zero, filters)):
+        return _closed(connection)
     return _answer(broker, connection, _deleted(broker, filters))
 
 
@@ -259,16 +254,14 @@ def _outcome(response: Any, error: Exception | None) -> Any:
     return response
 
 
-def _check_not_unknown(wanted: AclFilter) -> None:
-    """Close the connection on a code that stands for no value, as Kafka does.
+def _has_zero(asked: Acl | AclFilter) -> bool:
+    """Return whether a rule or a filter has the code 0, which stands for no value."""
+    return 0 in (asked.resource_type, asked.pattern_type, asked.operation, asked.permission)
 
-    Raises:
-        ValueError: a code is 0.
-    """
-    if not (
-        wanted.resource_type and wanted.pattern_type and wanted.operation and wanted.permission
-    ):
-        raise ValueError("a filter has a code that stands for no value")
+
+def _closed(connection: Exchange) -> None:
+    """Close the connection without an answer, as Kafka does."""
+    connection.close("InvalidAcl", "a rule or a filter has the code 0, which stands for no value")
 
 
 def _disabled(broker: Services, request: Any, connection: Exchange, text: str) -> Any:

@@ -36,7 +36,7 @@ def handle(
     def done(error: ErrorCode) -> None:
         delayed.send(_response(error, version))
 
-    found = broker.transactions.use_partitions(use, done)
+    found = broker.transaction_runtime.use_partitions(use, done)
     if found is not None:
         return _response(found, version)
     connection.delay(delayed)

@@ -184,7 +184,7 @@ class _Answer:
             self._errors[index] = [error] * count
             self._one_done()
 
-        return self._broker.transactions.use_partitions(use, done)
+        return self._broker.transaction_runtime.use_partitions(use, done)
 
     def _response(self) -> Generator[None, None, AddPartitionsToTxnResponse]:
         unsupported = ErrorCode.UNSUPPORTED_VERSION

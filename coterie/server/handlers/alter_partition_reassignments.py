@@ -1,6 +1,7 @@
-"""AlterPartitionReassignments: put partitions on other brokers, of which there are none (KIP-455).
+"""AlterPartitionReassignments: put partitions on other brokers, if there are any (KIP-455).
 
-[topics/one-broker]
+It is done at once, because all brokers of a process have the same logs. A single broker accepts
+what is so already [topics/one-broker].
 """
 
 from collections.abc import Generator
@@ -14,6 +15,7 @@ from coterie.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponsePartition,
     AlterPartitionReassignmentsResponseTopic,
 )
+from coterie.server.cluster.elections import reassigned
 from coterie.server.metadata.topic_rules import TopicRefused, check_replicas
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
@@ -23,7 +25,7 @@ from coterie.server.services import Services
 def handle(
     broker: Services, request: AlterPartitionReassignmentsRequest, connection: Exchange
 ) -> AlterPartitionReassignmentsResponse | None:
-    """Accept the broker that has the partitions already, and refuse everything else."""
+    """Put each partition on the brokers of the request, and refuse those that do not exist."""
     return answer_in_slices(broker, connection, _answer(broker, request))
 
 
@@ -53,11 +55,23 @@ def _result(
     error, text = ErrorCode.NONE, None
     try:
         _check(broker, name, asked)
+        _reassign(broker, name, asked)
     except TopicRefused as refused:
         error, text = refused.error, refused.text
     return AlterPartitionReassignmentsResponsePartition(
         partition_index=asked.partition_index, error_code=error, error_message=text
     )
+
+
+def _reassign(
+    broker: Services, name: str, asked: AlterPartitionReassignmentsRequestPartition
+) -> None:
+    """Let the brokers of a partition be those of the request, whatever it is that they had."""
+    leadership = broker.leadership
+    if leadership is not None and asked.replicas is not None:
+        image, index = leadership.image, asked.partition_index
+        if image.placements[name][index].replicas != asked.replicas:
+            leadership.change(reassigned(image, name, index, asked.replicas))
 
 
 def _check(broker: Services, name: str, asked: AlterPartitionReassignmentsRequestPartition) -> None:

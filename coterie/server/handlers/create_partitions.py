@@ -11,11 +11,13 @@ from coterie.protocol.messages.create_partitions import (
 )
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.partition import Topic
+from coterie.server.metadata.placing import DEFAULT_FACTOR, Replicas
 from coterie.server.metadata.topic_changes import Change
 from coterie.server.metadata.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
     TopicRefused,
     check_replicas,
+    check_same_factor,
 )
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.quotas.mutations import Mutations
@@ -50,7 +52,7 @@ def _extend_all(
             )
             mutations.count(each.count - topic.partition_count)
             if not request.validate_only:
-                yield from broker.controller.extension(topic, each.count)
+                yield from broker.controller.extension(topic, each.count, _replicas(each, topic))
         except TopicRefused as refused:
             error, text = refused.error, refused.text
         results[each.name] = CreatePartitionsResponseResult(
@@ -104,4 +106,13 @@ def _check(
             )
         for assignment in asked.assignments:
             check_replicas(assignment.broker_ids, broker.image.nodes)
+            if topic.replicas:
+                check_same_factor(assignment.broker_ids, len(topic.replicas[0]))
     return topic
+
+
+def _replicas(asked: CreatePartitionsRequestTopic, topic: Topic) -> Replicas:
+    """Return where new partitions are to be placed: as often as the first one by default."""
+    if asked.assignments is None:
+        return len(topic.replicas[0]) if topic.replicas else DEFAULT_FACTOR
+    return [each.broker_ids for each in asked.assignments]

@@ -19,6 +19,7 @@ from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.config.described import topic_settings
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.handlers.topic_changes import answer_with_change
+from coterie.server.metadata.placing import Replicas
 from coterie.server.metadata.topic_changes import Change
 from coterie.server.metadata.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
@@ -93,6 +94,14 @@ def _settings(asked: CreateTopicsRequestTopic) -> dict[str, str]:
     return {config.name: config.value or "" for config in asked.configs}
 
 
+def _replicas(asked: CreateTopicsRequestTopic) -> Replicas:
+    """Return where the partitions of a topic are to be placed."""
+    if not asked.assignments:
+        return asked.replication_factor
+    by_index = sorted(asked.assignments, key=lambda each: each.partition_index)
+    return [each.broker_ids for each in by_index]
+
+
 def _create(
     broker: Services,
     asked: CreateTopicsRequestTopic,
@@ -122,7 +131,8 @@ def _create(
         raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
     broker.topics.check_name(asked.name)
     partitions = check_new_topic(asked, broker.image.nodes)
-    settings = _settings(asked)
+    settings, replicas = _settings(asked), _replicas(asked)
+    placed = broker.controller.placing.new_replicas(asked.name, 1, replicas)
     if partitions == -1:
         partitions = broker.config.get_int("num.partitions")
     broker.topics.check_hidden(asked.name, partitions)
@@ -131,7 +141,7 @@ def _create(
         topic_id = broker.environment.new_topic_id()
         config = TopicConfig(broker.config, settings)
     else:
-        topic = yield from broker.controller.creation(asked.name, partitions, settings)
+        topic = yield from broker.controller.creation(asked.name, partitions, settings, replicas)
         topic_id, config = topic.topic_id, topic.config
         if asked.name == TRANSACTIONS_TOPIC:
             broker.transaction_runtime.create_topic()
@@ -141,7 +151,7 @@ def _create(
         error_code=ErrorCode.NONE,
         error_message=None,
         num_partitions=partitions,
-        replication_factor=1,
+        replication_factor=len(placed[0]) if placed else 1,
         configs=[
             CreateTopicsResponseConfig(
                 name=setting.name,

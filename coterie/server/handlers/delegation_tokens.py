@@ -36,7 +36,7 @@ from coterie.security.delegation_tokens import (
     MOST_TOKENS,
     expiring,
     is_expired,
-    may_renew,
+    is_owner_or_renewer,
     removals,
 )
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
@@ -157,7 +157,7 @@ def _renew(
         return answer(error, _NONE_MS if is_unknown else _UNKNOWN_MS)
     if is_expired(token, connection.now_ms):
         return answer(ErrorCode.DELEGATION_TOKEN_EXPIRED)
-    if not may_renew(token, connection.client.principal):
+    if not is_owner_or_renewer(token, connection.client.principal):
         return answer(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     longest_ms = broker.config.get_int("delegation.token.expiry.time.ms")
     period_ms = request.renew_period_ms
@@ -178,7 +178,7 @@ def _expire(
     if token is None:
         is_unknown = error is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
         return answer(error, _NONE_MS if is_unknown else _UNKNOWN_MS)
-    if not may_renew(token, connection.client.principal):
+    if not is_owner_or_renewer(token, connection.client.principal):
         return answer(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     now_ms, period_ms = connection.now_ms, request.expiry_time_period_ms
     if period_ms < 0:
@@ -208,7 +208,11 @@ def _described(
     owners = None
     if request.owners is not None:
         owners = {f"{each.principal_type}:{each.principal_name}" for each in request.owners}
-    found = [each for each in broker.tokens if owners is None or each.owner in owners]
+    found = [
+        token
+        for token in broker.tokens
+        if owners is None or any(is_owner_or_renewer(token, each) for each in owners)
+    ]
     tokens = yield from made_in_steps(lambda each: _shown(broker, each), found)
     return DescribeDelegationTokenResponse(error_code=ErrorCode.NONE, tokens=tokens)
 

@@ -33,16 +33,21 @@ def handle(
     operations = AUTHORIZED_OPERATIONS_OMITTED
     if request.include_cluster_authorized_operations:
         operations = CLUSTER_OPERATIONS
-    image = broker.image
+    image, listener = broker.image, connection.client.listener
+    fenced = image.fenced_endpoints(listener) if request.include_fenced_brokers else []
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         brokers=[
             DescribeClusterResponseBroker(
-                broker_id=each.node_id, host=each.host, port=each.port, rack=each.rack
+                broker_id=each.node_id,
+                host=each.host,
+                port=each.port,
+                rack=each.rack,
+                is_fenced=each in fenced,
             )
-            for each in image.endpoints(connection.client.listener)
+            for each in sorted([*image.endpoints(listener), *fenced])
         ],
         cluster_authorized_operations=operations,
     )

@@ -14,7 +14,7 @@ from coterie.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from coterie.server.cluster import ClusterImage
+from coterie.server.cluster.image import ClusterImage
 from coterie.server.logs.partition import Partition
 from coterie.server.metadata.topic_rules import INTERNAL_TOPICS, invalid_name
 from coterie.server.network.delayed_response import Exchange

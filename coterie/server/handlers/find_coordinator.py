@@ -11,7 +11,7 @@ from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponseCoordinator,
 )
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.cluster import ClusterImage, CoordinatorType, Endpoint
+from coterie.server.cluster.image import ClusterImage, CoordinatorType, Endpoint
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_each
 from coterie.server.services import Services

@@ -5,11 +5,13 @@ their topics, and ListGroups has one, because its response is made in slices. De
 DeleteGroups of many groups are handled in slices, too (many_groups.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
-from coterie.coordinator.groups.consumer.describe import describe_error
+from coterie.coordinator.groups.consumer.describe import describe_error, described_in_steps
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.refusal import heartbeat_error
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
@@ -30,10 +32,12 @@ from coterie.protocol.wire import Message
 from coterie.server.handlers.many_groups import (
     GROUPS_TOGETHER,
     MEMBERS_TOGETHER,
+    OWNED_TOGETHER,
     PartedRequest,
     parts_of,
 )
-from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import run_in_slices
 from coterie.server.services import Services
 
 
@@ -79,11 +83,21 @@ def tells_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 
 def consumer_group_heartbeat(
-    broker: Services, request: ConsumerGroupHeartbeatRequest, connection: Exchange
+    broker: Services,
+    request: ConsumerGroupHeartbeatRequest,
+    connection: Exchange,
+    handled: Callable[[], None] = lambda: None,
 ) -> ConsumerGroupHeartbeatResponse | None:
     """Join a consumer group, keep in it, reconcile, or leave it.
 
-    Most heartbeats change nothing, and skip `submit`.
+    Most heartbeats change nothing, and skip `submit`. One that upgrades a large classic group waits
+    until its members are converted, in slices.
+
+    Args:
+        broker: the broker.
+        request: the heartbeat.
+        connection: its connection.
+        handled: called after the coordinator has handled a heartbeat that may change something.
     """
     if not broker.features.serves_consumer_groups:
         return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
@@ -91,7 +105,22 @@ def consumer_group_heartbeat(
     response = broker.coordinator.unchanged_heartbeat(now_ms, request, client)
     if response is not None:
         return response
-    return broker.groups.submit(broker.coordinator.consumer_group_heartbeat, request, connection)
+    verb = broker.coordinator.consumer_group_heartbeat
+    steps = broker.coordinator.conversion_steps(request) if not request.member_epoch else None
+    if steps is None:
+        response = broker.groups.submit(verb, request, connection)
+        handled()
+        return response
+    delayed = DelayedResponse(connection)
+    context = RequestContext(client, connection.version, delayed)
+    connection.delay_and_mute(delayed)
+
+    def converted(_: None) -> None:
+        broker.groups.submit_delayed(verb, request, context, delayed)
+        handled()
+
+    run_in_slices(broker, connection, steps, converted)
+    return None
 
 
 def leave_group(
@@ -138,18 +167,10 @@ def consumer_group_describe(
         return ConsumerGroupDescribeResponse(
             groups=[describe_error(group_id, error) for group_id in groups]
         )
-    found = map(broker.coordinator.group, groups)
-    members = sum(group.member_count for group in found if group is not None)
-    if len(groups) > GROUPS_TOGETHER or members > MEMBERS_TOGETHER:
+    if len(groups) > GROUPS_TOGETHER or _have_many_members(broker, groups):
         with_operations = request.include_authorized_operations
-        together = 1 if members > MEMBERS_TOGETHER else GROUPS_TOGETHER
-        parted = PartedRequest(
-            broker,
-            connection,
-            broker.coordinator.consumer_group_describe,
-            lambda parts: ConsumerGroupDescribeResponse(
-                groups=[one for each in parts for one in each.groups]
-            ),
+        parted = _DescribedInParts(
+            broker, connection, broker.coordinator.see_consumer_groups, _all_groups
         )
         parted.submit(
             [
@@ -157,11 +178,41 @@ def consumer_group_describe(
                     group_ids=part, include_authorized_operations=with_operations
                 )
                 # Those without an id come first, as in Kafka.
-                for part in parts_of(sorted(groups, key=bool), together)
+                for part in parts_of(sorted(groups, key=bool))
             ]
         )
         return None
     return broker.groups.submit(broker.coordinator.consumer_group_describe, request, connection)
+
+
+def _have_many_members(broker: Services, group_ids: list[str]) -> bool:
+    """Return whether some consumer groups together take long to describe."""
+    found = [
+        group
+        for group in map(broker.coordinator.group, group_ids)
+        if isinstance(group, ConsumerGroup)
+    ]
+    return (
+        sum(len(group.members) for group in found) > MEMBERS_TOGETHER
+        or sum(group.owned_count for group in found) > OWNED_TOGETHER
+    )
+
+
+def _all_groups(parts: list[Any]) -> list[Any]:
+    return [one for each in parts for one in each.groups]
+
+
+class _DescribedInParts(PartedRequest):
+    """Large consumer groups: what is seen of each at once is described in slices."""
+
+    def join(self, responses: list[Any]) -> Generator[None, None, ConsumerGroupDescribeResponse]:
+        """See `PartedRequest`."""
+        seen = yield from super().join(responses)
+        whole = ConsumerGroupDescribeResponse(groups=[])
+        for each in seen:
+            described = yield from described_in_steps(each)
+            whole.groups.append(described)
+        return whole
 
 
 def delete_groups(

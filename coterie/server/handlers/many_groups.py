@@ -19,9 +19,10 @@ from coterie.server.services import Services
 # millisecond, others some microseconds.
 GROUPS_TOGETHER = 8
 
-# How many members of consumer groups are described together. Those of a larger group may own many
-# partitions, each of which is described twice.
+# How many members of consumer groups are described together, and how many of their partitions, each
+# of which is described twice: some milliseconds.
 MEMBERS_TOGETHER = 100
+OWNED_TOGETHER = 10_000
 
 # A request, its response, and a part of the request.
 Q = TypeVar("Q")
@@ -98,11 +99,12 @@ class PartedRequest:
         self._responses[index] = response
         self._missing -= 1
         if not self._missing:
-            send_in_slices(self._broker, self._delayed, self._join())
+            send_in_slices(self._broker, self._delayed, self.join(self._responses))
 
-    def _join(self) -> Generator[None, None, Any]:
+    def join(self, responses: list[Any]) -> Generator[None, None, Any]:
+        """Return the response of which these are the parts."""
         yield
-        return self._joined(self._responses)
+        return self._joined(responses)
 
 
 class _Part(DelayedResponse):

@@ -32,6 +32,7 @@ from coterie.server.logs.fetching import (
     Watchers,
     refused_partition,
 )
+from coterie.server.logs.led_logs import LedLogs, ReadOfReplicas
 from coterie.server.logs.partition import Partition, Topic
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices, send_in_slices
@@ -39,6 +40,8 @@ from coterie.server.services import Services
 
 TOPIC_IDS_SINCE = 13
 LEADERS_SINCE = 16
+# The errors of clients that know an older leader.
+_MOVED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 # How many partitions are looked up or read in one step: about a millisecond.
 READ_AT_ONCE = 128
@@ -176,13 +179,13 @@ class Fetch:
                     yield
 
     def _new_read(self) -> Read:
-        request = self._request
-        return Read(
-            min(request.max_bytes, self._broker.fetch_max_bytes),
-            request.min_bytes,
-            request.max_wait_ms,
-            request.isolation_level,
-        )
+        request, logs = self._request, self._broker.logs
+        max_bytes = min(request.max_bytes, self._broker.fetch_max_bytes)
+        min_bytes, max_wait_ms = request.min_bytes, request.max_wait_ms
+        if isinstance(logs, LedLogs):
+            version, isolation = self._connection.version, request.isolation_level
+            return ReadOfReplicas(logs, version, max_bytes, min_bytes, max_wait_ms, isolation)
+        return Read(max_bytes, min_bytes, max_wait_ms, request.isolation_level)
 
     def _fill(self) -> Iterable[None]:
         """Read the partitions."""
@@ -205,21 +208,22 @@ class Fetch:
         return ()
 
     def _add_leaders(self, response: FetchResponse) -> None:
-        """Name the leader of partitions for which the client's epoch is too old (KIP-951)."""
-        image = self._broker.image
+        """Name the leader of partitions that the client looks for at another one (KIP-951)."""
+        image, leaders = self._broker.image, set()
         for wanted, found in self._read.found:
-            if found.error_code == ErrorCode.FENCED_LEADER_EPOCH and wanted.partition is not None:
+            if found.error_code in _MOVED and wanted.partition is not None:
                 where = image.placement(wanted.partition)
+                leaders.add(where.leader_id)
                 found.current_leader = FetchResponseCurrentLeader(
                     leader_id=where.leader_id, leader_epoch=where.leader_epoch
                 )
-                response.node_endpoints = [
-                    FetchResponseNodeEndpoint(
-                        node_id=each.node_id, host=each.host, port=each.port, rack=each.rack
-                    )
-                    for each in image.endpoints(self._connection.client.listener)
-                    if each.node_id == where.leader_id
-                ]
+        response.node_endpoints = [
+            FetchResponseNodeEndpoint(
+                node_id=each.node_id, host=each.host, port=each.port, rack=each.rack
+            )
+            for each in image.endpoints(self._connection.client.listener)
+            if each.node_id in leaders
+        ]
 
 
 def named_entries(request: FetchRequest) -> int:

@@ -17,6 +17,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.refusals import refusal
 from coterie.server.handlers.closed_logs import must_wait
+from coterie.server.handlers.produce_leaders import name_leaders
 from coterie.server.handlers.produce_partitions import (
     append_to,
 )
@@ -25,7 +26,7 @@ from coterie.server.logs.partition import Partition
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Route
-from coterie.server.network.sliced_response import run_in_slices, run_now
+from coterie.server.network.sliced_response import answer_at_once, run_in_slices, run_now
 from coterie.server.services import Services
 from coterie.storage.log import Log
 
@@ -72,6 +73,8 @@ def handle(
             )
         )
     response = ProduceResponse(responses=responses)
+    if broker.leadership is not None:
+        name_leaders(broker, response, connection)
     if request.acks == _NO_ACKS:
         _close_on_error(response, connection)
     elif appended and broker.flusher.commit:
@@ -91,7 +94,7 @@ def _refuse_all(
     if request.acks == _NO_ACKS:
         _close_on_error(response, connection)
         return None
-    return response
+    return answer_at_once(connection, response)
 
 
 def _is_large(request: ProduceRequest) -> bool:
@@ -191,6 +194,8 @@ def _append_each(
             for log in appended:
                 note(log)
             yield
+    if broker.leadership is not None:
+        name_leaders(broker, response, connection)
     return response
 
 

@@ -16,7 +16,8 @@ from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 
 # One broker is all replicas [data-plane/required-acks].
-_VALID_ACKS = (-1, 0, 1)
+_ALL_ACKS = -1
+_VALID_ACKS = (_ALL_ACKS, 0, 1)
 _NONE = ErrorCode.NONE
 _OLD_EPOCH = ErrorCode.INVALID_PRODUCER_EPOCH
 
@@ -48,6 +49,8 @@ def append_to(
         batch, header = only_batch(asked.records, connection.version)
         if request.acks not in _VALID_ACKS:
             return error_partition(asked.index, ErrorCode.INVALID_REQUIRED_ACKS)
+        if request.acks == _ALL_ACKS and broker.logs.lacks_replicas(partition):
+            return error_partition(asked.index, ErrorCode.NOT_ENOUGH_REPLICAS)
         if partition.topic.is_own or partition.topic.is_internal:
             return error_partition(asked.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if partition.state is not OPEN:

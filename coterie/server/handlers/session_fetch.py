@@ -115,7 +115,8 @@ class SessionFetch(Fetch):
             count += 1
             if not count % READ_AT_ONCE:
                 yield
-        for forgotten in self._request.forgotten_topics_data:
+        # The request that opens a session forgets nothing.
+        for forgotten in () if self._is_new else self._request.forgotten_topics_data:
             name = _name(session, forgotten)
             for index in forgotten.partitions:
                 session.forget((name, index))

@@ -12,7 +12,7 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.loggers import CLEANER
 from coterie.server.logs.log_configs import cleaner_config
 from coterie.server.logs.partition import Partition, PartitionState
-from coterie.server.services import Services
+from coterie.server.services import SharedServices
 from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
@@ -57,7 +57,7 @@ class CleanableLogs:
         uncleanable: partitions whose last cleaning failed.
     """
 
-    def __init__(self, broker: Services, data: DataDirectory) -> None:
+    def __init__(self, broker: SharedServices, data: DataDirectory) -> None:
         self.uncleanable: dict[Partition, Uncleanable] = {}
         self._broker = broker
         self._data = data
@@ -112,10 +112,9 @@ class CleanableLogs:
         return not partition.failed and (log is None or not log.failed)
 
     def is_loading(self, partition: Partition) -> bool:
-        """Return whether the group coordinator is reading the partition's log."""
-        return partition.topic.name == OFFSETS_TOPIC and self._broker.groups.is_loading(
-            partition.index
-        )
+        """Return whether a group coordinator is reading the partition's log."""
+        topic = self._broker.offsets_topic
+        return partition.topic.name == OFFSETS_TOPIC and topic.is_loading(partition.index)
 
     def _roll_if_due(self, log: Log, config: CleanerConfig) -> None:
         # The active segment is never cleaned, so after max.compaction.lag.ms it must end (KIP-354).

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from coterie.server.loggers import CLEANER
 from coterie.server.logs.cleanable_logs import CleanableLogs
 from coterie.server.logs.partition import Partition
-from coterie.server.services import Services
+from coterie.server.services import SharedServices
 from coterie.server.workers import once
 from coterie.storage.cleanable import Cleanable
 from coterie.storage.cleaner import Cleaning, CleaningStep
@@ -74,7 +74,7 @@ class LogCleaner:
         uncleanable: partitions whose last cleaning failed.
     """
 
-    def __init__(self, broker: Services, data: DataDirectory) -> None:
+    def __init__(self, broker: SharedServices, data: DataDirectory) -> None:
         """Prepare; nothing runs before `start`."""
         self.cleanings = 0
         self.bytes_read = 0

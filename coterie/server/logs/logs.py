@@ -1,6 +1,7 @@
 """The logs of this broker: those that it leads, opened at their first use."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.server.environment import Environment
@@ -18,32 +19,25 @@ class Logs:
     """The logs of one data directory.
 
     Attributes:
-        topics: the metadata of the topics.
         opener: opens the logs of the partitions.
+        data: the locked directory.
+        topics: the metadata of the topics.
+        durable: whether logs are synced while they are open.
     """
 
     def __init__(
         self,
+        opener: LogOpener,
         data: DataDirectory,
         topics: Topics[Topic],
-        environment: Environment,
-        disk: Workers,
         *,
         durable: bool,
     ) -> None:
-        """Open nothing yet.
-
-        Args:
-            data: the locked directory.
-            topics: the metadata of the topics.
-            environment: its clock and log are used.
-            disk: does the work that waits for the disk.
-            durable: whether logs are synced while they are open.
-        """
-        self.opener = LogOpener(data, environment, disk, self._log_config)
-        self._data = data
+        """Take the parts; nothing is open yet."""
+        self.opener = opener
+        self.data = data
         self.topics = topics
-        self._durable = durable
+        self.durable = durable
 
     # --- looking up -------------------------------------------------------------------------------
 
@@ -75,6 +69,10 @@ class Logs:
         found = self.led(topic, index)
         return (found.epoch_error(leader_epoch) or found) if isinstance(found, Partition) else found
 
+    def lacks_replicas(self, partition: Partition) -> bool:  # noqa: ARG002 - for brokers of a cluster
+        """Return whether too few replicas are in sync for a batch that all of them must have."""
+        return False
+
     def unopened(self, named: Iterable[tuple[str, Iterable[int]]]) -> list[Partition]:
         """Return those of some partitions that exist and may have to be opened.
 
@@ -95,7 +93,7 @@ class Logs:
         for partition in topic.partitions:
             log = partition.opened_log
             if log is not None:
-                log.config = self._log_config(partition)
+                log.config = log_config_of(self.data, partition, durable=self.durable)
 
     def delete_records(self, partition: Partition, before_offset: int) -> int:
         """Delete the records before an offset; return the new log start offset.
@@ -105,18 +103,18 @@ class Logs:
         """
         assert partition.opened_log is not None, "records are deleted from an open log"
         try:
-            return self._data.delete_records(partition.topic.name, partition.index, before_offset)
+            return self.data.delete_records(partition.topic.name, partition.index, before_offset)
         finally:
             partition.changed()
 
     def creation(self, topic: Topic, indexes: range) -> Iterator[None]:
         """Make the directories of new partitions of a topic in steps, in any thread."""
         assert indexes.start == topic.partition_count, "partitions are numbered without gaps"
-        return self._data.creation(topic.name, indexes, topic.topic_id)
+        return self.data.creation(topic.name, indexes, topic.topic_id)
 
     def hold(self, topic: Topic) -> None:
         """Open no log of a topic that is to be deleted."""
-        on_disk_count = len(self._data.topics[topic.name].partitions)
+        on_disk_count = len(self.data.topics[topic.name].partitions)
         assert on_disk_count == len(topic.partitions), "each partition has a directory"
         self.opener.hold(topic.partitions)
 
@@ -133,23 +131,46 @@ class Logs:
         yield lambda done: unused(partitions, lambda: done(None))
         states = [partition.state for partition in partitions]
         assert PartitionState.OPENING not in states, "no thread uses the files of a topic on hold"
-        detached, failure = self._data.detach(topic.name), None
+        detached, failure = self.data.detach(topic.name), None
         try:
-            yield self._data.deletion(topic.name)
+            yield self.data.deletion(topic.name)
         except OSError as error:
             failure = error
-            if topic.name in self._data.topics:
-                self._data.attach(detached)
+            if topic.name in self.data.topics:
+                self.data.attach(detached)
                 self.opener.resume(partitions)
                 raise
-        self._data.deleted(detached)
+        self.data.deleted(detached)
         for partition in partitions:
             self.opener.release(partition)
             partition.close()
         return failure
 
-    def _log_config(self, partition: Partition) -> LogConfig:
-        topic = partition.topic
-        was_compacted = self._data.cleaner_offset(topic.name, partition.index) > 0
-        name = f"{topic.name}-{partition.index}"
-        return log_config(topic.config, name, was_compacted=was_compacted, durable=self._durable)
+
+def open_logs(
+    data: DataDirectory,
+    topics: Topics[Topic],
+    environment: Environment,
+    disk: Workers,
+    *,
+    durable: bool,
+) -> Logs:
+    """Return the logs of a data directory, none of which is open yet.
+
+    Args:
+        data: the locked directory.
+        topics: the metadata of the topics.
+        environment: its clock and log are used.
+        disk: does the work that waits for the disk.
+        durable: whether logs are synced while they are open.
+    """
+    config_of = partial(log_config_of, data, durable=durable)
+    return Logs(LogOpener(data, environment, disk, config_of), data, topics, durable=durable)
+
+
+def log_config_of(data: DataDirectory, partition: Partition, *, durable: bool) -> LogConfig:
+    """Return the settings of the log of a partition."""
+    topic = partition.topic
+    was_compacted = data.cleaner_offset(topic.name, partition.index) > 0
+    name = f"{topic.name}-{partition.index}"
+    return log_config(topic.config, name, was_compacted=was_compacted, durable=durable)

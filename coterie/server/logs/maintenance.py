@@ -15,7 +15,7 @@ from coterie.server.loggers import LOG_MANAGER
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.metadata.topic_changes import Change
-from coterie.server.services import Services
+from coterie.server.services import SharedServices
 from coterie.server.workers import once
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, LogFailed, StorageError, describe_error, remedy_for
@@ -39,7 +39,9 @@ class Maintenance:
         segments_removed, bytes_removed: by retention, since the start.
     """
 
-    def __init__(self, broker: Services, data: DataDirectory, *, watches_directory: bool) -> None:
+    def __init__(
+        self, broker: SharedServices, data: DataDirectory, *, watches_directory: bool
+    ) -> None:
         """Prepare; nothing runs before `start`.
 
         Args:

@@ -122,13 +122,18 @@ class Partition:
         self.topic.unopened -= 1
         assert self.topic.unopened >= 0, "a partition is opened once"
         self.retry_ms = 0
+        # Epochs without records are not in the log.
+        log.leader_epoch = max(log.leader_epoch, self.closed_epoch)
         if log.leader_epoch != self.closed_epoch:
             self.topic.changed()
 
     def lead(self, epoch: int) -> None:
         """Give an epoch to the batches that are appended from now on."""
         assert epoch >= self.leader_epoch, "leader epochs only grow"
-        self.log.leader_epoch = epoch
+        if self.opened_log is None:
+            self.closed_epoch = epoch
+        else:
+            self.opened_log.leader_epoch = epoch
         self.topic.changed()
         self.changed()
 

@@ -5,8 +5,9 @@ and the next write may bring either to the disk [topics/settings-file]. Changes 
 some are made by threads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from coterie.server.metadata.stored_settings import (
     QuotaEntity,
@@ -26,21 +27,30 @@ _PRODUCER_ID_BLOCK = 1_000
 FOREIGN_PRODUCER_IDS = 1 << 40
 
 
+class StoredPlacement(NamedTuple):
+    """Where the partitions of a topic are: the brokers and the leader epoch of each."""
+
+    replicas: Sequence[Sequence[int]]
+    epochs: Sequence[int]
+
+
 class Alterations:
     """Settings that one request alters; they are stored together, or none of them.
 
     Attributes:
         topics: the new settings of topics.
+        placements: the new replicas and leader epochs of the partitions of topics.
         resources: all settings of groups or of subscriptions of client metrics, by the type of the
             resource and its name.
         broker, cluster: all altered settings of the broker and of the cluster; None for no change.
     """
 
-    __slots__ = ("broker", "cluster", "resources", "topics")
+    __slots__ = ("broker", "cluster", "placements", "resources", "topics")
 
     def __init__(self) -> None:
         """Alter nothing."""
         self.topics: dict[TopicMetadata, Mapping[str, str]] = {}
+        self.placements: dict[TopicMetadata, StoredPlacement] = {}
         self.resources: dict[int, Mapping[str, Mapping[str, str]]] = {}
         self.broker: Mapping[str, str] | None = None
         self.cluster: Mapping[str, str] | None = None
@@ -48,7 +58,11 @@ class Alterations:
     def __bool__(self) -> bool:
         """Whether anything is altered."""
         return bool(
-            self.topics or self.resources or self.broker is not None or self.cluster is not None
+            self.topics
+            or self.placements
+            or self.resources
+            or self.broker is not None
+            or self.cluster is not None
         )
 
 
@@ -122,8 +136,12 @@ class SettingsFile:
             topics = dict(stored.topics)
             for topic, overrides in alterations.topics.items():
                 before = topics.pop(topic.topic_id, StoredTopic(topic.name, {}))
-                if overrides or before.has_own_id:
-                    topics[topic.topic_id] = before._replace(settings=overrides)
+                after = before._replace(settings=overrides)
+                if not after.is_empty:
+                    topics[topic.topic_id] = after
+            for topic, placement in alterations.placements.items():
+                before = topics.get(topic.topic_id, StoredTopic(topic.name, {}))
+                topics[topic.topic_id] = before._replace(**placement._asdict())
             broker, cluster = alterations.broker, alterations.cluster
             altered = stored._replace(
                 topics=topics,
@@ -134,6 +152,18 @@ class SettingsFile:
             assert self.stored is stored, "a change holds the lock until it is stored"
             if altered != stored:
                 self._save(altered)
+
+    def add_replicas(self, topic: TopicMetadata, added: Sequence[Sequence[int]]) -> None:
+        """Store where new partitions of a topic are; their first epoch is 0. Raises OSError."""
+        with self._lock:
+            topics = dict(self.stored.topics)
+            before = topics.get(topic.topic_id, StoredTopic(topic.name, {}))
+            topics[topic.topic_id] = before._replace(
+                # What is stored beyond that is left of an extension that has failed.
+                replicas=[*before.replicas[: topic.partition_count], *added],
+                epochs=[*before.epochs[: topic.partition_count], *[0] * len(added)],
+            )
+            self._save(self.stored._replace(topics=topics))
 
     def forget_topic(self, topic_id: bytes) -> None:
         """Forget a deleted topic; the next write drops it from the file, too."""

@@ -8,7 +8,7 @@ file is replaced as a whole.
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coterie.protocol.fields import uuid_text
@@ -36,11 +36,20 @@ class StoredTopic(NamedTuple):
         name: its name.
         settings: its own settings.
         has_own_id: whether its id is stored only here, because Kafka before 2.8 wrote its files.
+        replicas, epochs: the brokers and the leader epoch of each partition; empty if there was one
+            broker.
     """
 
     name: str
     settings: Mapping[str, str]
     has_own_id: bool = False
+    replicas: Sequence[Sequence[int]] = ()
+    epochs: Sequence[int] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to store."""
+        return not (self.settings or self.has_own_id or self.replicas)
 
 
 class StoredSettings(NamedTuple):
@@ -119,7 +128,11 @@ def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | No
     return settings._replace(
         topics={
             base64.urlsafe_b64decode(f"{topic_id}=="): StoredTopic(
-                each["name"], each["settings"], each.get("has_own_id", False)
+                each["name"],
+                each["settings"],
+                each.get("has_own_id", False),
+                each.get("replicas", ()),
+                each.get("epochs", ()),
             )
             for topic_id, each in topics.items()
         }
@@ -155,6 +168,7 @@ def write_settings(
         "topics": {
             uuid_text(topic_id): {"name": topic.name, "settings": topic.settings}
             | ({"has_own_id": True} if topic.has_own_id else {})
+            | ({"replicas": topic.replicas, "epochs": topic.epochs} if topic.replicas else {})
             for topic_id, topic in settings.topics.items()
         },
     }

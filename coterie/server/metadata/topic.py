@@ -20,6 +20,7 @@ class TopicMetadata:
         is_internal: whether it is one of Kafka's internal topics.
         images: its encoded descriptions, by their format; empty after each change.
         is_own: whether only the broker writes it; its number of partitions is fixed then.
+        replicas: the brokers of each partition; empty if there is one broker.
         show: lets clients see the topic; None if they do.
     """
 
@@ -30,6 +31,7 @@ class TopicMetadata:
         "is_own",
         "name",
         "partition_count",
+        "replicas",
         "show",
         "topic_id",
     )
@@ -42,6 +44,7 @@ class TopicMetadata:
         self.config = config
         self.is_internal = name in INTERNAL_TOPICS
         self.is_own = name in OWN_TOPICS
+        self.replicas: list[list[int]] = []
         self.show: Callable[[], None] | None = None
         self.images: dict[tuple[int, int, int], bytes] = {}
 

@@ -112,6 +112,16 @@ def check_new_topic(asked: "CreateTopicsRequestTopic", node_ids: Collection[int]
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
+    check_factor(factor, node_ids)
+    return asked.num_partitions
+
+
+def check_factor(factor: int, node_ids: Collection[int]) -> None:
+    """Check a replication factor.
+
+    Raises:
+        TopicRefused: there are fewer brokers (INVALID_REPLICATION_FACTOR).
+    """
     if factor > len(node_ids):
         raise TopicRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -119,7 +129,6 @@ def check_new_topic(asked: "CreateTopicsRequestTopic", node_ids: Collection[int]
             f" {factor} cannot be reached because only {len(node_ids)} broker(s) are registered or"
             " some brokers have all their log directories cordoned.",
         )
-    return asked.num_partitions
 
 
 def check_settings(values: Mapping[str, str | None]) -> None:
@@ -165,6 +174,35 @@ def check_replicas(broker_ids: Sequence[int], node_ids: Collection[int]) -> None
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
+def check_some_live(index: int, broker_ids: Sequence[int], live_ids: Collection[int]) -> None:
+    """Check that one of the brokers that are to hold a partition is up.
+
+    Raises:
+        TopicRefused: none is (INVALID_REPLICA_ASSIGNMENT).
+    """
+    if not any(each in live_ids for each in broker_ids):
+        text = (
+            f"All brokers specified in the manual partition assignment for partition {index} are"
+            " fenced or in controlled shutdown."
+        )
+        raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def check_same_factor(broker_ids: Sequence[int], factor: int) -> None:
+    """Check that a partition has as many replicas as those before it.
+
+    Raises:
+        TopicRefused: it has not (INVALID_REPLICA_ASSIGNMENT).
+    """
+    if len(broker_ids) != factor:
+        text = (
+            f"The manual partition assignment includes a partition with {len(broker_ids)}"
+            " replica(s), but this is not consistent with previous partitions, which have"
+            f" {factor} replica(s)."
+        )
+        raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
 def _check_assignments(asked: "CreateTopicsRequestTopic", node_ids: Collection[int]) -> int:
     """Check a manual assignment of partitions to brokers; return the number of partitions."""
     conflict = "A manual partition assignment was specified, but"
@@ -182,6 +220,7 @@ def _check_assignments(asked: "CreateTopicsRequestTopic", node_ids: Collection[i
             raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         seen.add(index)
         check_replicas(assignment.broker_ids, node_ids)
+        check_same_factor(assignment.broker_ids, len(asked.assignments[0].broker_ids))
     if seen != set(range(len(seen))):
         text = "partitions should be a consecutive 0-based integer sequence"
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
 from coterie.coordinator.kernel.shard_state import ShardState
+from coterie.server.metrics.security import security_metrics
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -50,6 +51,7 @@ async def collect(broker: "Broker") -> list[Metric]:
         *await _logs(broker),
         *_cleaner(broker),
         *_disk_and_network(broker),
+        *security_metrics(broker),
         *_process(broker),
     ]
 

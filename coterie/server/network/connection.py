@@ -21,7 +21,6 @@ from struct import Struct
 from typing import Any, cast
 
 from coterie.coordinator.kernel.request import ClientContext
-from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.server.loggers import SOCKET_SERVER
@@ -46,8 +45,6 @@ _HEADER_BYTES = 14
 # The budget of the turn is looked at after the first request and each eighth one that follows: a
 # look takes a hundredth of a heartbeat, and eight requests that create a group take 1 ms.
 _EIGHTH = 7
-# A larger request is decoded in slices, and its response, which may be large, encoded so.
-_LARGE_REQUEST_BYTES = limits.LARGE_REQUEST_BYTES
 _join = b"".join
 
 
@@ -108,7 +105,7 @@ class Connection(Channel):
         host, port = (address[0], address[1]) if address else ("unknown", 0)
         self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.client = self.client._replace(client_host=java_address(host), client_port=port)
-        refusal = self._broker.connection_quotas.admit(self, host)
+        refusal = self._broker.connection_quotas.admit(self, host, self.client.listener)
         if refusal is not None:
             self.close("ConnectionLimit", refusal, abort=True)
             return
@@ -144,8 +141,7 @@ class Connection(Channel):
         self._handling = True
         try:
             for handled in range(limits.REQUESTS_PER_TURN):
-                body = position + _HEADER_BYTES
-                if body > available:
+                if (body := position + _HEADER_BYTES) > available:
                     break
                 if handled & _EIGHTH == 1 and broker.turns.is_spent:
                     self._yield_turn()
@@ -170,14 +166,15 @@ class Connection(Channel):
                     tags = data[start]
                     start = skip_tags(data, start + 1, end, tags) if tags else start + 1
                 self.correlation_id, self.route = correlation_id, route
-                large = length > _LARGE_REQUEST_BYTES
-                request = (self._decode_large if large else route.decoder)(data, start, end)
-                if request is None:
+                if length > route.large_bytes:
                     position = end
-                    break
+                    if self._handle_large(data, start, end):
+                        break
+                    continue
+                request = route.decoder(data, start, end)
                 response = route.handle(broker, request, self)
                 position = end
-                if response is None or delayed or (large and route.is_large(response)):
+                if response is None or delayed:
                     if self._queue_response(response):
                         break
                     continue
@@ -264,11 +261,27 @@ class Connection(Channel):
         self.flush()
         self._resume_soon()
 
+    def _handle_large(self, data: bytes, start: int, end: int) -> bool:
+        """Handle a request that may take long to decode, and its response to encode.
+
+        Returns:
+            Whether the connection is muted now, so that no later request may be handled.
+        """
+        route, request = self.route, None
+        try:
+            request = self._decode_large(data, start, end)
+            if request is not None:
+                self._queue_response(route.handle(self._broker, request, self))
+        except Exception as error:  # noqa: BLE001 - no exception may reach the event loop
+            self._close_on(error, route, decoded=request is not None)
+        # The transport pauses us here if the peer does not read.
+        self.flush()
+        return self._muted
+
     def _decode_large(self, data: bytes, start: int, end: int) -> Any:
         """Return a large request, or None if it is decoded and handled in later turns."""
         route = self.route
-        is_small = route.api is ApiKey.PRODUCE and end - start <= limits.LARGE_PRODUCE_BYTES
-        if is_small or route.decode_in_steps is None:
+        if route.decode_in_steps is None:
             return route.decoder(data, start, end)
         steps = route.decode_in_steps(data, start, end)
         request = run_for_a_slice(steps, self._broker.environment.slice_clock_s)

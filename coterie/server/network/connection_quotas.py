@@ -9,13 +9,16 @@ bytes is the sum of the connections' receive buffers.
 
 import asyncio
 import socket
+from collections import Counter
 from enum import Enum
 from struct import unpack
 from typing import Protocol
 
+from coterie.coordinator.kernel.request import ClientContext
 from coterie.server.config.address_limits import address_limits
-from coterie.server.config.broker_keys import CREATION_RATE, PER_IP_OVERRIDES
+from coterie.server.config.broker_keys import CREATION_RATE, MAX_CONNECTIONS, PER_IP_OVERRIDES
 from coterie.server.config.config import Config
+from coterie.server.config.listeners import ListenerSettings
 from coterie.server.environment import Environment
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
@@ -42,6 +45,7 @@ class LimitedConnection(Protocol):
 
     Attributes:
         routes: the APIs that the client may use.
+        client: who it is.
         closed: nothing is read or written any more.
         now_ms: the time of the last read that was handled.
         active: bytes arrived since the last sweep.
@@ -50,6 +54,7 @@ class LimitedConnection(Protocol):
     """
 
     routes: Routes
+    client: ClientContext
     closed: bool
     now_ms: int
     active: bool
@@ -120,13 +125,17 @@ class ConnectionQuotas:
         self._config = config
         self.max_request_bytes = config.get_int("socket.request.max.bytes")
         self._idle_ms = config.get_int("connections.max.idle.ms")
-        self._connections: dict[LimitedConnection, str] = {}
+        # Each with its address and its listener.
+        self._connections: dict[LimitedConnection, tuple[str, str]] = {}
         self._per_address: dict[str, int] = {}
+        self._per_listener: dict[str, int] = {}
         # Until when clients have to log in, in the order of their connections.
         self._login_deadlines_ms: dict[LimitedConnection, int] = {}
         self.buffered_bytes = 0
         self.throttling: Throttling | None = None
+        # The rate of all listeners together, and of those that have a limit of their own.
         self._rate = ConnectionRate(config)
+        self._rates: dict[str, ConnectionRate] = {}
         # The limits of addresses, and the text that they were made of.
         self._overrides: dict[str, int] = {}
         self._overrides_text = ""
@@ -137,38 +146,61 @@ class ConnectionQuotas:
     def __len__(self) -> int:
         return len(self._connections)
 
+    def principals(self) -> Counter[str]:
+        """Return how many connections each principal has."""
+        return Counter(each.client.principal for each in self._connections)
+
     def next_id(self) -> int:
         """Return a number that no other connection has had since the start."""
         self._last_id += 1
         return self._last_id
 
-    def admit(self, connection: LimitedConnection, address: str) -> str | None:
+    def admit(self, connection: LimitedConnection, address: str, listener: str) -> str | None:
         """Admit a connection; return the reason if it is refused.
 
         [connections/connection-limits]
         """
-        # Read anew for each connection, because clients may alter both while the broker runs.
-        config = self._config
-        max_connections = config.get_int("max.connections")
+        # Read anew for each connection, because clients may alter all while the broker runs.
+        config, of_listener = self._config, ListenerSettings(self._config, listener)
+        max_connections = config.get_int(MAX_CONNECTIONS)
         if len(self._connections) >= max_connections:
-            return f"{max_connections} connections are open (max.connections)"
+            return f"{max_connections} connections are open ({MAX_CONNECTIONS})"
         if len(self._connections) >= self._most_connections:
             return f"{self._most_connections} connections are open (`ulimit -n` allows no more)"
+        at_listener = self._per_listener.get(listener, 0)
+        most = of_listener.own_text(MAX_CONNECTIONS)
+        if most is not None and at_listener >= int(most):
+            name = of_listener.name_of(MAX_CONNECTIONS)
+            return f"{at_listener} connections of listener {listener} are open ({name})"
         here = self._per_address.get(address, 0)
         if here >= self._most_of(address):
             return f"{here} connections from {address} are open (max.connections.per.ip)"
-        rate = config.get_int(CREATION_RATE)
-        if rate < _ANY_RATE:
-            connection.mute_for(self._rate.wait_ms(rate, self._environment.now_ms()))
+        wait_ms = self._wait_ms(listener, of_listener)
+        if wait_ms:
+            connection.mute_for(wait_ms)
         if self.throttling is not None:
             wait_ms = self.throttling.wait_of_connection_ms(address, self._environment.now_ms())
             if wait_ms:
                 connection.close_after(wait_ms)
         self._per_address[address] = here + 1
-        self._connections[connection] = address
+        self._per_listener[listener] = at_listener + 1
+        self._connections[connection] = address, listener
         if self._timer is None:
             self._start_timer()
         return None
+
+    def _wait_ms(self, listener: str, of_listener: ListenerSettings) -> int:
+        """Count a connection for the rates of the broker and the listener; return its wait."""
+        now_ms, wait_ms = self._environment.now_ms(), 0
+        rate = self._config.get_int(CREATION_RATE)
+        if rate < _ANY_RATE:
+            wait_ms = self._rate.wait_ms(rate, now_ms)
+        own = of_listener.own_text(CREATION_RATE)
+        if own is not None and int(own) < _ANY_RATE:
+            if listener not in self._rates:
+                self._rates[listener] = ConnectionRate(self._config)
+            wait_ms = max(wait_ms, self._rates[listener].wait_ms(int(own), now_ms))
+        return wait_ms
 
     def await_login(self, connection: LimitedConnection) -> None:
         """Close a connection that was just accepted if its client does not log in in time.
@@ -195,15 +227,11 @@ class ConnectionQuotas:
     def remove(self, connection: LimitedConnection) -> None:
         """Remove a connection that was lost; one that was refused is not known here."""
         self._login_deadlines_ms.pop(connection, None)
-        address = self._connections.pop(connection, None)
-        if address is None:
-            return
-        left = self._per_address[address] - 1
-        assert left >= 0, "a connection is counted once"
-        if left:
-            self._per_address[address] = left
-        else:
-            del self._per_address[address]
+        counted = self._connections.pop(connection, None)
+        if counted is not None:
+            address, listener = counted
+            _count_one_less(self._per_address, address)
+            _count_one_less(self._per_listener, listener)
 
     def reserve_buffer(self, size_bytes: int) -> bool:
         """Count buffered bytes, or with a negative number bytes that are no longer buffered.
@@ -355,3 +383,12 @@ class ConnectionQuotas:
         elif state is ConnectionState.IDLE:
             # Without a log line, as in Kafka [connections/idle-connections].
             connection.close_quietly()
+
+
+def _count_one_less(counts: dict[str, int], name: str) -> None:
+    left = counts[name] - 1
+    assert left >= 0, "a connection is counted once"
+    if left:
+        counts[name] = left
+    else:
+        del counts[name]

@@ -5,6 +5,7 @@ from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.schema import array_names
+from coterie.server.network import limits
 
 # `handle(broker, request, connection)`, with the `Services` of the broker and the `Exchange` of
 # the connection.
@@ -31,6 +32,7 @@ class Route:
         "framer",
         "handle",
         "in_steps",
+        "large_bytes",
         "version",
     )
 
@@ -69,6 +71,9 @@ class Route:
         self.flexible = flexible
         self.in_steps = in_steps
         self.decode_in_steps = decode_in_steps
+        # A request of more bytes is decoded in steps, and its response encoded so.
+        is_produce = api is ApiKey.PRODUCE
+        self.large_bytes = limits.LARGE_PRODUCE_BYTES if is_produce else limits.LARGE_REQUEST_BYTES
         # The arrays of the response, found when one is delayed for the first time.
         self._arrays: tuple[str, ...] | None = None
 

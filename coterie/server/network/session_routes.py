@@ -21,7 +21,6 @@ from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler, Route
 from coterie.server.network.routes import Routes
 from coterie.server.security.listener_login import ListenerLogin
-from coterie.server.security.logins import MOST_HELD
 from coterie.server.security.shown import shown
 from coterie.server.services import Services
 
@@ -90,6 +89,7 @@ class SessionRoutes(Routes):
         login = self._login
         if login is None or not login.changes_mechanism:
             return False
+        self._count_failure(connection)
         connection.close("LoginFailed", "another mechanism than before")
         return True
 
@@ -108,14 +108,15 @@ class SessionRoutes(Routes):
         login = Login(self._listener.mechanisms, self._session)
         random = self._listener.random_bytes(RANDOM_BYTES)
         error = login.handshake(request.mechanism, connection.version, random)
-        names = listed(list(self._listener.mechanisms.servers))
-        answer = SaslHandshakeResponse(error_code=error, mechanisms=names)
         if error is not ErrorCode.NONE:
+            # Not even an answer, unlike before the first login: Kafka has none here.
             reason = f"unsupported mechanism {shown(request.mechanism)}"
-            self._fail(broker, connection, answer, reason)
+            self._count_failure(connection)
+            connection.close("LoginFailed", reason)
             return None
         self._login = login
-        return answer
+        names = listed(list(self._listener.mechanisms.servers))
+        return SaslHandshakeResponse(error_code=error, mechanisms=names)
 
     def _authenticate(
         self,
@@ -134,23 +135,27 @@ class SessionRoutes(Routes):
         if verdict.error is not ErrorCode.NONE:
             return self._fail(broker, connection, answer, shown(verdict.text))
         if session is not None:
+            counts = self._listener.failed.again.succeeded
+            counts[connection.client.listener, session.mechanism] += 1
             self._session, self._login = session, None
         return answer
 
+    def _count_failure(self, connection: Exchange) -> None:
+        counts = self._listener.failed.again.failed
+        counts[connection.client.listener, self._session.mechanism] += 1
+
     def _fail(self, broker: Services, connection: Exchange, answer: Any, reason: str) -> None:
         """Send an answer after the delay of failures, and close [security/login-delay]."""
-        failed = self._listener.failed
-        if failed.held >= MOST_HELD:
-            connection.close("LoginFailed", reason)
-            return
-        failed.held += 1
+        self._count_failure(connection)
         response = DelayedResponse(connection)
-        connection.delay_and_mute(response)
 
         def end() -> None:
-            failed.held -= 1
             if not connection.closed:
                 response.send(answer)
                 connection.close("LoginFailed", reason)
 
-        broker.loop.call_later(self._listener.delay_s, end)
+        listener = self._listener
+        if listener.failed.hold(broker.loop, listener.delay_s, end) is None:
+            connection.close("LoginFailed", reason)
+        else:
+            connection.delay_and_mute(response)

@@ -96,6 +96,19 @@ def answer_each(
     return answer_in_slices(broker, connection, steps())
 
 
+def answer_at_once(connection: Exchange, response: Response) -> Response | None:
+    """Return a response that is made, or send it later if it is so large that encoding takes long.
+
+    Responses to large requests, and delayed ones, are treated so anyway.
+    """
+    if not connection.route.is_large(response):
+        return response
+    delayed = DelayedResponse(connection)
+    connection.delay(delayed)
+    delayed.send(response)
+    return None
+
+
 def send_in_slices(
     broker: Services, delayed: DelayedResponse, steps: Generator[None, None, Any]
 ) -> None:

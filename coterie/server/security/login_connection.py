@@ -11,6 +11,7 @@ however busy the peer is [security/login-deadline].
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
@@ -31,7 +32,7 @@ from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.session_routes import SessionRoutes
 from coterie.server.security.listener_login import ListenerLogin
-from coterie.server.security.logins import MOST_HELD
+from coterie.server.security.logins import NO_MECHANISM
 from coterie.server.security.shown import shown
 
 _LENGTH = Struct(">i")
@@ -89,9 +90,8 @@ class LoginConnection(asyncio.Protocol):
         """Pass the end on."""
         self._drop_buffer()
         if self._timer is not None:
-            self._timer.cancel()
+            self._listener.failed.release(self._timer)
             self._timer = None
-            self._listener.failed.held -= 1
         self._inner.connection_lost(exc)
 
     def eof_received(self) -> bool | None:
@@ -183,8 +183,12 @@ class LoginConnection(asyncio.Protocol):
         key, version, correlation_id, _ = _HEADER.unpack_from(frame)
         if key == ApiKey.API_VERSIONS and self._login.takes(ApiKey.API_VERSIONS):
             route = self._broker.routes.load(key << 16 | version & 0xFFFF)
-            answer = route.handle(self._broker, route.decoder(frame, 0, 0), self._connection)
-            self._write(route.framer(answer, correlation_id))
+            connection = self._connection
+            connection.correlation_id, connection.route = correlation_id, route
+            answer = route.handle(self._broker, route.decoder(frame, 0, 0), connection)
+            # A fault may delay the answer.
+            if answer is not None:
+                self._write(route.framer(answer, correlation_id))
         else:
             self._connection.close(
                 "IllegalSaslState", f"API {key} version {version} before the login"
@@ -242,6 +246,7 @@ class LoginConnection(asyncio.Protocol):
         name = f"{request.api.kafka_name} v{request.version}"
         reason = f"{name} where {self._login.state.value} is expected"
         if self._login.state is not LoginState.AUTHENTICATE:
+            self._listener.failed.first.failed[self._labels] += 1
             self._connection.close("IllegalSaslState", reason)
             return
         response = response_class(request.api)
@@ -254,6 +259,7 @@ class LoginConnection(asyncio.Protocol):
     def _succeed(self, session: Session) -> None:
         """Let the transport talk to the connection, which gets the bytes behind the login."""
         connection = self._connection
+        self._listener.failed.first.succeeded[self._labels] += 1
         self._broker.connection_quotas.logged_in(connection)
         who = session.who
         connection.client = connection.client._replace(
@@ -270,24 +276,29 @@ class LoginConnection(asyncio.Protocol):
     def _fail(self, frame: bytes | None, reason: str) -> None:
         """Close the connection after the delay, with an answer if there is one."""
         self._has_failed = True
+        self._listener.failed.first.failed[self._labels] += 1
         self._drop_buffer()
         # The delay may be longer than the time for a login.
         self._broker.connection_quotas.logged_in(self._connection)
-        failed = self._listener.failed
-        if failed.held >= MOST_HELD:
-            self._close_failed(None, reason)
-        elif self._listener.delay_s:
-            failed.held += 1
-            self._transport.pause_reading()
-            self._timer = self._broker.loop.call_later(
-                self._listener.delay_s, self._end_delay, frame, reason
-            )
-        else:
+        delay_s = self._listener.delay_s
+        if not delay_s:
             self._close_failed(frame, reason)
+            return
+        end = partial(self._end_delay, frame, reason)
+        self._timer = self._listener.failed.hold(self._broker.loop, delay_s, end)
+        if self._timer is None:
+            self._close_failed(None, reason)
+        else:
+            self._transport.pause_reading()
+
+    @property
+    def _labels(self) -> tuple[str, str]:
+        """The listener and the mechanism, for metrics."""
+        mechanism = self._login.mechanism
+        return self._connection.client.listener, NO_MECHANISM if mechanism is None else mechanism
 
     def _end_delay(self, frame: bytes | None, reason: str) -> None:
         self._timer = None
-        self._listener.failed.held -= 1
         self._close_failed(frame, reason)
 
     def _close_failed(self, frame: bytes | None, reason: str) -> None:

@@ -149,6 +149,8 @@ class SecurityLog:
             return
         for each in records:
             self._by_type[type(each)].replay(each)
+        # Not before: a rewrite has what the stores say.
+        self._rewrite_if_needed()
 
     def _write(self, values: list[bytes], callbacks: Sequence[Callback]) -> bool:
         """Write records and sync them if that is promised; return whether that has begun."""
@@ -167,7 +169,6 @@ class SecurityLog:
             self._environment.loop.call_later(self._flush.interval_ms / 1000, self._sync_due)
         # The callbacks may append; the change is made before them.
         self._environment.loop.call_soon(_call_all, callbacks, None)
-        self._rewrite_if_needed()
         return True
 
     # --- syncing ----------------------------------------------------------------------------------

@@ -5,20 +5,18 @@ from importlib.util import find_spec
 
 from coterie.security.mechanisms import Mechanism
 from coterie.security.oauthbearer import TokenValidator, UnsecuredTokens
+from coterie.server.config.broker_keys import KEYS_URL, OAUTH_HANDLER, SIGNED_TOKENS
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import Listener, ListenerSettings
 from coterie.server.config.sources import ConfigError
 from coterie.server.environment import Environment
 from coterie.server.security.signed_tokens import Expected, Keys, SignedTokens
 
-_HANDLER = "sasl.server.callback.handler.class"
 # Both names of Kafka's, the second one before 4.0.
 _SIGNED = (
-    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    SIGNED_TOKENS,
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
 )
-_URL = "sasl.oauthbearer.jwks.endpoint.url"
-_LOOPBACK = ("127.", "localhost", "::1")
 
 
 def token_validator(
@@ -37,18 +35,18 @@ def token_validator(
     """
     settings = ListenerSettings(config, listener.name)
     name = Mechanism.OAUTHBEARER.value
-    handler = settings.text(_HANDLER, name)
+    handler = settings.text(OAUTH_HANDLER, name)
     if handler is None:
-        return _unsecured(listener, options)
+        return _unsecured(options)
     if handler not in _SIGNED:
         raise ConfigError(
-            f"{settings.origin(_HANDLER, name)}: no class is loaded for {_HANDLER}; the one that is"
-            f" known is {_SIGNED[0]}"
+            f"{settings.origin(OAUTH_HANDLER, name)}: no class is loaded for {OAUTH_HANDLER};"
+            f" the one that is known is {SIGNED_TOKENS}"
         )
-    url = settings.text(_URL)
+    url = settings.text(KEYS_URL)
     if not url:
         raise ConfigError(
-            f"{_URL} is not set, so no signature could be checked. Set it to the keys of your"
+            f"{KEYS_URL} is not set, so no signature could be checked. Set it to the keys of your"
             " issuer, https: or file:"
         )
     if find_spec("joserfc") is None:
@@ -68,12 +66,7 @@ def token_validator(
     return SignedTokens(Keys(url, refresh_ms, environment), expected)
 
 
-def _unsecured(listener: Listener, options: Mapping[str, str]) -> UnsecuredTokens:
-    if not listener.address.host.startswith(_LOOPBACK):
-        raise ConfigError(
-            f"listener {listener.name} takes tokens that nobody has signed, so everybody can write"
-            f" one. Let it listen on 127.0.0.1, or set {_HANDLER}={_SIGNED[0]} and {_URL}."
-        )
+def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
     skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
     if not skew.isdecimal():
         raise ConfigError("unsecuredValidatorAllowableClockSkewMs is no number of milliseconds")

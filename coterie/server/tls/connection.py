@@ -174,7 +174,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
             if incoming.pending or tls.pending() or not data:
                 data = self._decrypt_rest(tls, data)
         except ssl.SSLWantReadError:
-            return
+            data = b""
         except ssl.SSLError as error:
             self._send()
             self._fail(_reason(error))
@@ -182,7 +182,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         if data:
             self._inner.data_received(data)
         if self._outgoing.pending:
-            # The answer to new keys of the peer.
+            # The answer to new keys of the peer, or to its wish to negotiate anew.
             self._send()
 
     def _decrypt_rest(self, tls: ssl.SSLObject, first: bytes) -> bytes:

@@ -39,6 +39,7 @@ class TlsListener(ListenerCertificates):
         self.handshakes = Handshakes(broker.loop, broker.now_ms)
         self.buffer = memoryview(bytearray(_RECEIVE_BYTES))
         self._quotas = broker.connection_quotas
+        self._now_ms = broker.now_ms
         self._rules = _rules(ListenerSettings(broker.config, listener.name))
 
     def identify(self, connection: Connection, tls: ssl.SSLObject) -> None:
@@ -47,6 +48,10 @@ class TlsListener(ListenerCertificates):
         Raises:
             NotDer: its certificate cannot be read.
         """
+        if tls.session_reused and self._has_expired(tls):
+            # OpenSSL has checked it when the session began.
+            connection.close("TlsError", "the certificate of a resumed session has expired")
+            return
         if self.listener.protocol is SecurityProtocol.SASL_SSL:
             # The client has yet to log in, and its certificate is not who it is.
             return
@@ -61,6 +66,15 @@ class TlsListener(ListenerCertificates):
             connection.close("PrincipalNotMapped", reason)
             return
         connection.client = connection.client._replace(principal=f"User:{user}")
+
+    def _has_expired(self, tls: ssl.SSLObject) -> bool:
+        """Return whether a client has a certificate that is valid no more."""
+        certificate = tls.getpeercert()
+        if not certificate:
+            return False
+        end = certificate["notAfter"]
+        assert isinstance(end, str), "it is a time"
+        return ssl.cert_time_to_seconds(end) * 1000 < self._now_ms()
 
 
 def _rules(settings: ListenerSettings) -> list[MappingRule]:

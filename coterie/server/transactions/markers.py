@@ -80,6 +80,8 @@ class MarkerWriter:
         self._flusher = flusher
         self._slices = slices
         self._failures = failures
+        # The markers that are not all durable; others are not tried again.
+        self._wanted: set[TransactionMarkers] = set()
         # What is tried again, and when.
         self._again: list[Callable[[], None]] = []
         self._timer: TimerHandle | None = None
@@ -91,12 +93,14 @@ class MarkerWriter:
         Partitions that do not exist, or that must not get the marker, count as done.
         """
         left = len(markers.partitions) + 1
+        self._wanted.add(markers)
 
         def one_done() -> None:
             nonlocal left
             left -= 1
             assert left >= 0, "a marker is done once"
             if not left:
+                self._wanted.discard(markers)
                 done()
 
         for name, index in markers.partitions[:_AT_ONCE]:
@@ -104,6 +108,10 @@ class MarkerWriter:
         if len(markers.partitions) > _AT_ONCE:
             self._slices.submit(self._write_rest(markers, one_done), raise_failure)
         one_done()
+
+    def forget(self, markers: TransactionMarkers) -> None:
+        """Do not try the markers of a transaction again: another broker coordinates it now."""
+        self._wanted.discard(markers)
 
     def _write_rest(
         self, markers: TransactionMarkers, one_done: Callable[[], None]
@@ -118,11 +126,12 @@ class MarkerWriter:
         def answered(error: ErrorCode) -> None:
             if error in _FINAL:
                 one_done()
-            else:
+            elif markers in self._wanted:
                 again = partial(self._write_until_done, markers, name, index, one_done)
                 self._try_later(again)
 
-        self.write_one(markers, name, index, answered)
+        if markers in self._wanted:
+            self.send_one(markers, name, index, answered)
 
     def _try_later(self, call: Callable[[], None]) -> None:
         self._again.append(call)
@@ -143,6 +152,12 @@ class MarkerWriter:
             self._timer.cancel()
 
     # --- one marker -------------------------------------------------------------------------------
+
+    def send_one(
+        self, markers: TransactionMarkers, name: str, index: int, answered: Answer
+    ) -> None:
+        """Have the leader of a partition append a marker: this broker, if it is the only one."""
+        self.write_one(markers, name, index, answered)
 
     def write_one(
         self, markers: TransactionMarkers, name: str, index: int, answered: Answer

@@ -43,6 +43,9 @@ class Markers(Protocol):
     def write(self, markers: TransactionMarkers, done: Callable[[], None]) -> None:
         """Append the markers of a transaction, and call `done` when all are durable."""
 
+    def forget(self, markers: TransactionMarkers) -> None:
+        """Do not try the markers of a transaction again."""
+
 
 class _Use:
     """Takes the answer of the coordinator to a use of partitions that changes a transaction.
@@ -96,7 +99,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         self._markers = markers
         self._is_creating = False
         # The transactions whose markers are being written.
-        self._ending: set[_Ending] = set()
+        self._ending: dict[_Ending, TransactionMarkers] = {}
         topic = controller.topics.by_name.get(TRANSACTIONS_TOPIC)
         if topic is not None:
             self.take_over(topic.partitions)
@@ -126,6 +129,12 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
             topic = yield from self._controller.creation(TRANSACTIONS_TOPIC, count, {})
         self.take_over(topic.partitions)
         self.schedule_load()
+
+    def unload_partition(self, index: int, epoch: int | None = None) -> None:
+        """Give a partition up; its transactions that are ending are ended by the next owner."""
+        super().unload_partition(index, epoch)
+        for ending in [each for each in self._ending if each[0] == index]:
+            self._markers.forget(self._ending.pop(ending))
 
     def topic_deleted(self) -> None:
         """Forget all transactional ids, because the coordinator's topic was deleted."""
@@ -192,10 +201,12 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
             # The partition was loaded again. A second set of markers could end the transaction that
             # follows.
             return
-        self._ending.add(ending)
+        self._ending[ending] = markers
 
         def written() -> None:
-            self._ending.remove(ending)
+            if self._ending.pop(ending, None) is None:
+                # The partition was given up: another broker coordinates the transaction.
+                return
             self.apply(self.coordinator.markers_written(*ending, self._host.now_ms()))
 
         self._markers.write(markers, written)

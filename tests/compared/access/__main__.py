@@ -3,14 +3,17 @@
     python -m tests.compared.access 127.0.0.1:21700 [--requests 20000] [--seed 1]
 
 Each round has new rules for a few names, literal, prefixed and general ones, that allow and deny.
-Then users send random requests of random versions, and every answer is compared. A difference is
-printed with the rules that were there.
+Then users send random requests of random versions, and every answer is compared: of single
+requests, of fetch sessions that last longer than the rules, of members with regular expressions,
+and of topics that Metadata creates. A difference is printed with the rules that were there. With
+`--everyone` both brokers have `allow.everyone.if.no.acl.found=true`.
 """
 
 import argparse
 import random
 import sys
 import time
+from collections import Counter
 from typing import Any
 
 from coterie.address import Address
@@ -19,11 +22,23 @@ from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.resources import ResourceType
 from coterie.security.acl import ANY_HOST, CLUSTER_NAME, EVERYBODY, Acl, PatternType, Permission
 from tests.compared.access.cases import KAFKAS, REQUESTS, line
-from tests.compared.access.sides import KafkaSide, OurSide, Side
+from tests.compared.access.lasting import (
+    Members,
+    Sessions,
+    ask_for_topics,
+    created_topics,
+    draw_fetch,
+    draw_member,
+)
+from tests.compared.access.sides import SETTINGS, KafkaSide, OurSide, Side
 
 _USERS = ["p0", "p1", "p2", "p3"]
 _A_ROUND = 200
 _RULES_A_ROUND = 24
+_MEMBERS_A_ROUND = 2
+_CREATIONS_A_ROUND = 3
+# How many of the requests are fetches in sessions.
+_SESSION_SHARE = 0.25
 _TOPICS = ["t1", "t2", "t22", "u1"]
 _ABSENT = ["t3", "v"]
 _GROUPS = ["g1", "g2", "h"]
@@ -35,6 +50,16 @@ _KINDS = {
 }
 _HOSTS = [ANY_HOST] * 6 + ["127.0.0.1", "10.9.9.9"]
 _OPERATIONS = [each for each in AclOperation if each >= AclOperation.ALL]
+# Without this rule, few members would join.
+_ALL_GROUPS = Acl(
+    ResourceType.GROUP,
+    "*",
+    PatternType.LITERAL,
+    EVERYBODY,
+    ANY_HOST,
+    AclOperation.READ,
+    Permission.ALLOW,
+)
 # Requests whose answers depend on what others have done, or that close the connection.
 _LEFT_OUT = {"DeleteTopics", "CreateAcls", "DeleteAcls", "DescribeAcls"}
 
@@ -116,29 +141,88 @@ def _key(value: Any) -> str:
     return str(value)
 
 
+class _Comparison:
+    """The two brokers, and what was found so far."""
+
+    def __init__(self, kafka: Side, ours: Side, draw: random.Random) -> None:
+        self._sides = kafka, ours
+        self._draw = draw
+        self._sessions = Sessions(kafka), Sessions(ours)
+        self._members = Members(kafka, ours)
+        self._rules: list[Acl] = []
+        self._rounds = 0
+        self.counts: Counter[str] = Counter()
+        self.differences = 0
+
+    def round(self) -> None:
+        """Have new rules, and send requests."""
+        draw = self._draw
+        self._rounds += 1
+        self._rules = rules(draw)
+        if self._rounds % 2:
+            self._rules.append(_ALL_GROUPS)
+        for side in self._sides:
+            side.set_rules(self._rules)
+        for _ in range(_A_ROUND):
+            if draw.random() < _SESSION_SHARE:
+                step = draw_fetch(draw, _USERS, _TOPICS)
+                found = tuple(each.answer(step) for each in self._sessions)
+                self._compare("fetches in sessions", step.user, step, found)
+            else:
+                text = request(draw)
+                found = tuple(side.answer(text) for side in self._sides)
+                self._compare("requests", text.partition(">")[0], text, found)
+        for group in self._members.due():
+            member = draw_member(draw, _USERS, group)
+            found = self._members.join(member)
+            if self._members.were_taken_away(group):
+                self.counts["second members without partitions in Kafka"] += 1
+            else:
+                self._compare("second members", member.user, member, found)
+            self._members.end(group)
+        for number in range(_MEMBERS_A_ROUND):
+            group = f"{draw.choice(_GROUPS)}-{self._rounds}-{number}"
+            member = draw_member(draw, _USERS, group)
+            self._compare("members", member.user, member, self._members.join(member))
+        self._create()
+
+    def _create(self) -> None:
+        """Let Metadata create topics, and compare which ones are there then."""
+        draw, wanted = self._draw, list[str]()
+        for number in range(_CREATIONS_A_ROUND):
+            names = [
+                f"{draw.choice(_TOPICS + _ABSENT)}-{self._rounds}-{number}-{each}"
+                for each in range(2)
+            ]
+            wanted += names
+            user, version = draw.choice(_USERS), draw.randrange(1, 14)
+            asked = [*names, draw.choice(_TOPICS)]
+            found = tuple(ask_for_topics(side, user, version, asked) for side in self._sides)
+            self._compare("topics asked for", user, asked, found)
+        there = created_topics(*self._sides, wanted)
+        self._compare("rounds with created topics", "", wanted, there)
+
+    def _compare(self, kind: str, user: str, asked: object, found: tuple[str, ...]) -> None:
+        self.counts[kind] += 1
+        if found[0] == found[1]:
+            return
+        self.differences += 1
+        print(f"{asked}\n  Kafka {found[0]}\n  ours  {found[1]}")
+        for each in self._rules:
+            if each.principal in (f"User:{user}", EVERYBODY):
+                print(f"    {each.java_text}")
+
+
 def run(kafka: Side, ours: Side, draw: random.Random, requests: int) -> int:
     """Compare so many requests; return how many answers differ."""
-    differences = sent = 0
+    comparison = _Comparison(kafka, ours, draw)
     began_s = time.monotonic()
-    while sent < requests:
-        drawn = rules(draw)
-        for side in (kafka, ours):
-            side.set_rules(drawn)
-        for _ in range(_A_ROUND):
-            text = request(draw)
-            sent += 1
-            expected, found = kafka.answer(text), ours.answer(text)
-            if expected != found:
-                differences += 1
-                print(f"{text}\n  Kafka {expected}\n  ours  {found}")
-                user = text.partition(">")[0]
-                for each in drawn:
-                    if each.principal in (f"User:{user}", EVERYBODY):
-                        print(f"    {each.java_text}")
-        print(
-            f"{sent} requests, {differences} differ, {time.monotonic() - began_s:.0f} s", flush=True
-        )
-    return differences
+    while comparison.counts["requests"] + comparison.counts["fetches in sessions"] < requests:
+        comparison.round()
+        sent = ", ".join(f"{count} {kind}" for kind, count in comparison.counts.items())
+        seconds = time.monotonic() - began_s
+        print(f"{sent}: {comparison.differences} differ, {seconds:.0f} s", flush=True)
+    return comparison.differences
 
 
 def main() -> None:
@@ -147,9 +231,11 @@ def main() -> None:
     parser.add_argument("address", type=Address.parse)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--everyone", action="store_true")
     options = parser.parse_args()
     keys = [(0, each) for each in [*_GROUPS, "g-absent"]] + [(1, each) for each in _IDS]
-    with KafkaSide(options.address) as kafka, OurSide() as ours:
+    settings = SETTINGS | {"allow.everyone.if.no.acl.found": str(options.everyone).lower()}
+    with KafkaSide(options.address) as kafka, OurSide(settings) as ours:
         for side in (kafka, ours):
             side.begin(_TOPICS, keys)
         differences = run(kafka, ours, random.Random(options.seed), options.requests)

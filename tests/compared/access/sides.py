@@ -8,7 +8,7 @@ listener on the next port, where the password of every user is `x`. `README.md` 
 import re
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from coterie.conversation.learnt_names import LearntNames
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
-from coterie.protocol.messages.metadata import MetadataRequest
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from coterie.security.acl import EVERYTHING, Acl
@@ -38,13 +38,15 @@ SETTINGS = {
     "super.users": "User:ANONYMOUS",
     "auto.create.topics.enable": "true",
     "offsets.topic.num.partitions": "50",
+    # Kafka has no such topic.
+    "journal.enable": "false",
 }
 # Kafka keeps these in hash tables.
 _UNORDERED = (*UNORDERED, "groups", "results_by_topic", "topic_results", "transaction_states")
 _PASSWORD = "x"
 # How long Kafka's broker and controller may take to hear of a change of the rules.
-_SETTLING_S = 0.15
-_PAUSE_S = 0.05
+SETTLING_S = 0.15
+PAUSE_S = 0.05
 # Texts that name objects of Kafka's process, and ids that differ in each run.
 _INTERNAL = re.compile(r"Request Request\(.*? needs [A-Z_]+ permission\.")
 _CLUSTER_TEXT = "Cluster authorization failed."
@@ -62,6 +64,7 @@ class Side:
         self._names = LearntNames("\0")
         self._clients: dict[str, Conversation] = {}
         self._sockets: list[SocketClient] = []
+        self._sockets_by_user: dict[str, SocketClient] = {}
         self.admin = self._admin()
 
     def _admin(self) -> SocketClient:
@@ -96,11 +99,11 @@ class Side:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
             while self.call(request, 4).coordinators[0].error_code:
                 assert time.monotonic() < deadline_s, "there is no coordinator"
-                time.sleep(_PAUSE_S)
+                time.sleep(PAUSE_S)
         producer = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         while self.call(producer, 4).error_code:
-            time.sleep(_PAUSE_S)
-        time.sleep(_SETTLING_S)
+            time.sleep(PAUSE_S)
+        time.sleep(SETTLING_S)
         described = self.call(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
         for each in described.topics:
             self._names.topic_ids[each.name] = each.topic_id
@@ -125,17 +128,37 @@ class Side:
     def answer(self, line: str) -> str:
         """Send the request of a line as the user that it names; return the line of the answer."""
         user = line.partition(">")[0]
-        if user not in self._clients:
-            client = self._connect(user)
-            self._sockets.append(client)
-            self._clients[user] = Conversation(client, self._names, _UNORDERED)
         try:
-            found = self._clients[user].answer(line)
+            found = self._conversation(user).answer(line)
         except OSError:
             found = f"{user}< closed"
         if found.endswith("< closed"):
             del self._clients[user]
         return _VARYING.sub("*", _INTERNAL.sub(_CLUSTER_TEXT, found))
+
+    def call_as(self, user: str, request: Any, version: int) -> Any:
+        """Send a request as a user."""
+        self._conversation(user)
+        return self._sockets_by_user[user].call(request, version)
+
+    def _conversation(self, user: str) -> Conversation:
+        if user not in self._clients:
+            client = self._connect(user)
+            self._sockets.append(client)
+            self._sockets_by_user[user] = client
+            self._clients[user] = Conversation(client, self._names, _UNORDERED)
+        return self._clients[user]
+
+    @property
+    def topic_ids(self) -> dict[str, bytes]:
+        """The ids of the topics that were there at the beginning."""
+        return self._names.topic_ids
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """Return the name of a topic, or nothing if it is not there any more."""
+        asked = [MetadataRequestTopic(name=None, topic_id=topic_id)]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        return str(self.call(request, 12).topics[0].name or "")
 
     def forget_clients(self) -> None:
         """Close the connections of all users."""
@@ -178,16 +201,16 @@ class KafkaSide(Side):
     def settle(self, count: int) -> None:
         """Wait until all of the broker knows this many rules."""
         while self.rule_count() != count:
-            time.sleep(_PAUSE_S)
-        time.sleep(_SETTLING_S)
+            time.sleep(PAUSE_S)
+        time.sleep(SETTLING_S)
 
 
 class OurSide(Side):
     """Our broker in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str] = SETTINGS) -> None:
         self._next_user = ""
-        self._running = RunningBroker(SETTINGS, prepare=self._prepare)
+        self._running = RunningBroker(dict(settings), prepare=self._prepare)
         self._running.__enter__()
         super().__init__()
 

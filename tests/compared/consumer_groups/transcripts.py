@@ -19,8 +19,9 @@ from pathlib import Path
 from coterie.address import Address
 from coterie.conformance.checks.registry import is_for_clients
 from coterie.conformance.core_lines import record_text
+from coterie.conformance.over_tcp.connection import RefusedError
 from coterie.conformance.over_tcp.driver import TcpDriver
-from coterie.conformance.over_tcp.target import RefusedError, Target
+from coterie.conformance.over_tcp.target import Target
 from coterie.conformance.transcript import Transcript, all_paths, read
 from coterie.conversation.learnt_names import LearntNames
 from coterie.protocol.java_hash import partition_for

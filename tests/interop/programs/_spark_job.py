@@ -1,14 +1,15 @@
 """A streaming query that doubles numbers.
 
-Arguments: jars, servers, topics, a directory, and the protocol of groups.
+Arguments: jars, properties of the clients as JSON, topics, a directory, and the protocol of groups.
 """
 
+import json
 import sys
 
 from pyspark.sql import SparkSession
 
 
-def main(jars: str, bootstrap: str, source: str, sink: str, checkpoint: str, protocol: str) -> None:
+def main(jars: str, client: str, source: str, sink: str, checkpoint: str, protocol: str) -> None:
     """Process everything that is there, in small batches, and end."""
     spark = (
         SparkSession.builder.master("local[2]")
@@ -16,9 +17,10 @@ def main(jars: str, bootstrap: str, source: str, sink: str, checkpoint: str, pro
         .config("spark.ui.enabled", "false")
         .getOrCreate()
     )
+    options = {f"kafka.{name}": value for name, value in json.loads(client).items()}
     numbers = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**options)
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.group.protocol", protocol)
         .option("subscribe", source)
@@ -29,7 +31,7 @@ def main(jars: str, bootstrap: str, source: str, sink: str, checkpoint: str, pro
     doubled = numbers.selectExpr("key", "string(2 * int(string(value))) AS value")
     query = (
         doubled.writeStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**options)
         .option("topic", sink)
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)

@@ -9,6 +9,7 @@ source's task is killed, and the other must go on. The sources are exactly once
 import json
 import urllib.request
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
@@ -17,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from coterie.lab.live.parts import CONNECT_4, Part, jars_of, java_command
 from coterie.processes import Child, free_port
+from coterie.storage.properties import properties_text
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader
 
@@ -41,7 +43,12 @@ class _Worker(NamedTuple):
 
 def run(around: Surroundings) -> None:
     """Copy lines; kill a worker; copy more."""
-    workers = [_start(around, number) for number in (1, 2)]
+    copy_lines(around, {"bootstrap.servers": around.bootstrap})
+
+
+def copy_lines(around: Surroundings, client: Mapping[str, str]) -> None:
+    """Do so with workers whose clients have some properties."""
+    workers = [_start(around, number, client) for number in (1, 2)]
     for worker in workers:
         around.until(lambda w=worker: _get(w, "connectors") == [], _LIMIT_S, "REST", worker.child)  # type: ignore[misc]
     source, *sinks = (around.directory / name for name in ("in.txt", "out.txt", "newer.txt"))
@@ -120,10 +127,15 @@ def _check_topic(around: Surroundings, topic: str, lines: list[str]) -> None:
     around.note(f"{len(lines)} lines, each one time")
 
 
-def _start(around: Surroundings, number: int) -> _Worker:
+def _start(around: Surroundings, number: int, client: Mapping[str, str]) -> _Worker:
     url = f"http://127.0.0.1:{free_port()}"
     settings = {
-        "bootstrap.servers": around.bootstrap,
+        # For the worker, and for the clients of its connectors.
+        **{
+            f"{prefix}{name}": value
+            for prefix in ("", "producer.", "consumer.", "admin.")
+            for name, value in client.items()
+        },
         "group.id": around.name("connect"),
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -141,7 +153,7 @@ def _start(around: Surroundings, number: int) -> _Worker:
         settings[f"{what}.storage.topic"] = around.name(f"connect-{what}")
         settings[f"{what}.storage.replication.factor"] = "1"
     path = around.directory / f"worker-{number}.properties"
-    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    path.write_text(properties_text(settings), encoding="utf-8")
     command = java_command(
         jars_of(CONNECT, around.note),
         "org.apache.kafka.connect.cli.ConnectDistributed",

@@ -51,6 +51,8 @@ _TESTS = Part(
     ),
 )
 _SOURCES = Path(__file__).parent / "java" / "suites"
+# Our broker, where the listener says who a client is.
+_NAMED = Path(__file__).with_name("_principals_by_listener.py")
 # It takes half an hour alone, and much longer on a loaded machine.
 _LIMIT_S = 7200.0
 _CLIENTS = (
@@ -63,6 +65,7 @@ _CLIENTS = (
     " consumer.PlaintextConsumerCommitTest consumer.PlaintextConsumerFetchTest"
     " consumer.PlaintextConsumerPollTest consumer.PlaintextConsumerSubscriptionTest"
     " consumer.PlaintextConsumerTest consumer.ConsumerIntegrationTest"
+    " consumer.SaslPlainPlaintextConsumerTest admin.DescribeAuthorizedOperationsTest"
 )
 _API = "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
 _SERVER = (
@@ -72,11 +75,12 @@ _SERVER = (
     " DescribeGroupsRequestTest EdgeCaseRequestTest FetchRequestTest HeartbeatRequestTest"
     " JoinGroupRequestTest LeaveGroupRequestTest ListGroupsRequestTest OffsetCommitRequestTest"
     " OffsetDeleteRequestTest OffsetFetchRequestTest ProduceRequestTest SyncGroupRequestTest"
-    " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest"
+    " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest SaslApiVersionsRequestTest"
 )
 # Tests of share groups and Streams groups, which this broker does not announce.
 _LEFT_OUT = ".*(Share|Streams).*"
 _SEVERAL_BROKERS = "several brokers"
+_FEWER_APIS = "no groups of other types"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
 # Its first callback comes before it knows the topic, now and then: with Kafka once in 40 runs.
@@ -103,6 +107,10 @@ _KNOWN = {
     "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,
     "PlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
+    "SaslApiVersionsRequestTest.testApiVersionsRequestBefore": _FEWER_APIS,
+    "SaslApiVersionsRequestTest.testApiVersionsRequestWith": _FEWER_APIS,
+    "SaslPlainPlaintextConsumerTest.testAsyncConsumeCoordinatorFailover": _SEVERAL_BROKERS,
+    "SaslPlainPlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",
     "ProduceRequestTest.testProduceToNonReplica": _SEVERAL_BROKERS,
     "ProducerFailureHandlingTest.testCannotSendToInternalTopic": _AWAITED_ABSENCE,
@@ -135,6 +143,7 @@ def run(around: Surroundings) -> None:
         "-XX:+UseSerialGC",
         "-XX:+EnableDynamicAgentLoading",
         f"-Doutside.command={Path(sys.executable).with_name('coterie')}",
+        f"-Doutside.named={sys.executable}:{_NAMED}",
         f"-Doutside.directory={brokers}",
     ]
     command = java_command(

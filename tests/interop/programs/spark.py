@@ -5,9 +5,11 @@ consumer protocol (KIP-848). Its newest release may be older than that
 of Spark.
 """
 
+import json
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from coterie.lab.live.parts import Part, jars_of
@@ -27,6 +29,11 @@ _LIMIT_S = 180.0
 
 def run(around: Surroundings) -> None:
     """Double numbers from topic to topic."""
+    double(around, {"bootstrap.servers": around.bootstrap})
+
+
+def double(around: Surroundings, client: Mapping[str, str]) -> None:
+    """Do so with a job whose clients have some properties."""
     if shutil.which("java") is None:
         raise Skipped("'java' is not installed")
     jars = [
@@ -38,7 +45,7 @@ def run(around: Surroundings) -> None:
     create_topics(around.bootstrap, {source: 3, sink: 2})
     arguments = [
         ",".join(jars),
-        around.bootstrap,
+        json.dumps(client),
         source,
         sink,
         str(around.directory / "checkpoint"),

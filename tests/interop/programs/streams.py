@@ -7,11 +7,13 @@ input or of the changelog would show as a wrong count, an aborted one as a count
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
 from coterie.processes import Child
+from coterie.storage.properties import properties_text
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader, create_topics, produce
 
@@ -76,11 +78,19 @@ class _Counting:
 
 def run(around: Surroundings) -> None:
     """Count words; kill the application twice, then the broker."""
+    count_words(around, around.bootstrap, {})
+
+
+def count_words(around: Surroundings, bootstrap: str, properties: Mapping[str, str]) -> None:
+    """Do so with an application that is connected to an address, with client properties."""
     jars = jars_of(STREAMS, around.note)
     classes = compile_java(jars, [_SOURCE], around.directory / "classes")
     counting = _Counting(around)
     application, state = around.name("word-count"), around.directory / "state"
-    arguments = [around.bootstrap, application, counting.lines, counting.counts, str(state)]
+    client = around.directory / "client.properties"
+    client.write_text(properties_text(properties), encoding="utf-8")
+    files = [str(state), str(client)]
+    arguments = [bootstrap, application, counting.lines, counting.counts, *files]
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     command = java_command(
         jars, "WordCount", arguments, heap_mb=256, options=options, classes=[classes]

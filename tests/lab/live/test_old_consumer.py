@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import MemberSubscription, TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.live.zookeeper import NodeExists, NoNode, path_of, perform
 from coterie.lab.machines.ensemble import Ensemble, Session

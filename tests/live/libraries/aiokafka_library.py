@@ -43,8 +43,8 @@ class Aiokafka:
         self, bootstrap: str, topic: str, messages: list[Message], sending: Sending
     ) -> list[int | None]:
         producer = aiokafka.AIOKafkaProducer(**producer_settings(bootstrap, sending))
-        await producer.start()
         try:
+            await producer.start()
             futures = [
                 await producer.send(topic, **send_arguments(message)) for message in messages
             ]

@@ -38,6 +38,7 @@ class Confluent:
                 "message.max.bytes": sending.max_request_bytes,
                 "linger.ms": sending.linger_ms,
                 "message.timeout.ms": int(READ_LIMIT_S * 1000),
+                **sending.security,
             }
         )
         offsets: dict[int, int | None] = {}
@@ -131,6 +132,7 @@ class ConfluentReader(Reader):
                 "topic.metadata.refresh.interval.ms": reading.metadata_max_age_ms,
                 "heartbeat.interval.ms": 300,
                 "fetch.wait.max.ms": reading.fetch_max_wait_ms,
+                **reading.security,
             }
         )
         if reading.fixed_partitions:

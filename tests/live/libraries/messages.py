@@ -2,7 +2,8 @@
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 # A read that gets nothing for this long has lost its records.
@@ -34,13 +35,14 @@ class Received:
 
 @dataclass(frozen=True)
 class Sending:
-    """How to produce: settings that every library has."""
+    """How to produce: settings that every library has, and those of its own for its security."""
 
     acks: str = "all"
     compression: str = "none"
     idempotent: bool = False
     max_request_bytes: int = 1_048_576
     linger_ms: int = 5
+    security: Mapping[str, Any] = field(default_factory=dict)
 
 
 ORDINARY = Sending()
@@ -58,6 +60,7 @@ class Reading:
     auto_commit_ms: int | None = None
     metadata_max_age_ms: int = 60_000
     fetch_max_wait_ms: int = 100
+    security: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Reader(ABC):
@@ -170,6 +173,7 @@ def producer_settings(bootstrap: str, sending: Sending) -> dict[str, Any]:
         "enable_idempotence": sending.idempotent,
         "max_request_size": sending.max_request_bytes,
         "linger_ms": sending.linger_ms,
+        **sending.security,
     }
 
 
@@ -205,6 +209,7 @@ def reader_settings(bootstrap: str, reading: Reading) -> dict[str, Any]:
         "metadata_max_age_ms": reading.metadata_max_age_ms,
         "heartbeat_interval_ms": 300,
         "fetch_max_wait_ms": reading.fetch_max_wait_ms,
+        **reading.security,
     }
 
 

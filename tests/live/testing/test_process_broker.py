@@ -10,11 +10,14 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from kafka import KafkaConsumer
+from kafka.errors import KafkaTimeoutError
 
 from coterie.cli.serve import command
 from coterie.control.application import BODY_BYTES
@@ -24,6 +27,7 @@ from coterie.testing import (
     BrokerNotStarted,
     ProcessBroker,
     RequestNotSeen,
+    Security,
     WaitTimedOut,
     WrongUse,
 )
@@ -254,3 +258,58 @@ def test_control_is_not_imported_without_its_option() -> None:
         " for name in sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_users_of_a_process_log_in_until_they_are_revoked(mechanism: str) -> None:
+    security = Security("SASL_SSL", mechanism=mechanism)
+    users = {"alice": 'a"= b', "bob": ""}
+    with ProcessBroker(security=security, users=users, topics={"t": 1}) as kafka:
+        assert topics_of(kafka, "alice") == {"t"}
+        kafka.add_user("carol")
+        assert kafka.users == ["alice", "bob", "carol"]
+        kafka.revoke("alice")
+        for again in (lambda: None, kafka.restart, kafka.kill):
+            again()
+            assert topics_of(kafka, "alice") is None
+            assert topics_of(kafka, "carol") == {"t"}
+            assert kafka.users == ["bob", "carol"]
+        kafka.use_certificate("expired")
+        assert topics_of(kafka, "carol") is None
+        kafka.use_certificate("valid")
+        assert topics_of(kafka, "carol") == {"t"}
+        with pytest.raises(WrongUse, match="'alice' is no user of this broker"):
+            kafka.revoke("alice")
+
+
+def test_access_rules_of_a_process() -> None:
+    rule = "User:ANONYMOUS ALLOW DESCRIBE TOPIC t LITERAL host=*"
+    with ProcessBroker(acls=[rule], topics={"t": 1}) as kafka:
+        assert kafka.acls == [rule]
+        assert topics_of(kafka) == {"t"}
+        kafka.remove_acls(rule)
+        assert kafka.acls == []
+        assert topics_of(kafka) == set()
+        with pytest.raises(WrongUse, match="no such rule"):
+            kafka.remove_acls(rule)
+
+
+def test_a_process_without_security_has_no_users_and_certificates(shared: ProcessBroker) -> None:
+    assert shared.users == []
+    with pytest.raises(WrongUse, match="this broker has no logins"):
+        shared.add_user("alice")
+    with pytest.raises(WrongUse, match="this broker has no certificate"):
+        shared.reload_certificates()
+    with pytest.raises(WrongUse, match="this broker has no authorizer"):
+        shared.add_acls("User:alice ALLOW READ TOPIC t")
+
+
+def topics_of(kafka: ProcessBroker, user: str | None = None) -> set[str] | None:
+    """Return the topics that a client sees; None if it cannot connect."""
+    config = kafka.client_config("kafka-python", user=user, bootstrap_timeout_ms=1_000)
+    try:
+        consumer = KafkaConsumer(**config)
+    except KafkaTimeoutError:
+        return None
+    with closing(consumer):
+        return set(consumer.topics())

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
+from coterie.assignors.model import MemberSubscription, TopicPartition
+from coterie.assignors.sticky import assign_sticky
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_log import log_history

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coterie.assignors import MemberSubscription, TopicPartition, assign_range
+from coterie.assignors.model import MemberSubscription, TopicPartition
+from coterie.assignors.range import assign_range
 from coterie.pipeline.report.content import Row
 from coterie.pipeline.report.history import CompletedGeneration, story_of
 from coterie.pipeline.tables import TABLES

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.model import Generation, RecordedMember
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages import journal_records as journal

@@ -41,6 +41,11 @@ _ONE_TRANSACTION = Documented(
     "thousands of partitions of one transaction are one record, and the offsets of one transaction"
     " are committed by one marker, as in Kafka",
 )
+_ONE_MEMBER = Documented(
+    400.0,
+    "a member that subscribes to thousands of topics, and gets a partition of each, has one record"
+    " of its subscription, its target and its assignment each, as in Kafka; all are one batch",
+)
 _CLOSED_AT_ONCE = Documented(
     100.0, "the event loop learns of all connections that closed in one turn"
 )
@@ -63,6 +68,7 @@ DOCUMENTED: dict[str, Documented] = {
     "OffsetDelete, deep": _ONE_GROUP,
     "OffsetFetch, deep": _ONE_GROUP,
     "OffsetFetch of all offsets": _ONE_GROUP,
+    "ConsumerGroupHeartbeat, wide": _ONE_MEMBER,
     "EndTxn of a transaction of all partitions": _ONE_TRANSACTION,
     "InitProducerId, pipelined, of old ids": _ONE_TRANSACTION,
     "5,000 connections closed at once": _CLOSED_AT_ONCE,

@@ -11,7 +11,7 @@ from tests.soak.turns.requests import frame, has_arrays, largest, newest
 from tests.soak.turns.session import Session, Verb
 
 _CONNECTIONS = 100
-_OTHER_GROUPS = 3
+_OTHER_GROUPS = 6
 
 # They are verbs of their own, here and in transactions.py.
 _APART = {
@@ -64,7 +64,7 @@ def many(session: Session) -> Iterator[Verb]:
 def _members(session: Session) -> Iterator[Verb]:
     """Yield what the only members of new groups do."""
     sizes = session.sizes
-    # The limit includes the honest member's group and those of the largest joins.
+    # The limit includes the honest member's group, those of the largest joins, and of consumers.
     new = range(sizes.groups - sizes.pipelined, sizes.groups - _OTHER_GROUPS)
 
     def join() -> Answers:

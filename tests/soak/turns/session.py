@@ -28,6 +28,7 @@ class Sizes(NamedTuple):
         elements: of a request.
         pipelined: requests that one connection sends at once.
         request_bytes: the size of a large Produce or Fetch.
+        members: of a large consumer group.
     """
 
     partitions: int = 20_000
@@ -37,6 +38,7 @@ class Sizes(NamedTuple):
     elements: int = ELEMENTS
     pipelined: int = 4_000
     request_bytes: int = 50 << 20
+    members: int = 1_000
 
     def scaled(self, factor: float) -> "Sizes":
         """Return sizes that are smaller."""

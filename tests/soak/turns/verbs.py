@@ -11,6 +11,7 @@ from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from tests.soak.turns.answers import Answers
 from tests.soak.turns.batches import batches
+from tests.soak.turns.consumers import consumers
 from tests.soak.turns.filling import filling
 from tests.soak.turns.many import many
 from tests.soak.turns.requests import (
@@ -105,6 +106,7 @@ def verbs(session: Session) -> Iterator[Verb]:
     yield from _without_bounds(session)
     yield from _quotas(session)
     yield from many(session)
+    yield from consumers(session)
     yield from transactions(session)
     yield from batches(session)
     yield from _deleting(session)

@@ -8,7 +8,9 @@ application processes a batch; if that takes longer than max.poll.interval.ms, i
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coterie.assignors import TopicPartition, assign_cooperative_sticky, assign_range
+from coterie.assignors.cooperative_sticky import assign_cooperative_sticky
+from coterie.assignors.model import TopicPartition
+from coterie.assignors.range import assign_range
 from coterie.conversation.member import ClassicMember
 from coterie.conversation.subscriptions import (
     decoded_assignment,

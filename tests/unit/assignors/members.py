@@ -1,6 +1,6 @@
 """Short notations for members and assignments in tables."""
 
-from coterie.assignors import Assignment, MemberSubscription, TopicPartition
+from coterie.assignors.model import Assignment, MemberSubscription, TopicPartition
 
 
 def partitions(text: str) -> tuple[TopicPartition, ...]:

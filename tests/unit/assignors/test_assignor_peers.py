@@ -17,13 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.assignors import (
-    ASSIGNORS,
-    Assignment,
-    MemberSubscription,
-    PartitionCounts,
-    TopicPartition,
-)
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.model import Assignment, MemberSubscription, PartitionCounts, TopicPartition
 
 TOPICS = ("alpha", "beta", "gamma", "delta")
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from coterie.assignors import ASSIGNORS, assign_by_config, assign_nearby
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.machine_room import assign_by_config, assign_nearby
 from tests.unit.assignors.members import member, partitions, table
 
 

@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from coterie.assignors import (
-    ASSIGNORS,
-    Assignment,
-    MemberSubscription,
-    TopicPartition,
-    assign_by_machine_room,
-    assign_nearby,
-)
+from coterie.assignors.by_name import ASSIGNORS
+from coterie.assignors.machine_room import assign_by_machine_room, assign_nearby
+from coterie.assignors.model import Assignment, MemberSubscription, TopicPartition
 from coterie.protocol.java_hash import java_hash
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "assignors" / "cases.jsonl.gz"

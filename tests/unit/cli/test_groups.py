@@ -248,6 +248,7 @@ def test_describe_members_decodes_assignments() -> None:
         "target_assignment": None,
         "worker": None,
         "subscription": None,
+        "regex": None,
         "client_software": None,
         "client_software_version": None,
         "principal": None,
@@ -371,6 +372,7 @@ def test_describe_shows_groups_of_the_consumer_protocol() -> None:
         client_id="c",
         client_host="/h",
         subscribed_topic_names=["t"],
+        subscribed_topic_regex="a.*",
         assignment=assigned,
         target_assignment=assigned,
     )
@@ -394,7 +396,7 @@ def test_describe_shows_groups_of_the_consumer_protocol() -> None:
         state = cells_of(run(broker, "groups", "describe", "--state", "--verbose", "next"))
         members = cells_of(run(broker, "groups", "describe", "--members", "--verbose", "next"))
     assert state[1][-5:] == ["uniform", "Stable", "5", "4", "1"]
-    assert members[1][-5:] == ["4", "t:0,1", "4", "t:0,1", "t"]
+    assert members[1][-5:] == ["4", "t:0,1", "4", "t:0,1", "t,/a.*/"]
 
 
 def test_old_brokers_describe_a_missing_group_as_dead() -> None:

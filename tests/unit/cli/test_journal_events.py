@@ -62,10 +62,11 @@ def lines_of(*some: facts.Fact) -> list[str]:
                 reason="host gone",
                 requester_client_id="tool",
                 requester_host="/10.0.0.9",
+                requester_principal="User:admin",
             ),
             (
                 "- i1 removed                admin removal, client c at h, 0 members remaining, "
-                '"host gone", requested by client tool at 10.0.0.9'
+                '"host gone", requested by client tool at 10.0.0.9, logged in as User:admin'
             ),
         ),
         (

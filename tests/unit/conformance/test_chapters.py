@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from coterie.conformance.checks.chapters import chapter_paths, read_chapter
+from coterie.conformance.over_tcp.places import parse_place
 from coterie.conformance.over_tcp.target import TopicSpec
 from coterie.conversation.syntax import TranscriptError, parse_arguments
 
@@ -110,3 +111,43 @@ def test_no_check_names_a_fetch_session_that_another_check_may_have() -> None:
     numbers = {int(each) for each in ids if not each.startswith("$")}
     assert 2_000_000_000 in numbers
     assert not {each for each in numbers if 0 < each < 2_000_000_000}
+
+
+CLUSTER = """\
+# Clusters.
+brokers: 3
+since: 4.0
+
+== refused
+A follower refuses records.
+source: KIP-98
+topics: sales*2(replicas=2 retention.ms=5)
+
+place other at follower of sales-0
+other> Produce v8 topic_data=[]
+----
+other< Produce v8 responses=[]
+
+== old
+It did not.
+source: KIP-98
+since: 2.8
+
+c1> Metadata v1 topics=[]
+----
+c1< Metadata v1
+"""
+
+
+def test_lines_below_the_title_hold_for_each_section(tmp_path: Path) -> None:
+    refused, old = read_chapter(chapter(tmp_path, CLUSTER))
+    assert (refused.brokers, old.brokers) == (3, 3)
+    assert (refused.since, old.since) == ((4, 0), (2, 8))
+    assert refused.topics == (TopicSpec("sales", 2, (("retention.ms", "5"),), replicas=2),)
+
+
+@pytest.mark.parametrize("text", ["other at follower", "c1 follower of sales-0", "at x of y"])
+def test_place_names_a_client_a_role_and_a_subject(text: str) -> None:
+    assert parse_place("c1 at non-replica of sales-0") == ("c1", "non-replica", "sales-0")
+    with pytest.raises(TranscriptError, match="CLIENT at ROLE of SUBJECT"):
+        parse_place(text)

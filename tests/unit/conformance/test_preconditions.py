@@ -176,3 +176,16 @@ WAIT = "c1> ApiVersions v0\ntick 2s\ntick 2s\n----\nc1< ApiVersions v0\n"
 def test_limits_of_the_broker(text: str, name: str, value: str, expected: str) -> None:
     found = reason(check_of(text, ".checks"), target_of({name: value}))
     assert found == (expected and f"{expected.format(name)}the broker has {value}")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "expected"),
+    [(0, "needs a cluster of 3 brokers, this one has 0"), (2, "this one has 2"), (3, ""), (4, "")],
+)
+def test_number_of_brokers(brokers: int, expected: str) -> None:
+    target = target_of({})
+    target.cluster = {node: Address("127.0.0.1", 9092 + node) for node in range(brokers)}
+    check = check_of("c1> Metadata v1 topics=[]\n----\nc1< Metadata v1\n")
+    assert reason(check, target) == ""
+    found = reason(check._replace(brokers=3), target)
+    assert (expected in found) if expected else not found

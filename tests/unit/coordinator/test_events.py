@@ -261,6 +261,7 @@ def test_administrator_removes_a_static_member() -> None:
     harness = EventHarness()
     harness.stable("c1", "c2", instances={"c2": "i2"})
     harness.events.clear()
+    harness.client = harness.client._replace(principal="User:admin")
     harness.remove(("", "i2"), reason="decommissioned")
     removed, began = harness.take_facts()
     assert_fields(
@@ -269,8 +270,14 @@ def test_administrator_removes_a_static_member() -> None:
         group_instance_id="i2",
         was_leader=False,
         reason="decommissioned",
+        requester_principal="User:admin",
     )
-    assert_fields(began, cause="admin removal", group_instance_id="i2")
+    assert_fields(
+        began,
+        cause="admin removal",
+        group_instance_id="i2",
+        requester_principal="User:admin",
+    )
 
 
 def test_expired_session_starts_a_rebalance(pair: EventHarness) -> None:

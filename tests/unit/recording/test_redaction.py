@@ -5,7 +5,9 @@ from struct import pack
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from coterie.cli.main import main
 from coterie.conversation.batches import read_batch_headers
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import request_class
@@ -58,6 +60,16 @@ def test_secret_and_unknown_apis_have_no_body(tmp_path: Path, api: int) -> None:
     assert asked.flags is answered.flags is Flag.REDACTED
     assert asked.data[:8] == pack(">hhi", api, 1, 1)
     assert answered.data == (1).to_bytes(4)
+
+
+def test_a_recording_with_a_login_is_replayed(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "r", [opened(), raw(36, 1, b"\0mellon"), answer(b"\0mellon")], head=header()
+    )
+    shown = CliRunner().invoke(main, ["replay", str(path)], catch_exceptions=False)
+    assert "SaslAuthenticate v1 (redacted" in shown.output
+    missed = CliRunner().invoke(main, ["replay", str(path), "--group", "g"], catch_exceptions=False)
+    assert "No request of the recording is about group 'g'" in missed.output
 
 
 def test_tokens_without_header_are_left_out(tmp_path: Path) -> None:

@@ -51,11 +51,30 @@ def add_scram(broker: Broker, user: str, password: str) -> None:
         )
 
 
-def sasl_broker(settings: Mapping[str, str] | None = None) -> RunningBroker:
-    """Return a broker whose first listener has SASL: users alice and bob, and fixed with SCRAM."""
+class StoppedClock:
+    """A clock of a broker that goes on only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def sasl_broker(
+    settings: Mapping[str, str] | None = None, clock: StoppedClock | None = None
+) -> RunningBroker:
+    """Return a broker whose first listener has SASL: users alice and bob, and fixed with SCRAM.
+
+    Args:
+        settings: more settings.
+        clock: what its connections take the time from; None for the real clock.
+    """
 
     def prepare(broker: Broker) -> None:
         add_scram(broker, "fixed", "pencil")
+        if clock is not None:
+            broker.now_ms = clock
 
     return RunningBroker({**SETTINGS, **(settings or {})}, listeners=LISTENERS, prepare=prepare)
 
@@ -63,8 +82,8 @@ def sasl_broker(settings: Mapping[str, str] | None = None) -> RunningBroker:
 class LoginClient(SocketClient):
     """A client that logs in, as far as a test wants."""
 
-    def __init__(self, running: RunningBroker, connection: socket.socket | None = None) -> None:
-        super().__init__(running.connect() if connection is None else connection)
+    def __init__(self, broker: RunningBroker | socket.socket) -> None:
+        super().__init__(broker.connect() if isinstance(broker, RunningBroker) else broker)
 
     def __enter__(self) -> Self:
         return self

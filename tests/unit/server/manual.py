@@ -19,6 +19,7 @@ from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.shared_parts import SharedParts
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log
 from coterie.virtual.environment import SliceClock
@@ -151,7 +152,7 @@ def make_broker(
     """
     loop = ManualLoop() if loop is None else loop
     values = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
-    broker = Broker(
+    shared = SharedParts(
         Config({**values, **(settings or {})}),
         IN_MEMORY,
         ManualEnvironment(loop) if environment is None else environment,
@@ -159,6 +160,7 @@ def make_broker(
         handles=handles,
         filesystem=filesystem,
     )
+    broker = Broker(shared)
     broker.advertise("PLAINTEXT", Address("127.0.0.1", 9092))
     if not is_new:
         broker.topics.show(OFFSETS_TOPIC)

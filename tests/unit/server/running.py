@@ -21,6 +21,7 @@ from coterie.server.config.listeners import Listener
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.shared_parts import SharedParts
 from tests.unit.server.manual import NEVER, RecordingLog
 
 # Much longer than any step takes, and much shorter than the timeout of a test.
@@ -87,10 +88,12 @@ class RunningBroker:
         values = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
         self._stopping = asyncio.Event()
         self.broker = Broker(
-            Config({**values, **self._settings}),
-            self._data_dir,
-            Environment.of_process(self.log.as_logger()),
-            flush=self._flush,
+            SharedParts(
+                Config({**values, **self._settings}),
+                self._data_dir,
+                Environment.of_process(self.log.as_logger()),
+                flush=self._flush,
+            )
         )
         if self._prepare is not None:
             self._prepare(self.broker)

@@ -13,6 +13,7 @@ from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.server.broker import Broker
 from coterie.server.config.config import Config
 from coterie.server.data_place import IN_MEMORY
+from coterie.server.shared_parts import SharedParts
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.groups import commit, committed, join, sync
 from tests.unit.server.manual import COMMIT, Client, log_of
@@ -58,9 +59,10 @@ class Story:
         self.broker = self._start()
 
     def _start(self) -> Broker:
-        broker = Broker(
+        shared = SharedParts(
             Config(SETTINGS), IN_MEMORY, self.environment, flush=COMMIT, filesystem=self.filesystem
         )
+        broker = Broker(shared)
         broker.advertise("PLAINTEXT", Address("127.0.0.1", 9092))
         complete(self.loop, broker.begin())
         return broker

@@ -39,18 +39,18 @@ class TestBrokerSettings:
     def test_limits_of_connections_follow_at_once(self, client: Client) -> None:
         quotas = client.broker.connection_quotas
         self.set(client, "1", "max.connections", "1")
-        assert quotas.admit(Connection(client.broker), "10.0.0.1") is not None
+        assert quotas.admit(Connection(client.broker), "10.0.0.1", "PLAINTEXT") is not None
         self.set(client, "1", "max.connections", None)
         self.set(client, "", "max.connections.per.ip", "0")
-        refusal = quotas.admit(Connection(client.broker), "10.0.0.1")
+        refusal = quotas.admit(Connection(client.broker), "10.0.0.1", "PLAINTEXT")
         assert refusal is not None
         assert "max.connections.per.ip" in refusal
 
     def test_limits_of_addresses_follow_at_once(self, client: Client) -> None:
         quotas, name = client.broker.connection_quotas, "max.connections.per.ip.overrides"
         self.set(client, "1", name, "10.0.0.1:0")
-        assert quotas.admit(Connection(client.broker), "10.0.0.1") is not None
-        assert quotas.admit(Connection(client.broker), "10.0.0.2") is None
+        assert quotas.admit(Connection(client.broker), "10.0.0.1", "PLAINTEXT") is not None
+        assert quotas.admit(Connection(client.broker), "10.0.0.2", "PLAINTEXT") is None
         error, text = change(client, BROKER, "1", (name, SET, "10.0.0.1"))
         assert error == ErrorCode.INVALID_REQUEST
         assert name in str(text)

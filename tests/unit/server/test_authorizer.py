@@ -389,13 +389,17 @@ class TestDelegationTokens:
             return {each.token_id for each in settle(client, described, 3).tokens}
 
         assert seen(bob) == {of_bob.token_id}
-        assert seen(alice) == {own.token_id}
-        allow(broker, acl(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:bob"))
+        # Who has asked for a token sees it, too.
         assert seen(alice) == {own.token_id, of_bob.token_id}
-        forbid(broker, acl(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:bob"))
-        one = ResourceType.DELEGATION_TOKEN
-        allow(broker, acl(AclOperation.DESCRIBE, one, of_bob.token_id))
-        assert seen(alice) == {own.token_id, of_bob.token_id}
+        carol = client_of(broker, "carol")
+        assert seen(carol) == set()
+        of_user = acl(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:bob")
+        allow(broker, of_user._replace(principal="User:carol"))
+        assert seen(carol) == {of_bob.token_id}
+        forbid(broker, of_user._replace(principal="User:carol"))
+        one = acl(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, own.token_id)
+        allow(broker, one._replace(principal="User:carol"))
+        assert seen(carol) == {own.token_id}
 
 
 class TestRules:
@@ -407,8 +411,10 @@ class TestRules:
         forbid(broker, acl(AclOperation.WRITE))
         broker._data.close()
         again = make_broker(SETTINGS if with_authorizer else None, filesystem=filesystem)
-        # A broker without an authorizer keeps them.
+        # A broker without an authorizer keeps them, and says that it does not ask them.
         assert list(again.acls.ids) == [acl(AclOperation.READ)]
+        lines = logged(again, "access rules have no effect")
+        assert [each["rules"] for each in lines] == ([] if with_authorizer else [1])
         if with_authorizer:
             create_topic(again, "t")
             assert metadata(client_of(again, "alice"), "t") == {"t": 0}

@@ -13,6 +13,7 @@ from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.server.broker import Broker
 from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.shared_parts import SharedParts
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from tests.unit.server.groups import commit, fetch_committed, join
 from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment
@@ -90,10 +91,12 @@ def test_directory_belongs_to_one_broker_with_one_node_id(tmp_path: Path) -> Non
 
     def another(node_id: str = "1") -> Broker:
         return Broker(
-            Config({"offsets.topic.num.partitions": "1", "node.id": node_id}),
-            directory,
-            ManualEnvironment(ManualLoop()),
-            flush=NEVER,
+            SharedParts(
+                Config({"offsets.topic.num.partitions": "1", "node.id": node_id}),
+                directory,
+                ManualEnvironment(ManualLoop()),
+                flush=NEVER,
+            )
         )
 
     first = another()

@@ -5,12 +5,12 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_cluster import DescribeClusterRequest
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.metadata import MetadataRequest
-from coterie.server.cluster import ClusterImage, CoordinatorType, Endpoint, Node
+from coterie.server.cluster.image import ClusterImage, CoordinatorType, Endpoint, Node
 from tests.unit.server.manual import Client, make_broker
 
 
 def test_image_is_replaced_and_never_changed() -> None:
-    first = ClusterImage("id", Node(3, {"A": Address("a", 1)}, "rack"))
+    first = ClusterImage("id", [Node(3, {"A": Address("a", 1)}, "rack")])
     second = first.advertising(3, "B", Address("b", 2))
     third = second.advertising(3, "A", Address("c", 3))
     assert (first.version, second.version, third.version) == (0, 1, 2)
@@ -24,7 +24,7 @@ def test_image_is_replaced_and_never_changed() -> None:
 
 
 def test_groups_and_transactions_have_a_coordinator() -> None:
-    image = ClusterImage("id", Node(3, {}))
+    image = ClusterImage("id", [Node(3, {})])
     found = {kind: image.coordinator(kind, "key") for kind in CoordinatorType}
     assert found == {
         CoordinatorType.GROUP: 3, CoordinatorType.TRANSACTION: 3, CoordinatorType.SHARE: None,

@@ -35,6 +35,22 @@ def test_connection_above_the_limit_is_refused_until_another_is_lost() -> None:
     assert not Client(broker).transport.closed
 
 
+def test_a_listener_may_have_a_limit_of_its_own() -> None:
+    """[connections/connection-limits]"""
+    broker = make_broker({"listener.name.outside.max.connections": "1", "max.connections": "3"})
+    outside = Client(broker, listener="OUTSIDE")
+    refused = Client(broker, listener="OUTSIDE")
+    assert refused.transport.aborted
+    (line,) = logged(broker, "connection closed")
+    assert line["reason"] == (
+        "1 connections of listener OUTSIDE are open (listener.name.outside.max.connections)"
+    )
+    refused.connection.connection_lost(None)
+    assert [Client(broker).transport.aborted for _ in range(3)] == [False, False, True]
+    outside.connection.connection_lost(None)
+    assert not Client(broker, listener="OUTSIDE").transport.aborted
+
+
 def test_connections_of_one_address_are_limited() -> None:
     broker = make_broker({"max.connections.per.ip": "1"})
     Client(broker, host="10.0.0.1")
@@ -72,6 +88,18 @@ def test_connections_above_the_rate_are_served_later() -> None:
     assert [len(client.answers()) for client in clients[100:]] == [1, 0, 0]
     loop.advance(1_000)
     assert [len(client.answers()) for client in clients[100:]] == [0, 1, 1]
+
+
+def test_a_listener_may_have_a_rate_of_its_own() -> None:
+    """[quotas/broker-rate]"""
+    broker = make_broker({"listener.name.outside.max.connection.creation.rate": "10"})
+    clients = [Client(broker, listener="OUTSIDE") for _ in range(102)]
+    others = [Client(broker) for _ in range(102)]
+    for client in (*clients, *others):
+        client.send(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
+    loop_of(broker).turn()
+    assert sum(len(client.answers()) for client in clients) == 100
+    assert sum(len(client.answers()) for client in others) == 102
 
 
 def test_idle_connection_is_closed_without_a_log_line() -> None:

@@ -103,13 +103,15 @@ def test_a_token_is_created_and_described(running: RunningBroker) -> None:
         (found,) = described(client, "alice")
         assert (found.token_id, found.hmac) == (token.token_id, token.hmac)
         assert [each.principal_name for each in found.renewers] == ["bob"]
-        assert described(client, "bob") == []
+        # The tokens that somebody owns, has asked for, or may renew.
+        assert [each.token_id for each in described(client, "bob")] == [token.token_id]
+        assert described(client, "carol") == []
         short = create(client, max_lifetime_ms=1_000)
         assert short.max_timestamp_ms - short.issue_timestamp_ms == 1_000
         assert short.expiry_timestamp_ms == short.max_timestamp_ms
         other = create(client, owner_principal_type="User", owner_principal_name="bob")
         assert (other.principal_name, other.token_requester_principal_name) == ("bob", "alice")
-        assert len(described(client)) == 3
+        assert len(described(client)) == len(described(client, "alice")) == 3
 
 
 @pytest.mark.parametrize("mechanism", [Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512])

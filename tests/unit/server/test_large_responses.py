@@ -16,10 +16,16 @@ from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from coterie.protocol.messages.produce import ProduceRequestPartition
+from coterie.protocol.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartition,
+    ProduceRequestTopic,
+)
+from coterie.server.authorization.access import STANDARD_AUTHORIZER
 from coterie.server.handlers import topic_descriptions
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection_quotas import ConnectionState
+from coterie.server.network.limits import LARGE_PRODUCE_BYTES, LARGE_REQUEST_BYTES
 from tests.unit.server.changed_now import add_partitions
 from tests.unit.server.groups import commit
 from tests.unit.server.manual import Client, logged, make_broker, open_log
@@ -43,6 +49,15 @@ def described(answer: Any) -> dict[str, list[tuple[int, int]]]:
         topic.name: [(each.partition_index, each.leader_epoch) for each in topic.partitions]
         for topic in answer.topics
     }
+
+
+def repeat_topic(request: ProduceRequest, count: int) -> None:
+    """Let a request for one topic ask the same for so many topics."""
+    (asked,) = request.topic_data
+    request.topic_data = [
+        ProduceRequestTopic(name=f"u{number}", partition_data=asked.partition_data)
+        for number in range(count)
+    ]
 
 
 @pytest.mark.usefixtures("tiny_slices")
@@ -182,6 +197,32 @@ class TestLargeRequests:
         assert client.connection.eof_received()
         client.loop.turn()
         assert client.broker.topics.by_name["t0"].partitions[0].log.log_end_offset > 0
+
+    def test_refused_produce_that_is_decoded_at_once_is_answered_in_slices(
+        self, client: Client
+    ) -> None:
+        records = batch(b"x", producer=(1, 0, 0), transactional=True)
+        request = produce_request(records)
+        repeat_topic(request, 200)
+        frame = client.frame(request, 9)
+        assert LARGE_REQUEST_BYTES < len(frame) < LARGE_PRODUCE_BYTES
+        client.connection.data_received(frame)
+        assert client.answers() == []
+        client.loop.turn()
+        ((_, answer),) = client.answers()
+        errors = [topic.partition_responses[0].error_code for topic in answer.responses]
+        assert errors == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 200
+
+    def test_topics_that_an_authorizer_refuses_are_answered_in_slices(self) -> None:
+        client = Client(make_broker({"authorizer.class.name": STANDARD_AUTHORIZER}))
+        request = produce_request(b"")
+        repeat_topic(request, 200)
+        client.send(request, 9)
+        assert client.answers() == []
+        client.loop.turn()
+        ((_, answer),) = client.answers()
+        errors = [topic.partition_responses[0].error_code for topic in answer.responses]
+        assert errors == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 200
 
 
 class TestKeptDescriptions:

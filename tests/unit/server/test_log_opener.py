@@ -219,7 +219,7 @@ class TestFailures:
         client.loop.advance(RETRY_MS)
         assert not broker.groups._loading.busy
         assert all(broker.coordinator.group(name) is None for name in "abcdefgh")
-        assert not broker._failed_partitions
+        assert not broker.offsets_topic._failed
 
 
 class TestThreads:

@@ -20,8 +20,15 @@ from coterie.server.config.listeners import Listener, SecurityProtocol
 from coterie.server.config.sources import ConfigError
 from coterie.server.network import limits
 from coterie.server.network.routes import Routes
-from coterie.server.security import login_connection
-from tests.unit.server.logins import ALICE, LoginClient, frame_of, framed, sasl_broker
+from coterie.server.security import logins
+from tests.unit.server.logins import (
+    ALICE,
+    LoginClient,
+    StoppedClock,
+    frame_of,
+    framed,
+    sasl_broker,
+)
 from tests.unit.server.running import RunningBroker, SocketClient, is_closed, read_exactly
 
 HANDSHAKE = bytes.fromhex("0000001200110001000000010001630005504c41494e")
@@ -240,7 +247,7 @@ def test_a_client_that_leaves_during_the_delay_is_forgotten() -> None:
 def test_beyond_the_limit_logins_are_closed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(login_connection, "MOST_HELD", 0)
+    monkeypatch.setattr(logins, "MOST_HELD", 0)
     settings = {"connection.failed.authentication.delay.ms": "60000"}
     with sasl_broker(settings) as running, LoginClient(running) as client:
         client.handshake()
@@ -292,10 +299,11 @@ def test_other_protocols_are_closed(running: RunningBroker, data: bytes) -> None
 
 
 def test_a_login_has_a_time_however_busy_the_client_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOGIN_DEADLINE_MS", 200)
     with sasl_broker() as running:
-        silent, busy, done = (LoginClient(running) for _ in range(3))
+        done = LoginClient(running)
         done.log_in()
+        monkeypatch.setattr(limits, "LOGIN_DEADLINE_MS", 200)
+        silent, busy = LoginClient(running), LoginClient(running)
         busy.socket.sendall(b"\0\0\1\0")
         for _ in range(200):
             time.sleep(0.01)
@@ -369,19 +377,22 @@ def test_plain_without_users_ends_the_start() -> None:
 # --- sessions -------------------------------------------------------------------------------------
 
 LIMITED = {"connections.max.reauth.ms": "1500"}
+AFTER_ITS_TIME_MS = 1_600
 
 
 def test_a_session_ends_at_the_next_request_after_its_time() -> None:
-    with sasl_broker(LIMITED) as running, LoginClient(running) as client:
+    clock = StoppedClock()
+    with sasl_broker(LIMITED, clock) as running, LoginClient(running) as client:
         assert client.log_in().session_lifetime_ms == 1_500
         assert client.call(MetadataRequest(topics=None), 9).brokers
-        time.sleep(1.6)
+        clock.now_ms += AFTER_ITS_TIME_MS
         client.send(MetadataRequest(topics=None), 9)
         assert client.rest() == b""
 
 
 def test_a_client_logs_in_again_even_after_the_time() -> None:
-    with sasl_broker(LIMITED) as running, LoginClient(running) as client:
+    clock = StoppedClock()
+    with sasl_broker(LIMITED, clock) as running, LoginClient(running) as client:
         client.log_in()
         for _ in range(3):
             assert client.log_in().session_lifetime_ms == 1_500
@@ -389,12 +400,12 @@ def test_a_client_logs_in_again_even_after_the_time() -> None:
             early = client.handshake()
             assert (early.error_code, early.mechanisms) == (34, [])
             assert client.call(MetadataRequest(topics=None), 9).brokers
-            time.sleep(1.6)
+            clock.now_ms += AFTER_ITS_TIME_MS
 
 
 @pytest.mark.parametrize("case", ["user", "password", "mechanism", "request", "handshake"])
 def test_a_second_login_that_fails(case: str) -> None:
-    with sasl_broker(LIMITED) as running, LoginClient(running) as client:
+    with sasl_broker(LIMITED, StoppedClock()) as running, LoginClient(running) as client:
         client.log_in()
         answer = client.handshake("SCRAM-SHA-256" if case == "mechanism" else "PLAIN")
         assert answer.error_code == 0
@@ -417,7 +428,8 @@ def test_a_second_login_that_fails(case: str) -> None:
 
 
 def test_a_table_that_replaces_that_of_the_broker_ends_no_session_and_opens_no_login() -> None:
-    with sasl_broker(LIMITED) as running, LoginClient(running) as client:
+    clock = StoppedClock()
+    with sasl_broker(LIMITED, clock) as running, LoginClient(running) as client:
         client.log_in()
         with LoginClient(running) as stranger:
             stranger.call(VERSIONS, 3)
@@ -425,6 +437,6 @@ def test_a_table_that_replaces_that_of_the_broker_ends_no_session_and_opens_no_l
             assert client.call(MetadataRequest(topics=None), 9).brokers
             stranger.send(MetadataRequest(topics=None), 9)
             assert stranger.rest() == b""
-        time.sleep(1.6)
+        clock.now_ms += AFTER_ITS_TIME_MS
         client.send(MetadataRequest(topics=None), 9)
         assert client.rest() == b""

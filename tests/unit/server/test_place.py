@@ -222,6 +222,19 @@ class TestLoopback:
     def test_clients_with_credentials_may_be_elsewhere(self, properties: str, host: str) -> None:
         assert decide(properties).listeners[0].address.host == host
 
+    @pytest.mark.parametrize("host", ["192.0.2.1", "127.evil.example", "localhost.example"])
+    def test_unsigned_tokens_are_no_authentication(self, host: str) -> None:
+        """[security/oauthbearer]"""
+        given = f"listeners=SASL_SSL://{host}:1\nsasl.enabled.mechanisms=PLAIN,OAUTHBEARER"
+        with pytest.raises(ConfigError, match=r"nobody has signed: .* --insecure-oauth"):
+            decide(given, PlaceOptions(allow_remote=True))
+        assert decide(given, PlaceOptions(insecure_oauth=True)).host == host
+        handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        setting = "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class"
+        assert decide(f"{given}\n{setting}={handler}").host == host
+        assert decide(given.replace(host, "127.0.0.1")).host == "127.0.0.1"
+        assert decide(given.replace(",OAUTHBEARER", "")).host == host
+
     def test_encryption_is_no_authentication(self) -> None:
         with pytest.raises(ConfigError, match=r"Set ssl\.client\.auth=required\. Add --allow-r"):
             decide("listeners=SSL://192.0.2.1:1\nssl.client.auth=requested")

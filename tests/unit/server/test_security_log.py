@@ -130,8 +130,11 @@ def test_after_an_error_nothing_is_acknowledged(loop: ManualLoop, kind: str) -> 
     assert "later" not in harness.users.users
 
 
-def test_garbage_is_dropped_and_changes_meanwhile_are_kept(loop: ManualLoop) -> None:
-    harness = Harness(loop)
+@pytest.mark.parametrize("flush", [COMMIT, NEVER, INTERVAL])
+def test_garbage_is_dropped_and_changes_meanwhile_are_kept(
+    loop: ManualLoop, flush: FlushMode
+) -> None:
+    harness = Harness(loop, flush)
     salt = bytes(100_000)
     for number in range(25):
         harness.append("", credential("alice", number, salt))
@@ -151,6 +154,18 @@ def test_garbage_is_dropped_and_changes_meanwhile_are_kept(loop: ManualLoop) -> 
         credential("carol", 29),
     ]
     assert harness.faulty.filesystem.list("") == [PATH]
+
+
+@pytest.mark.parametrize("flush", [COMMIT, NEVER, INTERVAL])
+def test_the_change_that_brings_a_rewrite_about_is_kept(loop: ManualLoop, flush: FlushMode) -> None:
+    harness = Harness(loop, flush)
+    salt = bytes(GARBAGE_BYTES)
+    for number in range(2):
+        harness.append("", credential("alice", number, salt))
+        harness.settle()
+    assert harness.file.size_bytes < 2 * GARBAGE_BYTES, "it is written anew"
+    harness.start()
+    assert list(harness.users.records()) == [credential("alice", 1, salt)]
 
 
 def test_a_rewrite_that_fails_leaves_the_log_as_it_was(loop: ManualLoop) -> None:
@@ -216,6 +231,25 @@ def test_the_file_of_a_real_directory(tmp_path: Path) -> None:
     with pytest.raises(CorruptLog, match="the last stop was clean"):
         directory.read_security_log()
     directory.abandon()
+
+
+def test_a_version_that_does_not_know_the_file_lets_it_be(tmp_path: Path) -> None:
+    """Versions from before logins open the directory like this; they have no users and rules."""
+
+    def add(broker: Broker) -> None:
+        broker.security_log.append([credential("alice")], lambda _: None)
+
+    with RunningBroker(data_dir=str(tmp_path), flush=COMMIT, prepare=add):
+        pass
+    before = (tmp_path / PATH).read_bytes()
+    directory = DataDirectory.open(
+        OsFileSystem(), str(tmp_path), node_id=1, cluster_id="c", directory_id="d", durable=True
+    )
+    assert PATH not in directory.topics
+    directory.close()
+    assert (tmp_path / PATH).read_bytes() == before
+    with RunningBroker(data_dir=str(tmp_path), flush=COMMIT) as running:
+        assert set(running.broker.credentials.users) == {"alice"}
 
 
 def test_a_broker_with_a_damaged_log_does_not_start(tmp_path: Path) -> None:

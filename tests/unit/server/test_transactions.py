@@ -317,6 +317,9 @@ class NoMarkers:
         assert markers.partitions
         assert callable(done)
 
+    def forget(self, markers: TransactionMarkers) -> None:
+        assert markers.partitions
+
 
 def test_transaction_needs_no_other_turn_of_the_loop_without_syncs(client: Client) -> None:
     """Every record is a batch of its own, so waiting for others would gain nothing."""

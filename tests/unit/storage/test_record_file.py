@@ -125,6 +125,20 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["log"]
 
 
+def test_damage_of_a_copy_is_not_taken_for_an_interrupted_write() -> None:
+    filesystem = MemoryFileSystem()
+    log = RecordFile(filesystem, PATH, durable=True)
+    copy = log.copy()
+    for _ in copy.write_copy([b"one", b"two", b"three"], now_ms=1):
+        pass
+    log.replace(copy)
+    log.close()
+    file = filesystem.open(PATH)
+    file.write(70, b"x")
+    with pytest.raises(CorruptLog):
+        read(filesystem, TailTrust.POWER_LOST)
+
+
 def test_a_copy_takes_the_place_of_the_file() -> None:
     filesystem, _ = written([b"old"])
     log = RecordFile(filesystem, PATH, durable=True)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from coterie.assignors import TopicPartition
+from coterie.assignors.model import TopicPartition
 from coterie.client_check.conversation import ClientExchange
 from coterie.client_check.members import ScriptedConsumerMember
 from coterie.client_check.membership import CONSUMER

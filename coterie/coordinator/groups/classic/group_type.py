@@ -68,6 +68,9 @@ class ClassicType(GroupType):
     def removed(self, group: Any, effects: Effects[Any]) -> None:
         """Cancel all timers of a group; an Empty one has only those of pending members."""
         assert not group.awaiting_joins, f"{group} is removed with delayed joins"
+        if not group.exists:
+            # `close` has cancelled them.
+            return
         _cancel_member_timers(group, effects)
         if group.state is not GroupState.EMPTY:
             _cancel_phase_timers(group, effects)

@@ -48,7 +48,7 @@ def heartbeat(
     group = partition.groups.get(request.group_id)
     if group is None:
         return RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]
-    if not isinstance(group, Group):
+    if type(group) is not Group:
         return partition.handle(group, now_ms, request, NO_REQUEST)
     state = group.state
     if state is GroupState.DEAD:

@@ -10,7 +10,6 @@ from coterie.coordinator.groups.classic.group_record import new_group_record
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.members import (
     Removal,
-    note_fenced,
     protocols_of,
     rebalance_timeout_of,
     recorded_reason,
@@ -25,6 +24,7 @@ from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.subscription_change import subscription_change
 from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.member import Member
-from coterie.coordinator.groups.classic.members import Removal, note_fenced, remove_member
+from coterie.coordinator.groups.classic.members import Removal, remove_member
 from coterie.coordinator.groups.classic.rebalance import (
     Cause,
     Instigator,
@@ -18,6 +18,7 @@ from coterie.coordinator.groups.classic.rebalance import (
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext

@@ -11,7 +11,7 @@ from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
-from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberFenced, MemberRemoved
+from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberRemoved
 
 
 class Removal(Enum):
@@ -42,33 +42,6 @@ def rebalance_timeout_of(request: JoinGroupRequest) -> int:
 def recorded_reason(reason: str | None) -> str | None:
     """Return a client's reason as the journal stores it, or None [sessions/reasons]."""
     return reason[:MAX_REASON_LENGTH] if reason else None
-
-
-# -- identity --------------------------------------------------------------------------------------
-
-
-def note_fenced(step: Step, member_id: str, group_instance_id: str | None, request: str) -> None:
-    """Note that a process was answered FENCED_INSTANCE_ID.
-
-    Args:
-        step: a step of the group in which another member has the instance id.
-        member_id: the member id of the process.
-        group_instance_id: its instance id; only a request that names one can be fenced.
-        request: the API of its request.
-    """
-    assert group_instance_id is not None, "only an instance id can be fenced"
-    holder = step.group.static_members[group_instance_id]
-    assert holder != member_id, f"{member_id} is the member of {group_instance_id}"
-    step.note(
-        MemberFenced(
-            at_ms=step.now_ms,
-            member_id=member_id,
-            group_instance_id=group_instance_id,
-            holder=holder,
-            generation_id=step.group.generation_id,
-            request=request,
-        )
-    )
 
 
 # -- session and removal ---------------------------------------------------------------------------
@@ -132,5 +105,6 @@ def remove_member(
             reason=recorded_reason(reason),
             requester_client_id=None if requester is None else requester.client.client_id,
             requester_host=None if requester is None else requester.client.client_host,
+            requester_principal=None if requester is None else requester.client.login,
         ),
     )

@@ -159,6 +159,7 @@ def _add_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
     if requester is not None:
         began.requester_client_id = requester.client.client_id
         began.requester_host = requester.client.client_host
+        began.requester_principal = requester.client.login
 
 
 def fail_syncs(step: Step, error: ErrorCode) -> None:

@@ -11,7 +11,6 @@ from coterie.coordinator.groups.batch_size import generation_fits_batch
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.group_record import group_record
 from coterie.coordinator.groups.classic.members import (
-    note_fenced,
     protocols_of,
     rebalance_timeout_of,
     recorded_reason,
@@ -27,6 +26,7 @@ from coterie.coordinator.groups.classic.responses import (
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import StaticMemberReplaced

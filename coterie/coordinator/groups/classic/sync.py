@@ -7,7 +7,6 @@ from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.group_record import group_record
 from coterie.coordinator.groups.classic.members import (
     Removal,
-    note_fenced,
     remove_member,
     start_session,
 )
@@ -21,6 +20,7 @@ from coterie.coordinator.groups.classic.responses import assignment_response, sy
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects

@@ -8,12 +8,14 @@ from coterie.coordinator.groups.classic.join import join
 from coterie.coordinator.groups.classic.members import rebalance_timeout_of
 from coterie.coordinator.groups.classic.responses import join_error
 from coterie.coordinator.groups.consumer.classic_members import PROTOCOL_TYPE
+from coterie.coordinator.groups.consumer.conversion import partitions_by_id
 from coterie.coordinator.groups.consumer.downgrade import (
     begin_classic,
+    begin_downgrade,
     downgrade,
     is_downgraded_without,
+    takes_long,
 )
-from coterie.coordinator.groups.consumer.fencing import note_fenced_classic
 from coterie.coordinator.groups.consumer.heartbeat import new_member_id
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.members import (
@@ -33,7 +35,7 @@ from coterie.coordinator.groups.consumer.subscription import (
 )
 from coterie.coordinator.groups.consumer.target import begin_computation, update_target
 from coterie.coordinator.groups.consumer.timers import TimerKind
-from coterie.coordinator.groups.consumer.upgrade import partitions_by_id
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode, MalformedFrame
@@ -60,7 +62,7 @@ def join_consumer_group(step: Step, request: JoinGroupRequest) -> Effects[JoinGr
         step.undo()
         error, member_id = refusal.error, request.member_id
         if error == ErrorCode.FENCED_INSTANCE_ID:
-            note_fenced_classic(step, member_id, request.group_instance_id, "JoinGroup")
+            note_fenced(step, member_id, request.group_instance_id, "JoinGroup")
         step.effects.response = join_error(error, refusal.text or "")
         return step.effects
 
@@ -101,7 +103,8 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     change = update_subscription(step, member_id, _update(request, subscription))
     bump_for(step, member_id, change, joins=is_new)
     member = group.members[member_id]
-    downgrades = replaced and is_downgraded_without(step, ())
+    becomes_classic = replaced and is_downgraded_without(step, ())
+    downgrades = becomes_classic and not takes_long(group)
     if not downgrades:
         update_target(step, group.members[member_id])
     is_current = group.target_epoch >= group.epoch
@@ -119,6 +122,8 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
         begin_classic(step, rebalances=not is_current)
     else:
         begin_computation(step)
+        if becomes_classic:
+            begin_downgrade(step)
         ask_for_resolution(step, resolved_before, is_new=False)
         _joined(step, member, request)
         if is_new:

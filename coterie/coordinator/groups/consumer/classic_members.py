@@ -7,13 +7,13 @@ member that has to reconcile is asked to join again, and has its rebalance timeo
 from coterie.coordinator.groups.classic.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
 from coterie.coordinator.groups.classic.responses import sync_error
 from coterie.coordinator.groups.consumer.downgrade import assignment_bytes
-from coterie.coordinator.groups.consumer.fencing import note_fenced_classic
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.members import start_session
 from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -64,7 +64,7 @@ def sync(step: Step, request: SyncGroupRequest) -> Effects[SyncGroupResponse]:
     if isinstance(member, ErrorCode):
         if member == ErrorCode.FENCED_INSTANCE_ID:
             instance_id = request.group_instance_id
-            note_fenced_classic(step, request.member_id, instance_id, "SyncGroup")
+            note_fenced(step, request.member_id, instance_id, "SyncGroup")
         effects.response = sync_error(member)
         return effects
     if request.generation_id != member.epoch:

@@ -68,6 +68,16 @@ class Change(NamedTuple):
     moved: int
 
 
+class Later(NamedTuple):
+    """The computation of a target that begins in the next turn.
+
+    Attributes:
+        assignor: the name of the assignor.
+    """
+
+    assignor: str
+
+
 class TargetComputation:
     """The target of a group at one epoch, as far as it is computed.
 

@@ -1,12 +1,18 @@
-"""ConsumerGroupDescribe: consumer groups for administrators [consumer-groups/describe]."""
+"""ConsumerGroupDescribe: consumer groups for administrators [consumer-groups/describe].
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+A large group has tens of thousands of partitions. `see_consumer_group` keeps what the records said
+of it when it was asked for, which is never changed but replaced; `described_in_steps` makes the
+description of that, whatever happens to the group meanwhile.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.member import ConsumerMember
+from coterie.coordinator.groups.consumer.group_state import partitions_of
+from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.topic_image import TopicsImage
+from coterie.coordinator.topic_image import TopicImage
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
     GROUP_OPERATIONS,
@@ -18,10 +24,25 @@ from coterie.protocol.messages.consumer_group_describe import (
     DescribedAssignment,
     DescribedTopicPartitions,
 )
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+)
 
 # The types of members on the wire.
 _CLASSIC_MEMBER = 0
 _CONSUMER_MEMBER = 1
+
+# That of a member of which the log has none, as only one of other software may.
+_NO_SUBSCRIPTION = ConsumerGroupMemberMetadataValue(
+    instance_id=None,
+    rack_id=None,
+    client_id="",
+    client_host="",
+    subscribed_topic_names=[],
+    subscribed_topic_regex=None,
+    server_assignor=None,
+)
 
 
 class DescribedConsumerGroup:
@@ -34,66 +55,143 @@ class DescribedConsumerGroup:
         self.with_operations = with_operations
 
 
-def describe_consumer_group(
+class _SeenMember(NamedTuple):
+    """A member as it was when its group was asked for."""
+
+    member_id: str
+    epoch: int
+    subscription: ConsumerGroupMemberMetadataValue | None
+    assigned: Owned
+    pending: Owned
+    target: ConsumerGroupTargetAssignmentMemberValue | None
+
+
+class SeenConsumerGroup(NamedTuple):
+    """A group as it was when it was asked for.
+
+    Attributes:
+        described: its description, without members.
+        members: they, in the order of the description.
+        topics: the topics of the cluster at that time.
+    """
+
+    described: ConsumerGroupDescribeResponseGroup
+    members: list[_SeenMember]
+    topics: Mapping[bytes, TopicImage]
+
+
+class SeenConsumerGroups(NamedTuple):
+    """The groups of a request; of one whose partition is not available, the error."""
+
+    groups: list[SeenConsumerGroup | ConsumerGroupDescribeResponseGroup]
+
+
+def see_consumer_group(
     partition: PartitionState, asked: DescribedConsumerGroup
-) -> ConsumerGroupDescribeResponseGroup:
-    """Return one group: its epochs, and what its members have and shall have."""
+) -> SeenConsumerGroup:
+    """Return what there is to describe of one group, or its error."""
     group_id = asked.group_id
     if not group_id:
-        return describe_error(group_id, ErrorCode.INVALID_GROUP_ID)
+        return _not_seen(group_id, ErrorCode.INVALID_GROUP_ID)
     group = partition.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         known = group is not None or group_id in partition.logged.other_groups
         text = "is not a consumer group" if known else "not found"
-        error = ErrorCode.GROUP_ID_NOT_FOUND
-        return describe_error(group_id, error, f"Group {group_id} {text}.")
+        return _not_seen(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
     assert group.exists, f"{group} was given up and is in its partition"
     default = partition.config.consumer.assignors[0]
-    return ConsumerGroupDescribeResponseGroup(
+    described = ConsumerGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,
         group_id=group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.preferred_assignor(default),
-        members=[_described(group, member) for member in group.ordered_members()],
+        members=[],
         authorized_operations=(
             GROUP_OPERATIONS if asked.with_operations else AUTHORIZED_OPERATIONS_OMITTED
         ),
     )
+    members = [_seen(group, member) for member in group.ordered_members()]
+    return SeenConsumerGroup(described, members, dict(group.topics.by_id))
 
 
-def _described(group: ConsumerGroup, member: ConsumerMember) -> ConsumerGroupDescribeResponseMember:
-    assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
+def described_in_steps(
+    seen: SeenConsumerGroup | ConsumerGroupDescribeResponseGroup,
+) -> Generator[None, None, ConsumerGroupDescribeResponseGroup]:
+    """Return one group: its epochs, and what its members have and shall have.
+
+    A step describes a member.
+    """
+    if not isinstance(seen, SeenConsumerGroup):
+        return seen
+    described = seen.described
+    for member in seen.members:
+        described.members.append(_described(member, seen.topics))
+        yield
+    return described
+
+
+def describe_consumer_group(
+    partition: PartitionState, asked: DescribedConsumerGroup
+) -> ConsumerGroupDescribeResponseGroup:
+    """Return one group at once."""
+    seen = see_consumer_group(partition, asked)
+    for _ in described_in_steps(seen):
+        pass
+    return seen.described
+
+
+def _not_seen(group_id: str, error: ErrorCode, text: str | None = None) -> SeenConsumerGroup:
+    return SeenConsumerGroup(describe_error(group_id, error, text), [], {})
+
+
+def _seen(group: ConsumerGroup, member: ConsumerMember) -> _SeenMember:
+    member_id = member.member_id
+    assert group.members.get(member_id) is member, f"{member} is not in {group}"
+    return _SeenMember(
+        member_id,
+        member.epoch,
+        member.subscription,
+        member.assigned,
+        member.pending,
+        group.target_values.get(member_id),
+    )
+
+
+def _described(
+    member: _SeenMember, topics: Mapping[bytes, TopicImage]
+) -> ConsumerGroupDescribeResponseMember:
     owned: dict[bytes, list[int]] = {}
     for part in (member.assigned, member.pending):
         for topic_id, indexes in part.items():
             owned.setdefault(topic_id, []).extend(indexes)
-    subscription = member.subscription
+    subscription = member.subscription or _NO_SUBSCRIPTION
+    is_classic = subscription.classic_member_metadata is not None
     return ConsumerGroupDescribeResponseMember(
         member_id=member.member_id,
-        instance_id=member.instance_id,
-        rack_id=None if subscription is None else subscription.rack_id,
+        instance_id=subscription.instance_id,
+        rack_id=subscription.rack_id,
         member_epoch=member.epoch,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        subscribed_topic_names=[] if subscription is None else subscription.subscribed_topic_names,
-        subscribed_topic_regex=member.regex,
-        assignment=_assignment(owned, group.topics),
-        target_assignment=_assignment(group.target(member.member_id), group.topics),
-        member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        subscribed_topic_names=subscription.subscribed_topic_names,
+        subscribed_topic_regex=subscription.subscribed_topic_regex or "",
+        assignment=_assignment(owned, topics),
+        target_assignment=_assignment(partitions_of(member.target), topics),
+        member_type=_CLASSIC_MEMBER if is_classic else _CONSUMER_MEMBER,
     )
 
 
 def _assignment(
-    partitions: Mapping[bytes, Iterable[int]], topics: TopicsImage
+    partitions: Mapping[bytes, Iterable[int]], topics: Mapping[bytes, TopicImage]
 ) -> DescribedAssignment:
     return DescribedAssignment(
         topic_partitions=[
             # A large group has tens of thousands of them.
-            DescribedTopicPartitions.of(topic_id, topics.by_id[topic_id].name, sorted(indexes))
+            DescribedTopicPartitions.of(topic_id, topics[topic_id].name, sorted(indexes))
             for topic_id, indexes in sorted(partitions.items())
-            if topic_id in topics.by_id
+            if topic_id in topics
         ]
     )
 

@@ -1,4 +1,4 @@
-"""What the journal says of a request whose sender is not the member that it says it is.
+"""What the journal says of a heartbeat whose sender is not the member that it says it is.
 
 Another process has the instance id, or the coordinator knows another epoch of the member
 [journal/members].
@@ -7,7 +7,6 @@ Another process has the instance id, or the coordinator knows another epoch of t
 from typing import Any
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -58,28 +57,4 @@ def note_fenced_heartbeat(
             said_epoch=request.member_epoch,
             known_epoch=group.members[holder].epoch,
         ),
-    )
-
-
-def note_fenced_classic(step: Step, member_id: str, instance_id: str | None, request: str) -> None:
-    """Note that a request of a classic member is answered with FENCED_INSTANCE_ID.
-
-    Args:
-        step: a step of the group in which another member has the instance id.
-        member_id, instance_id: of the request; only one that names an instance can be fenced.
-        request: its API.
-    """
-    assert instance_id is not None, "only an instance id can be fenced"
-    group = step.group
-    holder = group.static_members[instance_id]
-    assert holder != member_id, f"{member_id} is the member of {instance_id}"
-    step.note(
-        MemberFenced(
-            at_ms=step.now_ms,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            holder=holder,
-            generation_id=group.epoch,
-            request=request,
-        )
     )

@@ -40,6 +40,8 @@ class ConsumerGroup(ConsumerGroupState):
             after creation and after a load.
         resolution: the matching of regular expressions that is under way; None if there is none.
         computation: the computation of a large target that is under way; None if there is none.
+        downgrade: the conversion of a large group that is to become a classic one; None if it is
+            not.
         too_large_epoch: the epoch whose target was larger than a batch; -1 if none was.
         resolved_version: the version of the topics at the latest resolution; None after a load.
         too_large_ms: when the result of a resolution was larger than a batch; 0 if that never was.
@@ -50,8 +52,8 @@ class ConsumerGroup(ConsumerGroupState):
     TYPE: ClassVar[str] = CONSUMER
 
     __slots__ = (
-        "bumped_ms", "checked_version", "computation", "is_gone", "resolution", "resolved_version",
-        "too_large_epoch", "too_large_ms", "topics",
+        "bumped_ms", "checked_version", "computation", "downgrade", "is_gone", "resolution",
+        "resolved_version", "too_large_epoch", "too_large_ms", "topics",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -61,6 +63,7 @@ class ConsumerGroup(ConsumerGroupState):
         self.checked_version: int | None = None
         self.resolution: Any = None
         self.computation: Any = None
+        self.downgrade: Any = None
         self.too_large_epoch = -1
         self.resolved_version: int | None = None
         self.too_large_ms = 0

@@ -39,6 +39,13 @@ CONSUMER = "consumer"
 Partitions = dict[bytes, tuple[int, ...]]
 
 
+# What the records of a group add up to, by the names of the attributes.
+_LOGGED = (
+    "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata", "owners",
+    "protocols", "regexes", "settled", "static_members", "target_metadata", "target_values",
+)  # fmt: skip
+
+
 class ResolvedRegex(NamedTuple):
     """What a regular expression matches.
 
@@ -98,6 +105,19 @@ class ConsumerGroupState(GroupLike):
         self.protocols: dict[str, int] = {}
         self.classic_count = 0
         self.unlogged = 0
+
+    def take_all(self) -> dict[str, Any]:
+        """Forget all that the records add up to; return it for `put_back`."""
+        taken = {name: getattr(self, name) for name in _LOGGED}
+        empty = ConsumerGroupState(self.group_id)
+        self.put_back({name: getattr(empty, name) for name in _LOGGED})
+        assert self.is_blank, f"{self} has records"
+        return taken
+
+    def put_back(self, taken: dict[str, Any]) -> None:
+        """Take over what `take_all` has returned."""
+        for name in _LOGGED:
+            setattr(self, name, taken[name])
 
     # -- epochs ------------------------------------------------------------------------------------
 
@@ -188,6 +208,11 @@ class ConsumerGroupState(GroupLike):
         They are looked at when a member comes to a new epoch, so only the logged value is kept.
         """
         return partitions_of(self.target_values.get(member_id))
+
+    @property
+    def owned_count(self) -> int:
+        """How many partitions members own or have to give up."""
+        return sum(map(len, self.owners.values()))
 
     def owner(self, topic_id: bytes, partition: int) -> str | None:
         """Return the member that owns a partition or has to give it up."""

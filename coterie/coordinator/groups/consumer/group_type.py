@@ -9,6 +9,12 @@ from coterie.coordinator.groups.consumer.describe import (
     DescribedConsumerGroup,
     describe_error_part,
 )
+from coterie.coordinator.groups.consumer.downgrade import (
+    begin_downgrade,
+    downgrade_some,
+    is_downgraded_without,
+    takes_long,
+)
 from coterie.coordinator.groups.consumer.epochs import Bump
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import CONSUMER
@@ -56,7 +62,9 @@ class ConsumerType(GroupType):
     name = CONSUMER
     states: tuple[str, ...] = tuple(state.value for state in GroupState)
     timers: frozenset[str] = frozenset(TimerKind)
-    long_timers: frozenset[str] = frozenset({TimerKind.REGEX, TimerKind.TARGET})
+    long_timers: frozenset[str] = frozenset(
+        {TimerKind.REGEX, TimerKind.TARGET, TimerKind.DOWNGRADE}
+    )
     error_responses: Mapping[type, ErrorResponse] = {
         ConsumerGroupHeartbeatRequest: heartbeat_error_response,
         DescribedConsumerGroup: describe_error_part,
@@ -89,6 +97,9 @@ class ConsumerType(GroupType):
         for member in group.members.values():
             start_session(step, member, timeout_ms)
             time_revocation(step, member)
+        if takes_long(group) and is_downgraded_without(step, ()):
+            # It was becoming a classic one [consumer-groups/large-downgrade].
+            begin_downgrade(step)
 
     def removed(self, group: Any, effects: Effects[Any]) -> None:
         """Cancel the timers of a group without members, or of one that was replaced."""
@@ -100,6 +111,9 @@ class ConsumerType(GroupType):
         if group.computation is not None:
             group.computation = None
             effects.cancel(TimerKind.TARGET, group.group_id)
+        if group.downgrade is not None:
+            group.downgrade = None
+            effects.cancel(TimerKind.DOWNGRADE, group.group_id)
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
         """See `GroupType`; no request of a consumer group is delayed."""
@@ -125,6 +139,9 @@ class ConsumerType(GroupType):
             return
         if kind == TimerKind.TARGET:
             compute_some(step)
+            return
+        if kind == TimerKind.DOWNGRADE:
+            downgrade_some(step)
             return
         member = group.members.get(member_id)
         if member is not None and _is_over(step, member, TimerKind(kind)):

@@ -134,6 +134,7 @@ def _step(
     group_id = request.group_id
     found = partition.groups.get(group_id)
     joins = request.member_epoch == JOIN_EPOCH
+    conversion = records_of(partition).conversions.pop(group_id, None) if joins else None
     if isinstance(found, ConsumerGroup):
         return Step(partition, found, now_ms, context)
     is_other = group_id in partition.logged.other_groups
@@ -152,7 +153,7 @@ def _step(
     if before.is_empty:
         step.write(group_tombstone(group_id))
     else:
-        upgrade(step, before)
+        upgrade(step, before, conversion)
     return step
 
 

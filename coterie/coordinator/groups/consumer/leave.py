@@ -5,10 +5,7 @@ The epoch that the member had does not matter [consumer-groups/leave].
 
 from coterie.coordinator.groups.classic.leave import leave_response, members_of
 from coterie.coordinator.groups.consumer.epochs import Bump
-from coterie.coordinator.groups.consumer.fencing import (
-    note_fenced_classic,
-    note_fenced_heartbeat,
-)
+from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import static_member
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
@@ -22,6 +19,7 @@ from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
 from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
@@ -158,7 +156,7 @@ def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupRes
         if not error:
             leaving.setdefault(member_id, each)
         elif error == ErrorCode.FENCED_INSTANCE_ID:
-            note_fenced_classic(step, each.member_id, each.group_instance_id, "LeaveGroup")
+            note_fenced(step, each.member_id, each.group_instance_id, "LeaveGroup")
     assert len(errors) == len(listed), "each listed member has an error"
     group = step.group
     members = [group.members[member_id] for member_id in leaving]

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 from coterie.coordinator.groups.consumer.downgrade import (
     begin_classic,
+    begin_downgrade,
     cancel_timers,
     downgrade,
     is_downgraded_without,
+    takes_long,
 )
 from coterie.coordinator.groups.consumer.epochs import Bump, Instigator, bump_epoch, instigator_of
 from coterie.coordinator.groups.consumer.member import ConsumerMember
@@ -134,7 +136,8 @@ def remove_members(step: Step, members: Sequence[ConsumerMember], cause: Bump) -
     """Write that members are gone; what is left may be a classic group [consumer-groups/leave].
 
     The epoch rises once. No target is computed: the next heartbeat does it. A classic group whose
-    record is larger than a batch does not come into being [consumer-groups/downgrade].
+    record is larger than a batch does not come into being [consumer-groups/downgrade]. A large one
+    comes into being later [consumer-groups/large-downgrade].
     """
     group = step.group
     assert members, f"nobody leaves {group}"
@@ -142,10 +145,12 @@ def remove_members(step: Step, members: Sequence[ConsumerMember], cause: Bump) -
     assert len(set(ids)) == len(ids), f"a member leaves {group} twice"
     removed = [Removed(each, instigator_of(each)) for each in members]
     if is_downgraded_without(step, ids):
-        downgrade(step, ids)
-        if step.has_small_records():
-            return removed
-        step.undo()
+        step.downgrades_later = takes_long(group)
+        if not step.downgrades_later:
+            downgrade(step, ids)
+            if step.has_small_records():
+                return removed
+            step.undo()
     regexes = [member.regex for member in members if member.regex]
     for member_id in ids:
         step.remove(group.member_tombstones(member_id))
@@ -162,6 +167,8 @@ def finish_removal(step: Step) -> bool:
     assert step.effects.operation is not None, f"a member has left {step.group} without a record"
     if step.becomes is not None:
         begin_classic(step, rebalances=True)
+    elif step.downgrades_later:
+        begin_downgrade(step)
     return True
 
 
@@ -222,5 +229,6 @@ def note_removed(
             reason=reason[:MAX_REASON_LENGTH] if reason else None,
             requester_client_id=None if requester is None else requester.client.client_id,
             requester_host=None if requester is None else requester.client.client_host,
+            requester_principal=None if requester is None else requester.client.login,
         )
     )

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import Partitions
@@ -41,12 +42,14 @@ class ConsumerRecords(GroupRecords):
 
     Attributes:
         groups: by id, those of which the log says anything. They are the live groups.
+        conversions: by group id, those of classic groups that are under way.
     """
 
     def __init__(self) -> None:
         """Start without records."""
         super().__init__(KEYS)
         self.groups: dict[str, ConsumerGroup] = {}
+        self.conversions: dict[str, Any] = {}
 
     def apply(self, key: Message, value: Message | None) -> None:
         """See `GroupRecords`; a record that its verb has applied is not applied again.

@@ -1,16 +1,17 @@
 """One step of a consumer group: its records change the group at once, and can be taken back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from coterie.coordinator.groups.batch_size import encoded_batch
-from coterie.coordinator.groups.consumer.computation import TargetComputation
+from coterie.coordinator.groups.consumer.computation import Later, TargetComputation
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.step import NO_REQUEST, GroupStep
-from coterie.coordinator.kernel.append import Record
+from coterie.coordinator.kernel.append import Pair, Record
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -33,13 +34,15 @@ class Step(GroupStep[ConsumerGroup]):
         facts: what has happened, until it is known that the records fit.
         took_over: the member that has the place of a static member since this step.
         computation: the computation of a large target that follows this step.
+        downgrades_later: whether the group is to become a classic one after this step.
+        is_long: whether it has taken some milliseconds, so that a target is left to the next turns.
         needs_too_much: whether it needs a target whose records are known not to fit one batch.
     """
 
     __slots__ = (
-        "_before", "_bumped_ms", "_checked_version", "_encoded", "_members", "_most_members",
-        "becomes", "computation", "creates", "facts", "left", "needs_too_much", "replaces",
-        "took_over",
+        "_adopts", "_at_once", "_before", "_bumped_ms", "_checked_version", "_dissolved",
+        "_encoded", "_members", "_most_members", "becomes", "computation", "creates",
+        "downgrades_later", "facts", "is_long", "left", "needs_too_much", "replaces", "took_over",
     )  # fmt: skip
 
     def __init__(
@@ -55,26 +58,33 @@ class Step(GroupStep[ConsumerGroup]):
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
-        self.computation: TargetComputation | None = None
+        self.computation: TargetComputation | Later | None = None
+        self.downgrades_later = False
+        self.is_long = False
         self.needs_too_much = False
         self.facts: list[Fact] = []
         self._checked_version = group.checked_version
         # The values that the records have replaced.
         self._before: list[Record] = []
-        # Values that are encoded already, by their places among the records.
-        self._encoded: dict[int, bytes] = {}
+        # Records that are encoded already, by their places.
+        self._encoded: dict[int, Pair] = {}
+        # Whether its group was made before it.
+        self._adopts = False
+        # How many records were applied together, and what the group had before.
+        self._at_once = 0
+        self._dissolved: dict[str, Any] | None = None
         # The members before the first of them was removed: they have sessions, which are not
         # logged.
         self._members: dict[str, ConsumerMember] | None = None
         self._most_members, self._bumped_ms = group.most_members, group.bumped_ms
 
-    def set(self, key: Message, value: Message | None, encoded: bytes | None = None) -> None:
+    def set(self, key: Message, value: Message | None, encoded: Pair | None = None) -> None:
         """Write a record and apply it; null removes what the group has under the key.
 
         Args:
             key: its key.
             value: its value.
-            encoded: the value as bytes, if it is encoded already.
+            encoded: both as bytes, if they are encoded already.
         """
         assert self.becomes is None, f"{self.group} is replaced by {self.becomes}"
         self._before.append((key, self.group.apply(key, value)))
@@ -83,6 +93,26 @@ class Step(GroupStep[ConsumerGroup]):
         if encoded is not None:
             self._encoded[len(operation.records) - 1] = encoded
 
+    def adopt(self, group: ConsumerGroup, records: Sequence[Record], pairs: Sequence[Pair]) -> None:
+        """Go on with a new group that was made before the step, and write what it is made of.
+
+        Args:
+            group: the group, to which the records are applied.
+            records: its records.
+            pairs: they as bytes.
+        """
+        assert self.creates, f"{self.group} exists"
+        assert not self._before, f"{self.group} has records"
+        assert len(records) == len(pairs), "each record is encoded"
+        self.group = group
+        self._checked_version, self._bumped_ms = group.checked_version, group.bumped_ms
+        self._most_members = group.most_members
+        self._adopts = True
+        self._at_once = group.unlogged = len(records)
+        for record, pair in zip(records, pairs, strict=True):
+            written = self.write(record).records
+            self._encoded[len(written) - 1] = pair
+
     def remove(self, keys: Iterable[Message]) -> None:
         """Write tombstones and apply them."""
         if self._members is None:
@@ -90,9 +120,28 @@ class Step(GroupStep[ConsumerGroup]):
         for key in keys:
             self.set(key, None)
 
+    def dissolve(self, encoded: Callable[[Message], Pair | None]) -> None:
+        """Write tombstones of all that the group has, and let it have nothing.
+
+        Args:
+            encoded: returns the tombstone of a key as bytes, if it is encoded already.
+        """
+        group = self.group
+        keys = list(group.keys(group.ordered_ids()))
+        self._dissolved = group.take_all()
+        for key in keys:
+            written, pair = self.write((key, None)).records, encoded(key)
+            if pair is not None:
+                self._encoded[len(written) - 1] = pair
+        self._at_once += len(keys)
+        group.unlogged += len(keys)
+
     def undo(self) -> None:
         """Take all records back: the group is as before the step, its members' sessions too."""
         group, members = self.group, self._members
+        if self._dissolved is not None:
+            group.put_back(self._dissolved)
+            self._dissolved = None
         for key, value in reversed(self._before):
             group.apply(key, value)
         if members is not None:
@@ -100,9 +149,11 @@ class Step(GroupStep[ConsumerGroup]):
             for member_id, member in members.items():
                 member.take_records(group.members[member_id])
             group.members = members
-        group.unlogged -= len(self._before)
+        group.unlogged -= len(self._before) + self._at_once
         assert group.unlogged == 0, f"{group} has records of another step"
-        assert not self.creates or group.is_blank, f"{group} is new and has records"
+        is_blank = group.is_blank or self._adopts
+        assert not self.creates or is_blank, f"{group} is new and has records"
+        self._at_once = 0
         self._before.clear()
         self._encoded.clear()
         self.facts.clear()
@@ -120,7 +171,8 @@ class Step(GroupStep[ConsumerGroup]):
         operation = self.effects.operation
         if self.needs_too_much:
             return False
-        if operation is not None:
+        is_encoded = operation is not None and len(operation.pairs or ()) == len(operation.records)
+        if operation is not None and not is_encoded:
             operation.pairs = encoded_batch(operation.records, self._encoded)
         return operation is None or operation.pairs is not None
 
@@ -133,7 +185,8 @@ class Step(GroupStep[ConsumerGroup]):
             self.undo()
             return False
         group, replaces = self.group, self.replaces
-        assert group.unlogged == len(self._before), f"{group} has records of another step"
+        of_this_step = len(self._before) + self._at_once
+        assert group.unlogged == of_this_step, f"{group} has records of another step"
         assert self.creates or replaces is None, f"{group} exists and takes the place of {replaces}"
         assert not (self.creates and self.becomes), f"{group} is created and replaced"
         operation = self.effects.operation

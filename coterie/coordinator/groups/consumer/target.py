@@ -8,7 +8,7 @@ a timer that is due at once starts each part. Its members go to the target befor
 within the assignment interval [consumer-groups/large-target].
 """
 
-from coterie.coordinator.groups.consumer.computation import TargetComputation
+from coterie.coordinator.groups.consumer.computation import Later, TargetComputation
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
@@ -18,6 +18,7 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+from coterie.protocol.messages.log_records import encode_key
 
 # The size of the largest target that is computed with the heartbeat that needs it: some five
 # milliseconds.
@@ -45,6 +46,9 @@ def update_target(step: Step, member: ConsumerMember) -> None:
         return
     default = step.partition.config.consumer.assignors[0]
     assignor = group.preferred_assignor(default, member.assignor)
+    if step.is_long:
+        step.computation = Later(assignor)
+        return
     computation = TargetComputation(group, assignor)
     if computation.size > _COMPUTED_AT_ONCE:
         step.computation = computation
@@ -60,7 +64,6 @@ def update_target(step: Step, member: ConsumerMember) -> None:
 def begin_computation(step: Step) -> None:
     """Begin to compute a large target, after it is known that the records of the step fit."""
     if step.computation is not None:
-        assert step.computation.epoch == step.group.epoch, "a target is computed for this epoch"
         step.group.computation = step.computation
         step.arm(TimerKind.TARGET, "", step.now_ms)
 
@@ -72,13 +75,16 @@ def compute_some(step: Step) -> None:
     those that are gone have lost theirs; a later epoch needs a target of its own.
     """
     group = step.group
-    computation: TargetComputation | None = group.computation
+    computation: TargetComputation | Later | None = group.computation
     if computation is None:
         return
-    assert computation.epoch <= group.epoch, f"{group} has lost the epoch of a target"
     if not group.members:
         group.computation = None
-    elif not computation.go_on(_COMPUTED_TOGETHER):
+        return
+    if isinstance(computation, Later):
+        group.computation = computation = TargetComputation(group, computation.assignor)
+    assert computation.epoch <= group.epoch, f"{group} has lost the epoch of a target"
+    if not computation.go_on(_COMPUTED_TOGETHER):
         step.arm(TimerKind.TARGET, "", step.now_ms)
     else:
         group.computation = None
@@ -100,7 +106,7 @@ def _write(step: Step, computation: TargetComputation) -> None:
         if change is not None:
             changed += 1
             moved += change.moved
-            step.set(key, change.value, change.encoded)
+            step.set(key, change.value, (encode_key(key), change.encoded))
         elif member_id == step.took_over:
             # As in Kafka, an id that has taken the place of another one has had no target.
             changed += 1

@@ -11,4 +11,5 @@ class TimerKind(StrEnum):
     REJOIN = "classic rejoin"  # the time in which a classic member has to join again
     RESYNC = "classic sync"  # the time in which a classic member has to sync
     TARGET = "target"  # the next part of the computation of a large target; of the group
+    DOWNGRADE = "downgrade"  # the next part of the downgrade of a large group; of the group
     REGEX = "regex"  # the next part of the matching of regular expressions; of the group

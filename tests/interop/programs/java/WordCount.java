@@ -1,3 +1,4 @@
+import java.io.FileReader;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Properties;
@@ -8,10 +9,16 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Produced;
 
-/** Counts words exactly once. Arguments: bootstrap servers, application, input, output, directory of the state. */
+/**
+ * Counts words exactly once. Arguments: bootstrap servers, application, input, output, directory of the state, file
+ * with properties of the clients.
+ */
 public final class WordCount {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
+        try (FileReader file = new FileReader(arguments[5])) {
+            settings.load(file);
+        }
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[1]);
         settings.put(StreamsConfig.STATE_DIR_CONFIG, arguments[4]);

@@ -164,19 +164,6 @@ def test_group_of_a_type_that_is_not_served_is_refused(joins: int) -> None:
 # -- regular expressions ---------------------------------------------------------------------------
 
 
-def test_resolution_of_a_group_that_was_deleted_does_nothing() -> None:
-    harness = ConsumerHarness({"foo": 4})
-    answer = harness.beat("m1", 0, subscribed_topic_regex="f.*")
-    assert (answer.member_epoch, assigned(answer)) == (1, {})
-    harness.beat("m1", -1)
-    harness.send(DeleteGroupsRequest(groups_names=["g"]), 2, "delete")
-    assert harness.coordinator.group("g") is None
-    written = len(harness.written)
-    harness.wait(1_000)
-    assert len(harness.written) == written
-    assert harness.live() == harness.replayed() == {}
-
-
 def test_timer_of_a_resolution_does_not_touch_the_next_group_of_the_name() -> None:
     harness = ConsumerHarness({"foo": 4})
     harness.beat("m1", 0, subscribed_topic_regex="f.*")

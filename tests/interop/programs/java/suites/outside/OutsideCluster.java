@@ -1,5 +1,6 @@
 package outside;
 
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,6 +13,8 @@ import kafka.server.KafkaConfig;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
@@ -31,13 +34,17 @@ public final class OutsideCluster implements ClusterInstance {
     private boolean stopped;
 
     public OutsideCluster(ClusterConfig config) {
-        if (config.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT) {
-            throw new TestAbortedException("needs " + config.brokerSecurityProtocol());
+        SecurityProtocol protocol = config.brokerSecurityProtocol();
+        if (protocol != SecurityProtocol.PLAINTEXT && protocol != SecurityProtocol.SASL_PLAINTEXT) {
+            throw new TestAbortedException("needs " + protocol);
         }
         this.config = config;
         Map<String, String> settings = new HashMap<>(config.serverProperties());
         settings.putAll(config.perServerOverrideProperties().getOrDefault(0, Map.of()));
         this.broker = new OutsideBroker(0, settings);
+        if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
+            broker.secure();
+        }
         config.features().forEach((feature, level) -> {
             if (feature == Feature.TRANSACTION_VERSION || feature == Feature.GROUP_VERSION) {
                 broker.features.put(feature.featureName(), level);
@@ -103,7 +110,8 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public Map<Integer, ControllerServer> controllers() {
-        return Map.of();
+        return broker.settings.containsKey("authorizer.class.name")
+            ? Map.of(broker.id, StandIn.controller(broker)) : Map.of();
     }
 
     @Override
@@ -185,6 +193,11 @@ public final class OutsideCluster implements ClusterInstance {
     public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
         waitUntil(() -> brokers().get(broker.id).metadataCache().numPartitions(topic)
             .equals(Optional.of(partitions)));
+    }
+
+    @Override
+    public void waitAcls(AclBindingFilter filter, Collection<AccessControlEntry> entries) {
+        // A rule counts from the answer on.
     }
 
     @Override

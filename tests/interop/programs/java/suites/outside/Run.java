@@ -2,6 +2,7 @@ package outside;
 
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.nameStartsWith;
+import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 import java.util.ArrayList;
@@ -11,11 +12,13 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import kafka.integration.KafkaServerTestHarness;
+import kafka.server.KafkaBroker;
 import net.bytebuddy.agent.ByteBuddyAgent;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.junit.platform.console.ConsoleLauncher;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -34,7 +37,10 @@ public final class Run {
             .type(named("kafka.utils.TestUtils$"))
             .transform((builder, type, loader, module, domain) -> builder
                 .visit(Advice.to(OneConfig.class).on(named("createBrokerConfigs")))
-                .visit(Advice.to(OneReplica.class).on(named("createTopicWithAdmin"))))
+                .visit(Advice.to(OneReplica.class).on(named("createTopicWithAdmin")))
+                .visit(Advice.to(OutsideRules.class).on(named("pickAuthorizerForWrite")))
+                .visit(Advice.to(SameRules.class).on(
+                    named("waitAndVerifyAcls").and(takesArgument(1, Authorizer.class)))))
             .type(named("kafka.integration.KafkaServerTestHarness"))
             .transform((builder, type, loader, module, domain) ->
                 System.getProperty("outside.command") == null ? builder : builder
@@ -107,6 +113,29 @@ public final class Run {
         static void enter(
                 @Advice.Argument(value = 0, readOnly = false) Collection<NewTopic> topics) {
             topics = Run.onOneNode(topics);
+        }
+    }
+
+    /** Changes the rules of the broker and not of the controller. */
+    public static final class OutsideRules {
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit(
+                @Advice.Argument(0) scala.collection.Seq<KafkaBroker> brokers,
+                @Advice.Return(readOnly = false) Authorizer rules,
+                @Advice.Thrown(readOnly = false) Throwable thrown) {
+            brokers.head().authorizerPlugin();
+            rules = OutsideAuthorizer.insteadOf(rules);
+            if (rules != null) {
+                thrown = null;
+            }
+        }
+    }
+
+    /** Looks at the rules of the broker and not of the controller. */
+    public static final class SameRules {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false) Authorizer rules) {
+            rules = OutsideAuthorizer.insteadOf(rules);
         }
     }
 

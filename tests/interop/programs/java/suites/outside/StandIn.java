@@ -12,6 +12,7 @@ import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
 import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
 import kafka.server.KafkaApis;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
@@ -25,6 +26,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.image.loader.MetadataLoader;
@@ -32,6 +34,7 @@ import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -66,6 +69,8 @@ public final class StandIn {
         properties.put("process.roles", "broker");
         properties.put("controller.quorum.bootstrap.servers", "127.0.0.1:1");
         properties.put("controller.listener.names", "CONTROLLER");
+        properties.remove("advertised.listeners");
+        properties.remove("authorizer.class.name");
         properties.put("listeners", "EXTERNAL://" + broker.bootstrap());
         properties.put("inter.broker.listener.name", "EXTERNAL");
         properties.put(
@@ -76,7 +81,7 @@ public final class StandIn {
     private Object fromBroker(InvocationOnMock call) throws Exception {
         switch (call.getMethod().getName()) {
             case "config": return config;
-            case "boundPort": return broker.port;
+            case "boundPort": return port(call);
             case "metadataCache": return cache;
             case "startup": broker.start(); return null;
             case "shutdown": broker.stop(); return null;
@@ -85,7 +90,7 @@ public final class StandIn {
             case "brokerState":
                 return broker.isRunning() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
             case "clusterId": return ask(admin -> admin.describeCluster().clusterId().get());
-            case "authorizerPlugin": return Option.empty();
+            case "authorizerPlugin": return authorizer(broker);
             case "sharedServer": return sharedServer();
             case "socketServer": return socketServer();
             case "dataPlaneRequestProcessor": return requests();
@@ -165,21 +170,44 @@ public final class StandIn {
         }
     }
 
-    private interface Question<T> {
+    interface Question<T> {
         T of(Admin admin) throws Exception;
     }
 
     private <T> T ask(Question<T> question) throws Exception {
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrap()))) {
+        try (Admin admin = Admin.create(broker.administrator())) {
             return question.of(admin);
         }
+    }
+
+    private int port(InvocationOnMock call) {
+        boolean own = broker.ownPort != 0 && call.getArgument(0).toString().contains("BROKER");
+        return own ? broker.ownPort : broker.port;
+    }
+
+    /** Return the authorizer of a broker, as its own process would have it. */
+    static Option<Plugin<Authorizer>> authorizer(OutsideBroker broker) {
+        return broker.settings.containsKey("authorizer.class.name")
+            ? Option.apply(Plugin.wrapInstance(new OutsideAuthorizer(broker), null, "authorizer"))
+            : Option.empty();
+    }
+
+    /** Return what stands in for the controller: it has only the authorizer. */
+    public static ControllerServer controller(OutsideBroker broker) {
+        return Mockito.mock(ControllerServer.class, Mockito.withSettings().stubOnly().defaultAnswer(
+            call -> {
+                if (call.getMethod().getName().equals("authorizerPlugin")) {
+                    return authorizer(broker);
+                }
+                throw inside(call);
+            }));
     }
 
     private SocketServer socketServer() {
         return Mockito.mock(SocketServer.class, Mockito.withSettings().stubOnly().defaultAnswer(
             call -> {
                 if (call.getMethod().getName().equals("boundPort")) {
-                    return broker.port;
+                    return port(call);
                 }
                 throw inside(call);
             }));

@@ -1,0 +1,29 @@
+"""A broker of this process as the parts see it that all of them share."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from coterie.server.cluster.image import ClusterImage
+    from coterie.server.groups.runtime import GroupRuntime
+    from coterie.server.network.turns import Turns
+    from coterie.server.transactions.markers import MarkerWriter
+    from coterie.server.transactions.runtime import TransactionRuntime
+
+
+class Member(Protocol):
+    """A broker that runs.
+
+    Attributes:
+        node_id: its id.
+        image: the cluster as its clients see it.
+        groups, transaction_runtime: the runtimes of its coordinators.
+        markers: appends markers to the partitions that it leads.
+        turns: the requests that it handles later.
+    """
+
+    node_id: int
+    image: "ClusterImage"
+    groups: "GroupRuntime"
+    transaction_runtime: "TransactionRuntime"
+    markers: "MarkerWriter"
+    turns: "Turns"

@@ -1,0 +1,68 @@
+"""The metrics of logins and access: who is connected, who failed, and who was refused.
+
+Names of principals come from clients, so a metric has a bounded number of them, and one sample for
+all others [metrics/principals].
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from coterie.server.authorization.access import MOST_PRINCIPALS, OTHERS
+from coterie.server.security.logins import LoginCounts
+from coterie.server.security.shown import shown
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+
+_SOCKETS = "kafka.server:type=socket-server-metrics,name="
+
+
+def security_metrics(broker: "Broker") -> Iterator[Metric]:
+    """Yield the metrics."""
+    connections = GaugeMetricFamily(
+        "coterie_principal_connections", "Open connections by principal.", labels=["principal"]
+    )
+    for principal, count in _bounded(broker.connection_quotas.principals()):
+        connections.add_metric([principal], count)
+    yield connections
+    denials = CounterMetricFamily(
+        "coterie_authorizer_denials",
+        "Operations that the authorizer has denied, by principal.",
+        labels=["principal"],
+    )
+    if broker.access is not None:
+        for principal, count in broker.access.denials.items():
+            denials.add_metric([shown(principal)], count)
+    yield denials
+    logins = broker.logins
+    yield from _logins("authentication", "Logins", logins.first)
+    yield from _logins("reauthentication", "Later logins on a connection", logins.again)
+
+
+def _logins(name: str, text: str, counts: LoginCounts) -> Iterator[Metric]:
+    for outcome, verb, values in (
+        ("successful", "succeeded", counts.succeeded),
+        ("failed", "failed", counts.failed),
+    ):
+        family = CounterMetricFamily(
+            f"kafka_server_{outcome}_{name}",
+            f"{_SOCKETS}{outcome}-{name}-total. {text} that {verb}, by listener and mechanism.",
+            labels=["listener", "mechanism"],
+        )
+        for labels, count in sorted(values.items()):
+            family.add_metric(list(labels), count)
+        yield family
+
+
+def _bounded(counts: Counter[str]) -> Iterator[tuple[str, int]]:
+    """Yield the most frequent principals with their counts, and the sum of the others."""
+    most = counts.most_common(MOST_PRINCIPALS)
+    for principal, count in most:
+        yield shown(principal), count
+    rest = counts.total() - sum(count for _, count in most)
+    if rest:
+        yield OTHERS, rest

@@ -1,0 +1,139 @@
+"""Runs several brokers as one process: `coterie serve --brokers N`.
+
+Broker 1 listens at the given ports, and each further one at the next ports. If one of them cannot
+be used, nothing has been started or written.
+"""
+
+import signal
+from collections.abc import Sequence
+
+import uvloop
+
+from coterie import __version__
+from coterie.address import Address
+from coterie.server.broker import Broker
+from coterie.server.brokers import Cluster
+from coterie.server.config.listeners import CannotListen, Listener
+from coterie.server.config.place import Place
+from coterie.server.config.sources import ConfigError
+from coterie.server.data_place import IN_MEMORY
+from coterie.server.environment import Environment
+from coterie.server.file_handles import FileHandles
+from coterie.server.run import (
+    EXIT_FAILED,
+    EXIT_OK,
+    CannotStart,
+    Options,
+    age_s,
+    begin_with,
+    end_start,
+    listening_failed,
+    open_shared_parts,
+    port_option,
+    prepared_log,
+    run_process,
+    signalled,
+    try_port,
+    watch,
+)
+
+_HIGHEST_PORT = 65_535
+
+
+def run_cluster(options: Options) -> int:
+    """Run brokers until a signal or a fatal error stops them; return the exit code."""
+    return run_process(lambda handles: uvloop.run(_serve(options, handles)))
+
+
+async def _serve(options: Options, handles: FileHandles) -> int:
+    """Run the brokers until a signal or a fatal error stops them; return the exit code.
+
+    Raises:
+        CannotStart: an address or the data directory cannot be used.
+    """
+    stopping = signalled(with_input=options.stops_with_input)
+    place = options.place
+    listeners = [listeners_of(place, number) for number in range(options.brokers)]
+    for each in listeners:
+        for listener in each:
+            await try_port(listener.address, port_option(place))
+    log = prepared_log(options)
+    shared = open_shared_parts(options, Environment.of_process(log), handles)
+
+    def prepare(broker: Broker) -> None:
+        if options.release is not None:
+            broker.pretend(options.release)
+
+    cluster = Cluster(shared, prepare=prepare)
+    fatal = shared.failures.fatal
+    fatal.add_done_callback(lambda _: stopping.set())
+    try:
+        started = await cluster.start(dict(zip(shared.node_ids, listeners, strict=True)))
+    except CannotListen as error:
+        await cluster.stop()
+        text = listening_failed(error.address, port_option(place), error)
+        raise CannotStart(text) from error
+    except ConfigError as error:
+        await cluster.stop()
+        raise CannotStart(str(error)) from error
+    first = cluster.brokers[shared.node_ids[0]]
+    begin_with(first, options)
+    _print_ready(options, [addresses[0] for addresses in started.values()])
+    if first.tls_listeners:
+        from coterie.server.tls.certificates import reload_certificates
+
+        def reload() -> None:
+            for broker in cluster.brokers.values():
+                reload_certificates(broker)
+
+        shared.loop.add_signal_handler(signal.SIGHUP, reload)
+    end_start()
+    watchdog = watch(first)
+    await stopping.wait()
+    if watchdog is not None:
+        watchdog.stop()
+    code = EXIT_OK
+    if fatal.done():
+        log.error("brokers failed", reason=fatal.result())
+        code = EXIT_FAILED
+    await cluster.stop()
+    return code
+
+
+def listeners_of(place: Place, number: int) -> Sequence[Listener]:
+    """Return where a broker listens: at the ports of the first one and its number, counted from 0.
+
+    Raises:
+        CannotStart: there is no such port.
+    """
+    return [
+        each._replace(
+            address=_moved(each.address, number),
+            advertised=None if each.advertised is None else _moved(each.advertised, number),
+        )
+        for each in place.listeners
+    ]
+
+
+def _moved(address: Address, by: int) -> Address:
+    if not address.port:
+        # Each gets a free one.
+        return address
+    if address.port + by > _HIGHEST_PORT:
+        text = f"port {address.port + by} does not exist; choose a lower one with --port, or 0"
+        raise CannotStart(text)
+    return address._replace(port=address.port + by)
+
+
+def _print_ready(options: Options, addresses: Sequence[Address]) -> None:
+    """Print the line with the bootstrap servers: the first listener of each broker."""
+    place = options.place
+    where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
+    listening = ",".join(map(str, addresses))
+    print(
+        f"coterie {__version__} ready on {listening} ({len(addresses)} brokers, data in {where},"
+        f" flush {options.flush}) in {age_s(options.started):.2f} s",
+        flush=True,
+    )
+    if options.announcement:
+        print(options.announcement, flush=True)

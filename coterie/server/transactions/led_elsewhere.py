@@ -1,0 +1,56 @@
+"""Transactions over several brokers: who coordinates one, and who leads its partitions."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from coterie.protocol.control_records import TransactionMarkers
+from coterie.protocol.errors import ErrorCode
+from coterie.server.cluster.image import CoordinatorType
+from coterie.server.transactions.markers import Answer, MarkerWriter
+from coterie.server.transactions.use import TransactionUse, TransactionUses
+
+if TYPE_CHECKING:
+    from coterie.server.cluster.leadership import Leadership
+
+
+class UsesOfCluster(TransactionUses):
+    """Verifies and adds partitions at the broker that coordinates the transaction."""
+
+    def __init__(self, leadership: "Leadership") -> None:
+        """Ask the leadership for coordinators."""
+        self._leadership = leadership
+
+    def use_partitions(
+        self, use: TransactionUse, done: Callable[[ErrorCode], None]
+    ) -> ErrorCode | None:
+        """Verify or add partitions; see the base class."""
+        image = self._leadership.image
+        node_id = image.coordinator(CoordinatorType.TRANSACTION, use.transactional_id)
+        member = self._leadership.member(node_id)
+        if member is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return member.transaction_runtime.use_partitions(use, done)
+
+
+class MarkersOfCluster(MarkerWriter):
+    """Has each marker appended by the broker that leads its partition."""
+
+    def __init__(self, *parts: Any, leadership: "Leadership") -> None:
+        """Take the parts of the base class."""
+        super().__init__(*parts)
+        self._leadership = leadership
+
+    def send_one(
+        self, markers: TransactionMarkers, name: str, index: int, answered: Answer
+    ) -> None:
+        """Send a marker to the leader; there may be none, and then it is tried again."""
+        where = self._leadership.image.placed(name, index)
+        if where is None:
+            # It does not exist, which any broker answers.
+            self.write_one(markers, name, index, answered)
+            return
+        member = self._leadership.member(where.leader_id)
+        if member is None:
+            answered(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        else:
+            member.markers.write_one(markers, name, index, answered)

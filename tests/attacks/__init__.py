@@ -1,0 +1,1 @@
+"""Attacks on a server before and during logins: what they cost it, and what ends them."""

@@ -1,0 +1,1 @@
+"""Real clients of a cluster whose leaders and coordinators move, and whose brokers are killed."""

@@ -1,0 +1,105 @@
+"""Runs of Kafka's tools against a Kafka and a broker of ours, line by line."""
+
+import re
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from coterie.processes import Child
+from tests.interop.kafka_node import KafkaNode
+from tests.interop.model import Failed, Surroundings
+from tests.interop.programs._tool_calls import CLASSES, Tool
+
+_LIMIT_S = 60.0
+
+
+class Place(NamedTuple):
+    """A broker for tools: its address, and the directory of the files that calls name."""
+
+    address: str
+    directory: Path
+
+
+def compare(
+    around: Surroundings, kafka: KafkaNode, places: Sequence[Place], call: Tool
+) -> list[str]:
+    """Run a tool against a Kafka and a broker of ours; return the lines of one of them only."""
+    running = [kafka.begin(*_command(call, place), stdin=call.stdin) for place in places]
+    if call.until:
+        for child in running:
+            # If it never comes, the comparison of the lines says so.
+            with suppress(Failed):
+                around.until(partial(_prints, child, call.until), _LIMIT_S, call.until)
+            child.signal(signal.SIGTERM)
+    printed = [kafka.printed(child) for child in running]
+    if not re.search(call.shows, printed[0]):
+        return [call.call, f"  Kafka does not say {call.shows}:", *_indented(printed[0])]
+    if call.refused:
+        if re.search(call.refused, printed[1]):
+            return []
+        return [call.call, f"  ours does not say {call.refused}:", *_indented(printed[1])]
+    expected, found = (
+        _lines(text, call, place) for text, place in zip(printed, places, strict=True)
+    )
+    if found == expected:
+        return []
+    return [
+        call.call,
+        *(f"  Kafka {line}" for line in expected if line not in found),
+        *(f"  ours  {line}" for line in found if line not in expected),
+    ]
+
+
+def _prints(child: Child, pattern: str) -> bool:
+    ended = not child.running
+    return ended or re.search(pattern, child.log.read_text(errors="replace")) is not None
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()[:20]]
+
+
+def _command(call: Tool, place: Place) -> tuple[str, list[str]]:
+    """Return the class and the arguments."""
+    tool, *arguments = call.call.replace("{directory}", str(place.directory)).split()
+    if "{broker}" in arguments:
+        arguments = [each.replace("{broker}", place.address) for each in arguments]
+    else:
+        arguments = ["--bootstrap-server", place.address, *arguments]
+    return CLASSES[tool], arguments
+
+
+def _lines(text: str, call: Tool, place: Place) -> list[str]:
+    lines = []
+    for line in text.splitlines():
+        changed = line
+        for pattern, replacement in call.changes:
+            changed = re.sub(pattern, replacement, changed)
+        lines.append(_normal(changed, place))
+    kept = [line for line in lines if line and not (call.differs and re.search(call.differs, line))]
+    return sorted(set(kept)) if call.sorted else kept
+
+
+_VARYING = (
+    (r"\b[A-Za-z0-9_-]{22}\b", "<id>"),
+    (r"\[?\d{4}-\d\d-\d\d[ T][\d:,.+-]+\]?", "<time>"),
+    (r'"(logDir|size|clusterId)":("[^"]*"|\d+)', r'"\1":<>'),
+    (r'"log_dirs":\["[^"]*"\]', '"log_dirs":<>'),
+    (r"(LeaderEpoch|HighWatermark|MaxFollowerLag\w*|Epoch):\s+-?\d+", r"\1: <n>"),
+    (r"\b\d{13}\b", "<ms>"),
+    # The listener of controllers is ours, and the end of the log of metadata.
+    (r'"endpoints": \[[^\]]*\]', '"endpoints": <>'),
+    (r"(<id>\s+)\d+", r"\1<n>"),
+    (r"\s+", " "),
+)
+
+
+def _normal(line: str, place: Place) -> str:
+    """Return a line without what differs between any two brokers."""
+    text = line.replace(place.address, "<broker>").replace(str(place.directory), "<directory>")
+    for pattern, replacement in _VARYING:
+        text = re.sub(pattern, replacement, text)
+    return text.strip()

@@ -5,7 +5,9 @@ whatever else this machine serves, and their sources stay as they are.
 """
 
 import shutil
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from coterie.processes import Child
 from tests.interop.model import Skipped, Surroundings
@@ -27,6 +29,13 @@ def start_alone(around: Surroundings, name: str, command: Sequence[str]) -> Chil
     if trial.process.wait():
         raise Skipped(f"no network of its own is allowed: {trial.last_lines().strip()}")
     return around.children.start(name, [*_ALONE, *_WITH_LOOPBACK, *command])
+
+
+def broker_command(around: Surroundings, config: Mapping[str, str], *options: str) -> list[str]:
+    """Return the command of a broker that listens where its settings say, or on port 9092."""
+    program = str(Path(sys.executable).with_name("coterie"))
+    settings = [f"--config={name}={value}" for name, value in config.items()]
+    return [program, "serve", "--data-dir", str(around.directory / "data"), *settings, *options]
 
 
 def beside(child: Child, command: Sequence[str]) -> list[str]:

@@ -3,13 +3,10 @@
 They name the ports of the broker, so it has a network of its own.
 """
 
-import sys
-from pathlib import Path
-
 from coterie.security.jaas import PLAIN_MODULE
 from tests.interop.go_suites import build_tests, outcomes, package_directory
 from tests.interop.model import Skipped, Surroundings
-from tests.interop.own_network import beside, start_alone
+from tests.interop.own_network import beside, broker_command, start_alone
 from tests.interop.suites import built, judge, run_test
 
 _MODULE = "github.com/segmentio/kafka-go"
@@ -48,10 +45,8 @@ def run(around: Surroundings) -> None:
     folder = built(
         f"kafka-go-{_VERSION}", lambda new: build_tests(new, _MODULE, _VERSION, _PACKAGES)
     )
-    program = str(Path(sys.executable).with_name("coterie"))
-    command = [program, "serve", "--data-dir", str(around.directory / "data")]
-    command += [f"--config={name}={value}" for name, value in _CONFIG.items()]
-    command += [f"--add-scram={user}" for user in _SCRAM_USERS]
+    users = (f"--add-scram={user}" for user in _SCRAM_USERS)
+    command = broker_command(around, _CONFIG, *users)
     broker = start_alone(around, "kafka-go-broker", command)
     broker.wait_for_line("ready on")
     for name in _PACKAGES:

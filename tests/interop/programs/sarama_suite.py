@@ -7,12 +7,11 @@ starts again two seconds later, because there is no other.
 
 import json
 import os
-import sys
 from pathlib import Path
 
 from tests.interop.go_suites import build_program, build_tests, outcomes, package_directory
 from tests.interop.model import Skipped, Surroundings
-from tests.interop.own_network import beside, start_alone
+from tests.interop.own_network import beside, broker_command, start_alone
 from tests.interop.suites import built, judge, run_test
 
 _MODULE = "github.com/IBM/sarama"
@@ -69,9 +68,7 @@ def run(around: Surroundings) -> None:
             new, _TOXIPROXY, _TOXIPROXY_VERSION, f"{_TOXIPROXY}/cmd/server", "toxiproxy"
         ),
     )
-    program = str(Path(sys.executable).with_name("coterie"))
-    command = [program, "serve", "--data-dir", str(around.directory / "data")]
-    command += [f"--config={name}={value}" for name, value in _CONFIG.items()]
+    command = broker_command(around, _CONFIG)
     serve = _SERVE.format(folder=around.children.directory)
     broker = start_alone(around, "sarama-broker", ["sh", "-c", serve, "sh", *command])
     broker.wait_for_line("ready on")

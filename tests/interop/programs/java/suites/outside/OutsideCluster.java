@@ -41,6 +41,11 @@ public final class OutsideCluster implements ClusterInstance {
         this.config = config;
         Map<String, String> settings = new HashMap<>(config.serverProperties());
         settings.putAll(config.perServerOverrideProperties().getOrDefault(0, Map.of()));
+        if (settings.containsKey("group.consumer.migration.policy")) {
+            // These tests expect that a heartbeat comes within the interval since the last
+            // assignment. The default, a second, is too short on a loaded machine.
+            settings.putIfAbsent("group.consumer.assignment.interval.ms", "15000");
+        }
         this.broker = new OutsideBroker(0, settings);
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
             broker.secure();

@@ -147,7 +147,7 @@ class Broker(ConnectionServices):
         if self.leadership is not None:
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
-            self.transactions = UsesOfCluster(self.leadership)
+            self.transactions = UsesOfCluster(self.leadership, self.node_id)
         self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups, self.transaction_runtime]
 
     def _make_markers(self) -> MarkerWriter:

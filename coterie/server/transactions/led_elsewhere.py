@@ -44,10 +44,11 @@ class UsesOfCluster(TransactionUses):
 class MarkersOfCluster(MarkerWriter):
     """Has each marker appended by the broker that leads its partition."""
 
-    def __init__(self, *parts: Any, leadership: "Leadership") -> None:
-        """Take the parts of the base class."""
+    def __init__(self, *parts: Any, leadership: "Leadership", node_id: int) -> None:
+        """Take the parts of the base class, and the id of this broker."""
         super().__init__(*parts)
         self._leadership = leadership
+        self._node_id = node_id
 
     def send_one(
         self, markers: TransactionMarkers, name: str, index: int, answered: Answer
@@ -63,3 +64,13 @@ class MarkersOfCluster(MarkerWriter):
             answered(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
             member.markers.write_one(markers, name, index, answered)
+
+    def write_one(
+        self, markers: TransactionMarkers, name: str, index: int, answered: Answer
+    ) -> None:
+        """Append a marker here; a partition without a replica here is unknown."""
+        where = self._leadership.image.placed(name, index)
+        if where is not None and self._node_id not in where.replicas:
+            answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            super().write_one(markers, name, index, answered)

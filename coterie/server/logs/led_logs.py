@@ -43,9 +43,13 @@ class LedLogs(Logs):
         return where is not None and where.leader_id == self._node_id
 
     def led(self, topic: str | bytes, index: int) -> Partition | ErrorCode:
-        """Return a partition that this broker leads; see the base class."""
+        """Return a partition that this broker leads; see the base class.
+
+        Those of the brokers' own topics are returned by each broker: that no client may write to
+        them is the first reason to refuse a request.
+        """
         found = super().led(topic, index)
-        if isinstance(found, Partition) and not self.leads(found):
+        if isinstance(found, Partition) and not found.topic.is_own and not self.leads(found):
             return _NOT_LEADER
         return found
 

@@ -54,13 +54,13 @@ class LedLogs(Logs):
         return found
 
     def readable(
-        self, topic: str | bytes, index: int, leader_epoch: int = -1
+        self, topic: str | bytes, index: int, leader_epoch: int = -1, *, may_follow: bool = False
     ) -> Partition | ErrorCode:
         """Return a partition that this broker leads and can read; see the base class."""
         found = super().led(topic, index)
         if not isinstance(found, Partition):
             return found
-        return self._refusal(found, leader_epoch, may_follow=False) or found
+        return self._refusal(found, leader_epoch, may_follow=may_follow) or found
 
     def lacks_replicas(self, partition: Partition) -> bool:
         """Return whether fewer are in sync than min.insync.replicas."""

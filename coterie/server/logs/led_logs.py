@@ -63,13 +63,15 @@ class LedLogs(Logs):
         return self._refusal(found, leader_epoch, may_follow=may_follow) or found
 
     def lacks_replicas(self, partition: Partition) -> bool:
-        """Return whether fewer are in sync than min.insync.replicas."""
+        """Return whether fewer are in sync than min.insync.replicas, and than there are."""
         topic = partition.topic
         where = self._leadership.image.placed(topic.name, partition.index)
         least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
         if least is None:
             least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
-        return where is not None and least is not None and len(where.isr) < int(least)
+        if where is None or least is None:
+            return False
+        return len(where.isr) < min(int(least), len(where.replicas))
 
     def fetch_error(self, wanted: FetchPartition, partition: Partition, version: int) -> ErrorCode:
         """Return why a Fetch of some version may not read a partition here, or NONE."""

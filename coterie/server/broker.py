@@ -147,7 +147,7 @@ class Broker(ConnectionServices):
         if self.leadership is not None:
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
-            self.transactions = UsesOfCluster(self.leadership)
+            self.transactions = UsesOfCluster(self.leadership, self.node_id)
         self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups, self.transaction_runtime]
 
     def _make_markers(self) -> MarkerWriter:
@@ -163,7 +163,7 @@ class Broker(ConnectionServices):
             return MarkerWriter(*parts)
         from coterie.server.transactions.led_elsewhere import MarkersOfCluster
 
-        return MarkersOfCluster(*parts, leadership=self.leadership)
+        return MarkersOfCluster(*parts, leadership=self.leadership, node_id=self.node_id)
 
     def _notice_changes(self) -> None:
         self.topics.published.when_changed.append(self.groups.topic_changed)

@@ -13,14 +13,17 @@ from coterie.server.broker import Broker
 from coterie.server.cluster.elections import (
     leader_moved,
     leaders_moved_away,
+    led_uncleanly,
     node_joined,
     node_lost,
 )
-from coterie.server.cluster.image import CoordinatorType
+from coterie.server.cluster.image import NO_LEADER, CoordinatorType
 from coterie.server.cluster.leadership import Leadership
 from coterie.server.config.listeners import Listener
-from coterie.server.logs.partition import Partition
+from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.shared_parts import SharedParts
+from coterie.storage.cut_end import cut_end
+from coterie.storage.errors import OffsetOutOfRange
 
 # The most brokers of one process. Kafka's tests use three, and some five.
 MOST_BROKERS = 9
@@ -31,6 +34,10 @@ Serve = Callable[[Broker, Sequence[Listener]], Awaitable[Sequence[Address]]]
 
 class UnknownNode(Exception):  # noqa: N818 - the caller has named what is not there
     """There is no such broker, or it is not in the state that the call needs."""
+
+
+class CannotCut(Exception):  # noqa: N818 - the caller has asked for what cannot be
+    """The end of a log cannot be cut off."""
 
 
 class Cluster:
@@ -256,6 +263,40 @@ class Cluster:
         if found is None:
             raise UnknownNode("no transaction has been coordinated yet: there is nothing to move")
         self.move(*found, to)
+
+    async def cut(self, topic: str, index: int, to_offset: int) -> None:
+        """Let an unclean election take the records from an offset on from a partition.
+
+        Another replica leads in the next epoch, if there is one; all have the shorter log.
+
+        Raises:
+            UnknownNode: there is no such partition.
+            CannotCut: it has no leader, only brokers write it, acknowledged records are in a
+                write-ahead log, or the offset is not in the log.
+        """
+        partition = self._partition(topic, index)
+        logs, settled = self.shared.logs, self.shared.loop.create_future()
+        logs.opener.open([partition], lambda: settled.set_result(None))
+        await settled
+        where = self.leadership.image.placed(topic, index)
+        if partition.topic.is_own:
+            raise CannotCut(f"only the brokers write to {topic}")
+        if logs.data.write_ahead is not None:
+            raise CannotCut("nothing is cut off with --flush commit")
+        if where is None or where.leader_id == NO_LEADER or partition.state is not OPEN:
+            raise CannotCut(f"{partition} cannot be written to")
+        self.shared.maintenance.release(partition)
+        before, now_ms = partition.log, self.shared.environment.now_ms()
+        try:
+            partition.opened_log = cut_end(logs.data, topic, index, to_offset, now_ms)
+        except OffsetOutOfRange as error:
+            raise CannotCut(str(error)) from None
+        self.shared.flusher.forget(before)
+        partition.first_sequences = None
+        self.leadership.change(led_uncleanly(self.leadership.image, topic, index))
+        for watcher in list(partition.watchers):
+            watcher.finish()
+        self._log.info("log cut", topic=topic, partition=index, end=partition.log.log_end_offset)
 
     def _partition(self, topic: str, index: int) -> Partition:
         found = self.shared.topics.find(topic)

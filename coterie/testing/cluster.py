@@ -188,6 +188,19 @@ class Cluster(RunningCluster):
         """
         return self._do(lambda brokers: brokers.move(topic, partition, to))
 
+    def cut(self, topic: str, partition: int = 0, *, to_offset: int) -> Waiting[None]:
+        """Take the end of a partition away, as an unclean election does.
+
+        The records from `to_offset` on are gone, acknowledged or not, and later ones get their
+        offsets. If the offset is within a batch, all of the batch is gone. Another replica leads,
+        if there is one; the leader epoch grows by one.
+
+        Raises:
+            WrongUse: there is no such partition, or it does not have the offset; only brokers write
+                it; it has no leader; or the brokers have `flush="commit"`.
+        """
+        return self._wait(lambda brokers: brokers.cut(topic, partition, to_offset))
+
     def move_coordinator(self, group_id: str, *, to: int) -> Waiting[None]:
         """Let another broker coordinate a group, with all groups of the same partition.
 

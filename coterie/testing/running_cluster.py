@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, overload
 
 from coterie.address import Address
 from coterie.server.broker import Broker as Server
-from coterie.server.brokers import MOST_BROKERS, UnknownNode
+from coterie.server.brokers import MOST_BROKERS, CannotCut, UnknownNode
 from coterie.server.brokers import Cluster as Brokers
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import CannotListen, Listener
@@ -188,7 +188,7 @@ class RunningCluster(Lifetime):
         async def explained() -> None:
             try:
                 await work(brokers)
-            except UnknownNode as error:
+            except (CannotCut, UnknownNode) as error:
                 raise WrongUse(str(error)) from None
 
         return Waiting(self.thread, explained())

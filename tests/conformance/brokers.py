@@ -10,7 +10,7 @@ from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.runner import CheckOutcome, Options, Run
 from coterie.conformance.over_tcp.target import TRANSACTION_LEVEL, Target
 from coterie.conformance.releases import NEWEST
-from coterie.testing import Broker
+from coterie.testing import Broker, cluster
 
 # The settings of `coterie serve` in place of those that brokers for tests have.
 DEFAULTS = {
@@ -64,17 +64,31 @@ async def outcomes_of(
         transaction_level: the level of `transaction.version`; None for the highest.
         secured: whether the broker has logins and an authorizer; the checks run as a super user.
     """
-    found: list[CheckOutcome] = []
     features = {} if transaction_level is None else {TRANSACTION_LEVEL: transaction_level}
     more: dict[str, Any] = dict(SECURED) if secured else {}
     settings = {**DEFAULTS, **more.pop("config", {}), **(config or {})}
     with Broker(config=settings, features=features, **more) as broker:
         async with broker.virtual_time():
-            security = LOGIN if secured else PLAINTEXT
-            target = Target(Address(broker.host, broker.port), security)
+            target = Target(Address(broker.host, broker.port), LOGIN if secured else PLAINTEXT)
             await target.open()
             begin(broker)
-            run = Run(target, Options(NEWEST, thorough=True, repeats=0, run_id=RUN_ID))
-            await run.all(checks, found.append)
-            await target.close()
+            return await _run(checks, target)
+
+
+async def outcomes_at_a_cluster(checks: Iterable[Check]) -> tuple[list[CheckOutcome], list[str]]:
+    """Run checks against three brokers of ours; return their outcomes and what was left behind."""
+    settings = {**DEFAULTS, "group.initial.rebalance.delay.ms": "0"}
+    with cluster(brokers=3, config=settings) as brokers:
+        async with brokers.virtual_time():
+            host, _, port = brokers.address(1).rpartition(":")
+            target = Target(Address(host, int(port)))
+            await target.open()
+            return await _run(checks, target)
+
+
+async def _run(checks: Iterable[Check], target: Target) -> tuple[list[CheckOutcome], list[str]]:
+    found: list[CheckOutcome] = []
+    run = Run(target, Options(NEWEST, thorough=True, repeats=0, run_id=RUN_ID))
+    await run.all(checks, found.append)
+    await target.close()
     return found, run.leftovers

@@ -6,7 +6,7 @@ from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.results import Status
 from coterie.testing import AnswerError
-from tests.conformance.brokers import outcomes_of
+from tests.conformance.brokers import outcomes_at_a_cluster, outcomes_of
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,6 +47,27 @@ async def test_every_check_passes_with_default_settings() -> None:
         "needs transactional.id.expiration.ms=2000",
         "takes 7200 s",
     }
+
+
+async def test_every_check_of_clusters_passes_on_three_brokers() -> None:
+    checks = [each for each in all_checks() if each.brokers > 1]
+    outcomes, leftovers = await outcomes_at_a_cluster(checks)
+    assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
+    assert not leftovers
+    skipped = {each.reason.partition(",")[0] for each in outcomes if each.status is Status.SKIPPED}
+    assert skipped == {"holds until Kafka 3.9"}
+
+
+async def test_which_refusal_comes_first_does_not_depend_on_who_is_in_charge() -> None:
+    areas = ("consumer_heartbeats/description_of_other_groups/", "delete_records/internal_topic/")
+    checks = [
+        each
+        for each in all_checks()
+        if each.name.startswith((*areas, "produce/internal_topic/")) or "empty" in each.situation
+    ]
+    outcomes, _ = await outcomes_at_a_cluster(checks)
+    assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
+    assert sum(each.status is Status.PASS for each in outcomes) > 5
 
 
 async def test_every_check_of_logins_and_rights_passes_on_a_secured_broker() -> None:

@@ -124,6 +124,8 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         A verification is answered at once: a producer verifies what it knows to be added.
         """
         shard = self.available_shard(use.transactional_id)
+        if not use.transactional_id:
+            shard = ErrorCode.INVALID_REQUEST
         if not isinstance(shard, TransactionShard):
             return TransactionEffects(shard)
         effects = use_partitions(shard, now_ms, use, self._level())

@@ -65,8 +65,6 @@ def _refusal(transaction: Transaction | None, use: TransactionUse) -> ErrorCode:
 
     The order of the checks differs between adding and verifying, as in Kafka.
     """
-    if not use.transactional_id:
-        return ErrorCode.INVALID_REQUEST
     if transaction is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if use.add and transaction.is_ending:

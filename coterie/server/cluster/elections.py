@@ -83,6 +83,16 @@ def leader_moved(image: ClusterImage, topic: str, index: int, node_id: int) -> C
     return _placed(image, topic, index, moved._replace(leader_id=node_id))
 
 
+def led_uncleanly(image: ClusterImage, topic: str, index: int) -> ClusterImage:
+    """Return the image after an unclean election: another live replica leads, if there is one.
+
+    The old leader follows it at once, and is in sync [cluster/unclean-election].
+    """
+    where = image.placements[topic][index]
+    others = (each for each in where.isr if each != where.leader_id)
+    return leader_moved(image, topic, index, next(others, where.leader_id))
+
+
 def reassigned(
     image: ClusterImage, topic: str, index: int, replicas: Sequence[int]
 ) -> ClusterImage:

@@ -35,7 +35,9 @@ def _answer(
     responses = []
     for topic in request.topics:
         yield
-        result = partial(_result, broker, topic.name)
+        result = partial(
+            _result, broker, topic.name, keeps_factor=not request.allow_replication_factor_change
+        )
         partitions = yield from made_in_steps(result, topic.partitions)
         responses.append(
             AlterPartitionReassignmentsResponseTopic(name=topic.name, partitions=partitions)
@@ -50,11 +52,17 @@ def _answer(
 
 
 def _result(
-    broker: Services, name: str, asked: AlterPartitionReassignmentsRequestPartition
+    broker: Services,
+    name: str,
+    asked: AlterPartitionReassignmentsRequestPartition,
+    *,
+    keeps_factor: bool,
 ) -> AlterPartitionReassignmentsResponsePartition:
     error, text = ErrorCode.NONE, None
     try:
         _check(broker, name, asked)
+        if keeps_factor:
+            _check_factor(broker, name, asked)
         _reassign(broker, name, asked)
     except TopicRefused as refused:
         error, text = refused.error, refused.text
@@ -90,3 +98,19 @@ def _check(broker: Services, name: str, asked: AlterPartitionReassignmentsReques
     if asked.replicas is None:
         raise TopicRefused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
     check_replicas(asked.replicas, broker.image.nodes)
+
+
+def _check_factor(
+    broker: Services, name: str, asked: AlterPartitionReassignmentsRequestPartition
+) -> None:
+    """Check that a partition gets as many replicas as it has (KIP-860).
+
+    Raises:
+        TopicRefused: it does not (INVALID_REPLICATION_FACTOR).
+    """
+    where = broker.image.placed(name, asked.partition_index)
+    # A single broker has been found to be the only replica that is asked for.
+    if where is None or asked.replicas is None or len(where.replicas) == len(asked.replicas):
+        return
+    text = f"The replication factor is changed from {len(where.replicas)} to {len(asked.replicas)}"
+    raise TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, text)

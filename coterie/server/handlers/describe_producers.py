@@ -60,7 +60,7 @@ def _describe(
     if text is not None:
         return _error(index, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     # Looked up each time, because the topic may be deleted between two steps.
-    found = broker.logs.readable(name, index)
+    found = broker.logs.readable(name, index, may_follow=True)
     if isinstance(found, Partition):
         return (yield from _list(found))
     return _error(index, found, None if name in broker.topics.by_name else DEFAULT_MESSAGES[found])

@@ -24,6 +24,8 @@ from coterie.server.services import Services
 from coterie.storage.errors import StorageError
 
 _NONE = ErrorCode.NONE
+# A client that is looking for a fault asks followers with it [cluster/wrong-leader].
+_DEBUGGING_REPLICA = -2
 # The first version in which each special time may be asked for.
 _SINCE = {
     LATEST_TIMESTAMP: 1,
@@ -52,6 +54,7 @@ def _answer(
 ) -> Generator[None, None, ListOffsetsResponse]:
     topics = []
     isolation = request.isolation_level
+    debugs = request.replica_id == _DEBUGGING_REPLICA
     is_known = isolation in ISOLATION_LEVELS
     for asked in request.topics:
         answers: dict[int, ListOffsetsResponsePartition] = {}
@@ -67,7 +70,9 @@ def _answer(
                 answers[index] = _without_offset(index, ErrorCode.UNSUPPORTED_VERSION)
             else:
                 # Looked up each time, because the topic may be deleted between two steps.
-                found = broker.logs.readable(asked.name, index, each.current_leader_epoch)
+                found = broker.logs.readable(
+                    asked.name, index, each.current_leader_epoch, may_follow=debugs
+                )
                 answers[index] = (
                     _find(found, each.timestamp, isolation)
                     if isinstance(found, Partition)

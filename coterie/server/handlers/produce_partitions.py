@@ -49,8 +49,6 @@ def append_to(
         batch, header = only_batch(asked.records, connection.version)
         if request.acks not in _VALID_ACKS:
             return error_partition(asked.index, ErrorCode.INVALID_REQUIRED_ACKS)
-        if request.acks == _ALL_ACKS and broker.logs.lacks_replicas(partition):
-            return error_partition(asked.index, ErrorCode.NOT_ENOUGH_REPLICAS)
         if partition.topic.is_own or partition.topic.is_internal:
             return error_partition(asked.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if partition.state is not OPEN:
@@ -59,6 +57,8 @@ def append_to(
             if check is None:
                 return error_partition(asked.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             check.verify(partition, header)
+        if request.acks == _ALL_ACKS and broker.logs.lacks_replicas(partition):
+            return error_partition(asked.index, ErrorCode.NOT_ENOUGH_REPLICAS)
         valid = validate_batch(batch, header, partition, connection.now_ms)
         return _append_validated(partition, asked.index, valid, connection.now_ms, appended)
     except RefusedBatch as refused:

@@ -103,6 +103,9 @@ def _translate(error: ErrorCode, version: int) -> ErrorCode:
     if error in _PASSING:
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return without_loading(error) if version < _LOADING_SINCE else error
+    if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        # Another broker leads the partition of the group, and so coordinates it.
+        return ErrorCode.NOT_COORDINATOR
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:

@@ -44,29 +44,35 @@ class LedLogs(Logs):
         return where is not None and where.leader_id == self._node_id
 
     def led(self, topic: str | bytes, index: int) -> Partition | ErrorCode:
-        """Return a partition that this broker leads; see the base class."""
+        """Return a partition that this broker leads; see the base class.
+
+        Those of the brokers' own topics are returned by each broker: that no client may write to
+        them is the first reason to refuse a request.
+        """
         found = super().led(topic, index)
-        if isinstance(found, Partition) and not self.leads(found):
+        if isinstance(found, Partition) and not found.topic.is_own and not self.leads(found):
             return _NOT_LEADER
         return found
 
     def readable(
-        self, topic: str | bytes, index: int, leader_epoch: int = -1
+        self, topic: str | bytes, index: int, leader_epoch: int = -1, *, may_follow: bool = False
     ) -> Partition | ErrorCode:
         """Return a partition that this broker leads and can read; see the base class."""
         found = super().led(topic, index)
         if not isinstance(found, Partition):
             return found
-        return self._refusal(found, leader_epoch, may_follow=False) or found
+        return self._refusal(found, leader_epoch, may_follow=may_follow) or found
 
     def lacks_replicas(self, partition: Partition) -> bool:
-        """Return whether fewer are in sync than min.insync.replicas."""
+        """Return whether fewer are in sync than min.insync.replicas, and than there are."""
         topic = partition.topic
         where = self._leadership.image.placed(topic.name, partition.index)
         least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
         if least is None:
             least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
-        return where is not None and least is not None and len(where.isr) < int(least)
+        if where is None or least is None:
+            return False
+        return len(where.isr) < min(int(least), len(where.replicas))
 
     def fetch_error(self, wanted: FetchPartition, partition: Partition, version: int) -> ErrorCode:
         """Return why a Fetch of some version may not read a partition here, or NONE."""

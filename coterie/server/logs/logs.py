@@ -60,11 +60,20 @@ class Logs:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def readable(
-        self, topic: str | bytes, index: int, leader_epoch: int = -1
+        self,
+        topic: str | bytes,
+        index: int,
+        leader_epoch: int = -1,
+        *,
+        may_follow: bool = False,  # noqa: ARG002 - for brokers of a cluster
     ) -> Partition | ErrorCode:
         """Return a partition as `led` does, or the error for one that cannot be read now.
 
-        The client expects a leader epoch, or any if it is -1.
+        Args:
+            topic: the name of the topic, or its id.
+            index: the number of the partition.
+            leader_epoch: the one that the client expects; -1 for any.
+            may_follow: whether a broker suffices that has a replica.
         """
         found = self.led(topic, index)
         return (found.epoch_error(leader_epoch) or found) if isinstance(found, Partition) else found

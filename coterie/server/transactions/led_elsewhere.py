@@ -14,17 +14,26 @@ if TYPE_CHECKING:
 
 
 class UsesOfCluster(TransactionUses):
-    """Verifies and adds partitions at the broker that coordinates the transaction."""
+    """Verifies and adds partitions at the broker that coordinates the transaction.
 
-    def __init__(self, leadership: "Leadership") -> None:
-        """Ask the leadership for coordinators."""
+    A broker uses only partitions that it leads: others get NOT_LEADER_OR_FOLLOWER
+    [cluster/wrong-transaction-coordinator].
+    """
+
+    def __init__(self, leadership: "Leadership", node_id: int) -> None:
+        """Ask the leadership for coordinators, on behalf of the broker of this id."""
         self._leadership = leadership
+        self._node_id = node_id
 
     def use_partitions(
         self, use: TransactionUse, done: Callable[[ErrorCode], None]
     ) -> ErrorCode | None:
         """Verify or add partitions; see the base class."""
         image = self._leadership.image
+        for name, index in use.partitions:
+            where = image.placed(name, index)
+            if where is not None and where.leader_id != self._node_id:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
         node_id = image.coordinator(CoordinatorType.TRANSACTION, use.transactional_id)
         member = self._leadership.member(node_id)
         if member is None:
@@ -35,10 +44,11 @@ class UsesOfCluster(TransactionUses):
 class MarkersOfCluster(MarkerWriter):
     """Has each marker appended by the broker that leads its partition."""
 
-    def __init__(self, *parts: Any, leadership: "Leadership") -> None:
-        """Take the parts of the base class."""
+    def __init__(self, *parts: Any, leadership: "Leadership", node_id: int) -> None:
+        """Take the parts of the base class, and the id of this broker."""
         super().__init__(*parts)
         self._leadership = leadership
+        self._node_id = node_id
 
     def send_one(
         self, markers: TransactionMarkers, name: str, index: int, answered: Answer
@@ -54,3 +64,13 @@ class MarkersOfCluster(MarkerWriter):
             answered(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
             member.markers.write_one(markers, name, index, answered)
+
+    def write_one(
+        self, markers: TransactionMarkers, name: str, index: int, answered: Answer
+    ) -> None:
+        """Append a marker here; a partition without a replica here is unknown."""
+        where = self._leadership.image.placed(name, index)
+        if where is not None and self._node_id not in where.replicas:
+            answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            super().write_one(markers, name, index, answered)

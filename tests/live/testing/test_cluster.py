@@ -273,3 +273,65 @@ async def test_consumer_waits_for_metadata_that_is_late() -> None:
             assert sent.offset == 1
         finally:
             await producer.stop()
+
+
+@in_loop
+async def test_consumer_notices_that_the_end_of_a_log_is_gone() -> None:
+    async with cluster(topics={"t": 1}) as kafka:
+        config = kafka.client_config("confluent-kafka", group_id="g")
+        settings = {"auto.offset.reset": "error", "enable.auto.commit": False}
+        consumer = confluent_kafka.Consumer({**config, **settings})
+        where = confluent_kafka.TopicPartition("t", 0, 0)
+        producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, acks="all")
+        await producer.start()
+        try:
+            for number in range(10):
+                await producer.send_and_wait("t", b"old %d" % number, partition=0)
+            consumer.assign([where])
+            seen = [await read_one(consumer) for _ in range(10)]
+            assert seen == [b"old %d" % number for number in range(10)]
+            leader, epoch = kafka.leader_of("t"), kafka.epoch_of("t")
+            await kafka.cut("t", 0, to_offset=4)
+            assert kafka.leader_of("t") != leader
+            assert kafka.epoch_of("t") == epoch + 1
+            assert sorted(kafka.isr_of("t")) == [1, 2, 3]
+            with pytest.raises(confluent_kafka.KafkaException, match="truncat"):
+                await read_one(consumer)
+            sent = await producer.send_and_wait("t", b"new", partition=0)
+            assert sent.offset == 4
+            consumer.assign([where])
+            seen = [await read_one(consumer) for _ in range(5)]
+            assert seen == [b"old 0", b"old 1", b"old 2", b"old 3", b"new"]
+        finally:
+            consumer.close()
+            await producer.stop()
+
+
+def test_end_of_a_log_that_cannot_be_cut_off_is_named() -> None:
+    with cluster(topics={"t": 1}) as kafka:
+        kafka.cut("t", 0, to_offset=0)
+        assert kafka.epoch_of("t") == 1
+        with pytest.raises(WrongUse, match="offset 1 is outside of 0 to 0"):
+            kafka.cut("t", 0, to_offset=1)
+        with pytest.raises(WrongUse, match="there is no partition t-1"):
+            kafka.cut("t", 1, to_offset=0)
+        with pytest.raises(WrongUse, match="only the brokers write to __consumer_offsets"):
+            kafka.cut("__consumer_offsets", 0, to_offset=0)
+        kafka.topic("alone", replicas=[[2]])
+        kafka.kill(2)
+        with pytest.raises(WrongUse, match="alone-0 cannot be written to"):
+            kafka.cut("alone", 0, to_offset=0)
+        assert kafka.epoch_of("t") <= 2
+    with cluster(topics={"t": 1}, flush="commit") as kafka:
+        with pytest.raises(WrongUse, match="nothing is cut off with --flush commit"):
+            kafka.cut("t", 0, to_offset=0)
+        assert kafka.epoch_of("t") == 0
+
+
+async def read_one(consumer: confluent_kafka.Consumer) -> bytes | None:
+    """Return the next record; raise what the consumer reports instead."""
+    message = await asyncio.to_thread(consumer.poll, 10)
+    assert message is not None, "nothing came within ten seconds"
+    if message.error():
+        raise confluent_kafka.KafkaException(message.error())
+    return message.value()

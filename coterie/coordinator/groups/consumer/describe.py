@@ -209,5 +209,8 @@ def describe_error(
 def describe_error_part(
     asked: Any, error: ErrorCode, _version: int
 ) -> ConsumerGroupDescribeResponseGroup:
-    """Return the part of the response about a group whose partition is not available."""
-    return describe_error(asked.group_id, error)
+    """Return the part of the response about a group whose partition is not available.
+
+    A group without an id cannot exist, which is said first.
+    """
+    return describe_error(asked.group_id, error if asked.group_id else ErrorCode.INVALID_GROUP_ID)

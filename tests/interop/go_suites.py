@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,7 +26,6 @@ def build_tests(
     version: str,
     packages: Mapping[str, str],
     tags: str = "",
-    changes: Mapping[str, tuple[str, str]] | None = None,
 ) -> None:
     """Build the test programs of some packages of a module into a directory.
 
@@ -37,7 +35,6 @@ def build_tests(
         version: its version.
         packages: the packages, by the names of their programs.
         tags: build tags.
-        changes: by the path of a file in the module, a text in it and what takes its place.
 
     Raises:
         Skipped: Go is not installed, or the module cannot be fetched.
@@ -47,8 +44,6 @@ def build_tests(
     imports = "".join(f'import _ "{package}"\n' for package in packages.values())
     (folder / "suite.go").write_text(f"package suite\n\n{imports}", encoding="utf-8")
     call(["go", "mod", "tidy"], folder)
-    if changes:
-        _change(folder, module, changes)
     places = {}
     for name, package in packages.items():
         found = Path(call(["go", "list", "-f", "{{.Dir}}", package], folder).strip())
@@ -57,18 +52,6 @@ def build_tests(
     (folder / _PLACES).write_text(json.dumps(places), encoding="utf-8")
     for name, package in packages.items():
         call(["go", "test", "-p", "1", "-tags", tags, "-c", "-o", name, package], folder)
-
-
-def _change(folder: Path, module: str, changes: Mapping[str, tuple[str, str]]) -> None:
-    """Use a copy of a module with changes in place of the module."""
-    found = call(["go", "list", "-m", "-f", "{{.Dir}}", module], folder).strip()
-    source = folder / "source"
-    shutil.copytree(found, source, copy_function=shutil.copyfile)
-    for file, (before, after) in changes.items():
-        text = (source / file).read_text(encoding="utf-8")
-        assert before in text, f"{file} has no {before}"
-        (source / file).write_text(text.replace(before, after), encoding="utf-8")
-    call(["go", "mod", "edit", f"-replace={module}=./{source.name}"], folder)
 
 
 def build_program(folder: Path, module: str, version: str, package: str, name: str) -> None:

@@ -2,9 +2,9 @@
 
 The jars of Kafka's tests start brokers in their own process. Four classes of ours stand in for
 those that do so (`java/suites`), and start `coterie serve` instead; what a test asks of the objects
-inside a broker is answered through the admin client where that is possible. Tests that want three
-brokers get one. A test that cannot pass for a reason that is known is counted with its reason; any
-other failure is one of this program.
+inside a broker is answered through the admin client where that is possible. Each test gets as many
+brokers as it declares, in one process. A test that cannot pass for a reason that is known is
+counted with its reason; any other failure is one of this program.
 """
 
 import re
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
+from tests.interop import commanded_brokers
 from tests.interop.model import Failed, Skipped, Surroundings
 
 _VERSION = "4.3.1"
@@ -95,10 +96,6 @@ _AWAITED_ABSENCE = "waits that a topic is missing which it has just created"
 _REASONS = {
     "looks inside the broker": "looks inside the broker",
     "Classes of Java cannot be loaded": "assignors in Java",
-    "Index 1 out of bounds for length 1": _SEVERAL_BROKERS,
-    "1 is out of bounds": _SEVERAL_BROKERS,
-    "Did not observe leader change": _SEVERAL_BROKERS,
-    "includes broker 1, but no such broker is registered": _SEVERAL_BROKERS,
 }
 # Tests that cannot pass for a reason of their own, by class and the beginning of the method. Kafka
 # may end a Fetch with the beginning of a batch [log/reads].
@@ -108,20 +105,13 @@ _KNOWN = {
     "AuthorizerIntegrationTest.testAuthorizationWithTopicNotExisting": _FEWER_APIS,
     "TransactionsTest.testBumpTransactionalEpochWithTV2Disabled": _SEVERAL_BROKERS,
     "FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits": "no part of a batch",
-    "FetchRequestTest.testFetchRequestToNonReplica": _SEVERAL_BROKERS,
-    "ConsumerIntegrationTest.testLeaderEpoch": _SEVERAL_BROKERS,
-    "DeleteTopicsRequestTest.testTopicDeletionClusterHasOfflinePartitions": _SEVERAL_BROKERS,
     "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,
     "PlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "SaslApiVersionsRequestTest.testApiVersionsRequestBefore": _FEWER_APIS,
     "SaslApiVersionsRequestTest.testApiVersionsRequestWith": _FEWER_APIS,
-    "SaslPlainPlaintextConsumerTest.testAsyncConsumeCoordinatorFailover": _SEVERAL_BROKERS,
-    "SaslPlainPlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",
-    "ProduceRequestTest.testProduceToNonReplica": _SEVERAL_BROKERS,
     "ProducerFailureHandlingTest.testCannotSendToInternalTopic": _AWAITED_ABSENCE,
-    "ProducerFailureHandlingTest.testNotEnoughReplicasAfterBrokerShutdown": _SEVERAL_BROKERS,
     "ProducerSendWhileDeletionTest.testSendWithTopicDeletionMidWay": _SEVERAL_BROKERS,
 }
 
@@ -151,6 +141,7 @@ def run(around: Surroundings) -> None:
         "-XX:+EnableDynamicAgentLoading",
         f"-Doutside.command={Path(sys.executable).with_name('coterie')}",
         f"-Doutside.named={sys.executable}:{_NAMED}",
+        f"-Doutside.several={sys.executable}:{commanded_brokers.__file__}",
         f"-Doutside.directory={brokers}",
     ]
     command = java_command(

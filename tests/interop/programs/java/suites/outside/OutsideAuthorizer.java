@@ -22,10 +22,10 @@ import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 /** The rules of a broker in another process, where Kafka's tests have the authorizer of their own. */
 public final class OutsideAuthorizer implements Authorizer {
     private static volatile OutsideAuthorizer last;
-    private final OutsideBroker broker;
+    private final OutsideBrokers brokers;
 
-    OutsideAuthorizer(OutsideBroker broker) {
-        this.broker = broker;
+    OutsideAuthorizer(OutsideBrokers brokers) {
+        this.brokers = brokers;
         last = this;
     }
 
@@ -67,7 +67,7 @@ public final class OutsideAuthorizer implements Authorizer {
     }
 
     private <T> T ask(StandIn.Question<T> question) {
-        try (Admin admin = Admin.create(broker.administrator())) {
+        try (Admin admin = Admin.create(brokers.administrator())) {
             return question.of(admin);
         } catch (Exception error) {
             throw new IllegalStateException(error);

@@ -6,7 +6,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
@@ -25,11 +27,11 @@ import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.opentest4j.TestAbortedException;
 
-/** The cluster of a test with @ClusterTest: one broker in a process of its own. */
+/** The cluster of a test with @ClusterTest: brokers in a process of their own. */
 public final class OutsideCluster implements ClusterInstance {
     private final ClusterConfig config;
-    private final OutsideBroker broker;
-    private KafkaBroker standIn;
+    private final OutsideBrokers brokers;
+    private final Map<Integer, KafkaBroker> standIns = new TreeMap<>();
     private boolean started;
     private boolean stopped;
 
@@ -46,26 +48,26 @@ public final class OutsideCluster implements ClusterInstance {
             // assignment. The default, a second, is too short on a loaded machine.
             settings.putIfAbsent("group.consumer.assignment.interval.ms", "15000");
         }
-        this.broker = new OutsideBroker(0, settings);
+        this.brokers = new OutsideBrokers(0, config.numBrokers(), settings);
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
-            broker.secure();
+            brokers.secure();
         }
         config.features().forEach((feature, level) -> {
             if (feature == Feature.TRANSACTION_VERSION || feature == Feature.GROUP_VERSION) {
-                broker.features.put(feature.featureName(), level);
+                brokers.features.put(feature.featureName(), level);
             }
         });
     }
 
     @Override
     public void start() {
-        broker.start();
+        brokers.start();
         started = true;
     }
 
     @Override
     public void stop() {
-        broker.stop();
+        brokers.stop();
         stopped = true;
     }
 
@@ -81,12 +83,12 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public void startBroker(int id) {
-        broker.start();
+        brokers.start(id);
     }
 
     @Override
     public void shutdownBroker(int id) {
-        broker.stop();
+        brokers.stop(id);
     }
 
     @Override
@@ -106,22 +108,23 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public Map<Integer, KafkaBroker> brokers() {
-        if (standIn == null) {
-            KafkaConfig properties = StandIn.config(broker);
-            standIn = StandIn.of(broker, properties);
+        if (standIns.isEmpty()) {
+            for (int id : brokers.ids()) {
+                standIns.put(id, StandIn.of(brokers, id, StandIn.config(brokers, id)));
+            }
         }
-        return Map.of(broker.id, standIn);
+        return standIns;
     }
 
     @Override
     public Map<Integer, ControllerServer> controllers() {
-        return broker.settings.containsKey("authorizer.class.name")
-            ? Map.of(broker.id, StandIn.controller(broker)) : Map.of();
+        return brokers.settings.containsKey("authorizer.class.name")
+            ? Map.of(brokers.firstId, StandIn.controller(brokers)) : Map.of();
     }
 
     @Override
     public Set<Integer> controllerIds() {
-        return Set.of(broker.id);
+        return Set.of(brokers.firstId);
     }
 
     @Override
@@ -136,7 +139,7 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public String bootstrapServers() {
-        return broker.bootstrap();
+        return brokers.bootstrap();
     }
 
     @Override
@@ -146,7 +149,7 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public List<Integer> brokerBoundPorts() {
-        return List.of(broker.port);
+        return brokers.ids().stream().map(brokers::port).collect(Collectors.toList());
     }
 
     @Override
@@ -178,7 +181,7 @@ public final class OutsideCluster implements ClusterInstance {
             String topic, int partitions, short replicas, Map<String, String> settings)
             throws InterruptedException {
         try (Admin admin = admin()) {
-            NewTopic wanted = new NewTopic(topic, partitions, (short) 1).configs(settings);
+            NewTopic wanted = new NewTopic(topic, partitions, replicas).configs(settings);
             admin.createTopics(Set.of(wanted)).all().get();
         } catch (ExecutionException error) {
             // Kafka's own class does not look at the result, so a topic may exist.
@@ -191,12 +194,12 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public void waitTopicDeletion(String topic) throws InterruptedException {
-        waitUntil(() -> !brokers().get(broker.id).metadataCache().contains(topic));
+        waitUntil(() -> !brokers().get(brokers.firstId).metadataCache().contains(topic));
     }
 
     @Override
     public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
-        waitUntil(() -> brokers().get(broker.id).metadataCache().numPartitions(topic)
+        waitUntil(() -> brokers().get(brokers.firstId).metadataCache().numPartitions(topic)
             .equals(Optional.of(partitions)));
     }
 
@@ -207,7 +210,7 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public void ensureConsistentMetadata() {
-        // There is one broker.
+        // All brokers have the same.
     }
 
     private static void waitUntil(java.util.function.BooleanSupplier done)

@@ -8,6 +8,7 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
@@ -22,6 +23,7 @@ import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
@@ -47,31 +49,34 @@ import scala.Option;
  * administrator can ask, and refuses what only the objects inside a broker know.
  */
 public final class StandIn {
-    private final OutsideBroker broker;
+    private final OutsideBrokers brokers;
+    private final int id;
     private final KafkaConfig config;
     private final KRaftMetadataCache cache;
 
-    private StandIn(OutsideBroker broker, KafkaConfig config) {
-        this.broker = broker;
+    private StandIn(OutsideBrokers brokers, int id, KafkaConfig config) {
+        this.brokers = brokers;
+        this.id = id;
         this.config = config;
         this.cache = Mockito.mock(KRaftMetadataCache.class, this::fromCache);
     }
 
-    public static BrokerServer of(OutsideBroker broker, KafkaConfig config) {
-        StandIn self = new StandIn(broker, config);
+    public static BrokerServer of(OutsideBrokers brokers, int id, KafkaConfig config) {
+        StandIn self = new StandIn(brokers, id, config);
         return Mockito.mock(
             BrokerServer.class, Mockito.withSettings().stubOnly().defaultAnswer(self::fromBroker));
     }
 
-    public static KafkaConfig config(OutsideBroker broker) {
+    public static KafkaConfig config(OutsideBrokers brokers, int id) {
         Properties properties = new Properties();
-        properties.putAll(broker.settings);
+        properties.putAll(brokers.settings);
+        properties.put("node.id", Integer.toString(id));
         properties.put("process.roles", "broker");
         properties.put("controller.quorum.bootstrap.servers", "127.0.0.1:1");
         properties.put("controller.listener.names", "CONTROLLER");
         properties.remove("advertised.listeners");
         properties.remove("authorizer.class.name");
-        properties.put("listeners", "EXTERNAL://" + broker.bootstrap());
+        properties.put("listeners", "EXTERNAL://" + brokers.bootstrap(id));
         properties.put("inter.broker.listener.name", "EXTERNAL");
         properties.put(
             "listener.security.protocol.map", "EXTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT");
@@ -83,21 +88,21 @@ public final class StandIn {
             case "config": return config;
             case "boundPort": return port(call);
             case "metadataCache": return cache;
-            case "startup": broker.start(); return null;
-            case "shutdown": broker.stop(); return null;
+            case "startup": brokers.start(id); return null;
+            case "shutdown": brokers.stop(id); return null;
             case "awaitShutdown": return null;
-            case "isShutdown": return !broker.isRunning();
+            case "isShutdown": return !brokers.isRunning(id);
             case "brokerState":
-                return broker.isRunning() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
+                return brokers.isRunning(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
             case "clusterId": return ask(admin -> admin.describeCluster().clusterId().get());
-            case "authorizerPlugin": return authorizer(broker);
+            case "authorizerPlugin": return authorizer(brokers);
             case "sharedServer": return sharedServer();
             case "socketServer": return socketServer();
             case "dataPlaneRequestProcessor": return requests();
             case "groupCoordinator": return groupCoordinator();
             case "replicaManager": return holder(ReplicaManager.class);
             case "logManager": return holder(LogManager.class);
-            case "toString": return "broker " + broker.id + " at " + broker.bootstrap();
+            case "toString": return "broker " + id + " at " + brokers.bootstrap(id);
             case "hashCode": return System.identityHashCode(call.getMock());
             case "equals": return call.getMock() == call.getArgument(0);
             default: throw inside(call);
@@ -120,20 +125,25 @@ public final class StandIn {
                 int index = call.getArgument(1);
                 return partitions(call.getArgument(0))
                     .filter(all -> index < all.size())
-                    .map(all -> new LeaderAndIsr(
-                        broker.id, 0, List.of(broker.id), LeaderRecoveryState.RECOVERED, 0));
+                    .map(all -> all.get(index))
+                    .map(one -> new LeaderAndIsr(
+                        one.leader() == null ? LeaderAndIsr.NO_LEADER : one.leader().id(),
+                        0,
+                        one.isr().stream().map(Node::id).collect(Collectors.toList()),
+                        LeaderRecoveryState.RECOVERED,
+                        0));
             case "getAllTopics": return ids().keySet();
             case "topicNamesToIds": return ids();
             case "topicIdsToNames":
                 Map<Object, Object> turned = new HashMap<>();
-                ids().forEach((name, id) -> turned.put(id, name));
+                ids().forEach((name, uuid) -> turned.put(uuid, name));
                 return turned;
             case "getTopicId":
-                Object id = ids().get(call.<String>getArgument(0));
-                return id == null ? org.apache.kafka.common.Uuid.ZERO_UUID : id;
-            case "hasAliveBroker": return call.<Integer>getArgument(0) == broker.id;
+                Object found = ids().get(call.<String>getArgument(0));
+                return found == null ? org.apache.kafka.common.Uuid.ZERO_UUID : found;
+            case "hasAliveBroker": return brokers.isRunning(call.getArgument(0));
             case "config": case "topicConfig": return topicConfig(call.getArgument(0));
-            case "toString": return "metadata of " + broker.bootstrap();
+            case "toString": return "metadata of " + brokers.bootstrap(id);
             default: throw inside(call);
         }
     }
@@ -175,29 +185,29 @@ public final class StandIn {
     }
 
     private <T> T ask(Question<T> question) throws Exception {
-        try (Admin admin = Admin.create(broker.administrator())) {
+        try (Admin admin = Admin.create(brokers.administrator())) {
             return question.of(admin);
         }
     }
 
     private int port(InvocationOnMock call) {
-        boolean own = broker.ownPort != 0 && call.getArgument(0).toString().contains("BROKER");
-        return own ? broker.ownPort : broker.port;
+        boolean own = brokers.ownPort != 0 && call.getArgument(0).toString().contains("BROKER");
+        return own ? brokers.ownPort : brokers.port(id);
     }
 
     /** Return the authorizer of a broker, as its own process would have it. */
-    static Option<Plugin<Authorizer>> authorizer(OutsideBroker broker) {
-        return broker.settings.containsKey("authorizer.class.name")
-            ? Option.apply(Plugin.wrapInstance(new OutsideAuthorizer(broker), null, "authorizer"))
+    static Option<Plugin<Authorizer>> authorizer(OutsideBrokers brokers) {
+        return brokers.settings.containsKey("authorizer.class.name")
+            ? Option.apply(Plugin.wrapInstance(new OutsideAuthorizer(brokers), null, "authorizer"))
             : Option.empty();
     }
 
     /** Return what stands in for the controller: it has only the authorizer. */
-    public static ControllerServer controller(OutsideBroker broker) {
+    public static ControllerServer controller(OutsideBrokers brokers) {
         return Mockito.mock(ControllerServer.class, Mockito.withSettings().stubOnly().defaultAnswer(
             call -> {
                 if (call.getMethod().getName().equals("authorizerPlugin")) {
-                    return authorizer(broker);
+                    return authorizer(brokers);
                 }
                 throw inside(call);
             }));
@@ -234,11 +244,23 @@ public final class StandIn {
         return Mockito.mock(Partition.class, Mockito.withSettings().stubOnly().defaultAnswer(
             call -> {
                 switch (call.getMethod().getName()) {
-                    case "leaderLogIfLocal": return Option.apply(log(one));
-                    case "isLeader": return true;
+                    case "leaderLogIfLocal":
+                        return leads(one) ? Option.apply(log(one)) : Option.empty();
+                    case "isLeader": return leads(one);
+                    case "leaderReplicaIdOpt": return leader(one);
+                    case "getLeaderEpoch": return leaderEpoch(one);
                     default: throw inside(call);
                 }
             }));
+    }
+
+    private Option<Object> leader(TopicPartition one) throws Exception {
+        Node leader = partitions(one.topic()).orElseThrow().get(one.partition()).leader();
+        return leader == null ? Option.empty() : Option.apply(leader.id());
+    }
+
+    private boolean leads(TopicPartition one) throws Exception {
+        return leader(one).contains(id);
     }
 
     private UnifiedLog log(TopicPartition one) {
@@ -277,6 +299,11 @@ public final class StandIn {
     private long offset(TopicPartition one, OffsetSpec which) throws Exception {
         return ask(admin ->
             admin.listOffsets(Map.of(one, which)).partitionResult(one).get().offset());
+    }
+
+    private int leaderEpoch(TopicPartition one) throws Exception {
+        return ask(admin -> admin.listOffsets(Map.of(one, OffsetSpec.latest()))
+            .partitionResult(one).get().leaderEpoch().orElseThrow());
     }
 
     private GroupCoordinator groupCoordinator() {

@@ -8,13 +8,14 @@ import java.util.concurrent.CompletableFuture;
 import kafka.utils.Logging;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.fault.FaultHandler;
-import outside.OutsideBroker;
+import outside.OutsideBrokers;
+import outside.Run;
 import outside.StandIn;
 import scala.Option;
 
 /**
- * In place of Kafka's class of this name: gives the tests in Scala a broker in a process of its
- * own. The controller that they start stays without a broker.
+ * In place of Kafka's class of this name: gives the tests in Scala brokers in a process of their
+ * own. The controller that they start stays without brokers.
  */
 public class KRaftQuorumImplementation implements QuorumImplementation {
     private static final java.util.Set<String> OF_THE_CONTROLLER = java.util.Set.of(
@@ -30,6 +31,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
     private final String clusterId;
     private final Logging log;
     private final FaultHandler faultHandler;
+    private OutsideBrokers brokers;
 
     public KRaftQuorumImplementation(
             ControllerServer controllerServer,
@@ -85,11 +87,14 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
                 settings.put(name, value.toString());
             }
         });
-        OutsideBroker broker = new OutsideBroker(config.brokerId(), settings);
-        if (startup) {
-            broker.start();
+        int id = config.brokerId();
+        if (brokers == null || !brokers.ids().contains(id)) {
+            brokers = new OutsideBrokers(id, Run.brokersOfTest, settings);
         }
-        return StandIn.of(broker, config);
+        if (startup) {
+            brokers.start(id);
+        }
+        return StandIn.of(brokers, id, config);
     }
 
     @Override

@@ -1,11 +1,7 @@
 package org.apache.kafka.common.test.junit;
 
 import java.lang.reflect.Constructor;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Proxy;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
@@ -15,12 +11,11 @@ import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.Extension;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 import org.opentest4j.TestAbortedException;
-import outside.OutsideBroker;
 import outside.OutsideCluster;
 
 /**
- * In place of Kafka's class of this name: gives a test with @ClusterTest a broker in a process of
- * its own, or Kafka's own cluster with one broker if there is no `outside.command`.
+ * In place of Kafka's class of this name: gives a test with @ClusterTest brokers in a process
+ * of their own, or Kafka's own cluster if there is no `outside.command`.
  */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
     private final String name;
@@ -73,40 +68,19 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         if (System.getProperty("outside.command") != null) {
             return new OutsideCluster(config);
         }
-        Map<String, String> settings = new HashMap<>(config.serverProperties());
-        settings.putAll(OutsideBroker.ONE_NODE);
-        ClusterConfig one =
-            ClusterConfig.builder(config).setBrokers(1).setServerProperties(settings).build();
         try {
             Class<?> type = Class.forName(RaftClusterInvocationContext.class.getName()
                 + "$RaftClusterInstance");
             Constructor<?> constructor =
                 type.getDeclaredConstructor(ClusterConfig.class, boolean.class);
             constructor.setAccessible(true);
-            Object kafka = constructor.newInstance(one, isCombined);
+            Object kafka = constructor.newInstance(config, isCombined);
             java.lang.reflect.Method format = type.getDeclaredMethod("format");
             format.setAccessible(true);
             format.invoke(kafka);
-            return oneNode((ClusterInstance) kafka);
+            return (ClusterInstance) kafka;
         } catch (ReflectiveOperationException error) {
             throw new IllegalStateException(error);
         }
-    }
-
-    private static ClusterInstance oneNode(ClusterInstance kafka) {
-        return (ClusterInstance) Proxy.newProxyInstance(
-            RaftClusterInvocationContext.class.getClassLoader(),
-            new Class<?>[] {ClusterInstance.class},
-            (proxy, method, arguments) -> {
-                if (method.getName().equals("createTopic")) {
-                    arguments[2] = (short) 1;
-                }
-                try {
-                    method.setAccessible(true);
-                    return method.invoke(kafka, arguments);
-                } catch (InvocationTargetException error) {
-                    throw error.getCause();
-                }
-            });
     }
 }

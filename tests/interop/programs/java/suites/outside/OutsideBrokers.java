@@ -1,30 +1,42 @@
 package outside;
 
+import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.Writer;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketAddress;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.test.JaasUtils;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 
 /**
- * A broker in a process of its own, where Kafka's tests expect one in their own.
+ * Brokers in a process of their own, where Kafka's tests expect them in their own.
  *
- * <p>The system property `outside.command` is the program, `outside.directory` the place for data
- * directories.
+ * <p>The system property `outside.command` is the program, `outside.several` that for several
+ * brokers, of which single ones stop and start, and `outside.directory` the place for data
+ * directories. The process ends when its last broker stops; it starts again with all.
  */
-public final class OutsideBroker {
+public final class OutsideBrokers {
     private static final long LIMIT_NANOS = TimeUnit.SECONDS.toNanos(60);
     /** Settings of a broker without others. */
     public static final Map<String, String> ONE_NODE = Map.of(
@@ -34,8 +46,9 @@ public final class OutsideBroker {
         "transaction.state.log.min.isr", "1",
         "min.insync.replicas", "1");
 
-    public final int id;
-    public final int port;
+    public final int firstId;
+    public final int count;
+    private final int firstPort;
     public final Map<String, String> settings = new TreeMap<>();
     public final Map<String, Short> features = new TreeMap<>();
     /** What clients need besides the address. */
@@ -44,17 +57,21 @@ public final class OutsideBroker {
     /** The port of the listener BROKER, if the listeners say who a client is; 0 if there is one listener. */
     public final int ownPort;
     private final Path directory;
+    private final Set<Integer> running = new TreeSet<>();
     private Process process;
 
-    public OutsideBroker(int id, Map<String, String> settings) {
-        this.id = id;
-        this.port = freePort();
+    public OutsideBrokers(int firstId, int count, Map<String, String> settings) {
+        this.firstId = firstId;
+        this.count = count;
+        this.firstPort = freePorts(count);
         this.settings.putAll(settings);
-        this.settings.putAll(ONE_NODE);
-        this.settings.put("node.id", Integer.toString(id));
-        this.ownPort = this.settings.remove(PRINCIPALS) == null ? 0 : freePort();
+        if (count == 1) {
+            this.settings.putAll(ONE_NODE);
+        }
+        this.settings.put("node.id", Integer.toString(firstId));
+        this.ownPort = this.settings.remove(PRINCIPALS) == null ? 0 : freePorts(count);
         if (ownPort != 0) {
-            String places = "CLIENT://127.0.0.1:" + port + ",BROKER://127.0.0.1:" + ownPort;
+            String places = "CLIENT://127.0.0.1:" + firstPort + ",BROKER://127.0.0.1:" + ownPort;
             this.settings.put("listeners", places);
             this.settings.put("advertised.listeners", places.replace("127.0.0.1", "localhost"));
             this.settings.put("listener.security.protocol.map", "CLIENT:PLAINTEXT,BROKER:PLAINTEXT");
@@ -76,8 +93,8 @@ public final class OutsideBroker {
         String users = String.format(" user_%s=\"%s\" user_%s=\"%s\";",
             JaasUtils.KAFKA_PLAIN_ADMIN, JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD,
             JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD);
-        settings.put("listeners", "EXTERNAL://127.0.0.1:" + port);
-        settings.put("advertised.listeners", "EXTERNAL://localhost:" + port);
+        settings.put("listeners", "EXTERNAL://127.0.0.1:" + firstPort);
+        settings.put("advertised.listeners", "EXTERNAL://localhost:" + firstPort);
         settings.put("listener.security.protocol.map", "EXTERNAL:SASL_PLAINTEXT");
         settings.put("listener.name.external.plain.sasl.jaas.config", module + users);
         settings.putIfAbsent("sasl.enabled.mechanisms", "PLAIN");
@@ -96,22 +113,80 @@ public final class OutsideBroker {
         return settings;
     }
 
-    public String bootstrap() {
-        return "127.0.0.1:" + port;
+    /** Return the ids of all brokers. */
+    public List<Integer> ids() {
+        return IntStream.range(firstId, firstId + count).boxed().collect(Collectors.toList());
     }
 
-    /** Start the broker and wait until it listens. */
+    public int port(int id) {
+        return firstPort + id - firstId;
+    }
+
+    public String bootstrap() {
+        return ids().stream().map(this::bootstrap).collect(Collectors.joining(","));
+    }
+
+    public String bootstrap(int id) {
+        return "127.0.0.1:" + port(id);
+    }
+
+    /** Start a broker that was stopped, or all. */
+    public synchronized void start(int id) {
+        if (process == null) {
+            start();
+        } else if (!running.contains(id)) {
+            command("start " + id);
+            running.add(id);
+        }
+    }
+
+    /** Stop a broker in order. */
+    public synchronized void stop(int id) {
+        if (process == null || !running.contains(id)) {
+            return;
+        }
+        if (running.size() == 1) {
+            stop();
+        } else {
+            command("stop " + id);
+            running.remove(id);
+        }
+    }
+
+    /** Let the program carry out a line. */
+    private void command(String line) {
+        SocketAddress place = UnixDomainSocketAddress.of(commands());
+        try (SocketChannel channel = SocketChannel.open(place)) {
+            channel.write(ByteBuffer.wrap((line + "\n").getBytes(StandardCharsets.UTF_8)));
+            String answer = new BufferedReader(
+                Channels.newReader(channel, StandardCharsets.UTF_8)).readLine();
+            if (!"done".equals(answer)) {
+                throw new IllegalStateException(line + ": " + answer);
+            }
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private Path commands() {
+        return directory.resolve("commands");
+    }
+
+    /** Start the brokers and wait until all listen. */
     public synchronized void start() {
         List<String> command = new ArrayList<>();
-        if (ownPort == 0) {
+        if (count > 1) {
+            command.addAll(List.of(System.getProperty("outside.several").split(":")));
+        } else if (ownPort == 0) {
             command.add(System.getProperty("outside.command"));
         } else {
             command.addAll(List.of(System.getProperty("outside.named").split(":")));
         }
         command.add("serve");
+        command.addAll(List.of("--brokers", "" + count));
         if (!settings.containsKey("listeners")) {
-            command.addAll(List.of("--host", "127.0.0.1", "--port", "" + port));
-            command.addAll(List.of("--advertise", "localhost:" + port));
+            command.addAll(List.of("--host", "127.0.0.1", "--port", "" + firstPort));
+            command.addAll(List.of("--advertise", "localhost:" + firstPort));
         }
         command.addAll(List.of("--data-dir", directory.resolve("data").toString()));
         command.addAll(List.of("--properties", directory.resolve("server.properties").toString()));
@@ -128,21 +203,24 @@ public final class OutsideBroker {
                     ProcessBuilder.Redirect.appendTo(directory.resolve("output").toFile()));
             builder.environment().put(
                 "PRINCIPAL_TYPE", settings.getOrDefault("super.users", "User:").split(":")[0]);
+            builder.environment().put("COMMANDS", commands().toString());
+            Files.deleteIfExists(commands());
             process = builder.start();
             long end = System.nanoTime() + LIMIT_NANOS;
             while (!listens()) {
                 if (!process.isAlive() || System.nanoTime() > end) {
-                    throw new IllegalStateException("the broker does not start: "
+                    throw new IllegalStateException("the brokers do not start: "
                         + Files.readString(directory.resolve("output")));
                 }
                 Thread.sleep(20);
             }
+            running.addAll(ids());
         } catch (IOException | InterruptedException error) {
             throw new IllegalStateException(error);
         }
     }
 
-    /** End the broker with SIGTERM; its data stay. */
+    /** End the process with SIGTERM; its data stay. */
     public synchronized void stop() {
         if (process == null) {
             return;
@@ -157,10 +235,11 @@ public final class OutsideBroker {
             Thread.currentThread().interrupt();
         }
         process = null;
+        running.clear();
     }
 
-    public synchronized boolean isRunning() {
-        return process != null && process.isAlive();
+    public synchronized boolean isRunning(int id) {
+        return process != null && process.isAlive() && running.contains(id);
     }
 
     private synchronized void kill() {
@@ -169,7 +248,12 @@ public final class OutsideBroker {
         }
     }
 
+    /** Return whether all brokers listen: the last one starts last. */
     private boolean listens() {
+        int port = firstPort + count - 1;
+        if (count > 1 && !Files.exists(commands())) {
+            return false;
+        }
         try (Socket socket = new Socket()) {
             socket.connect(new InetSocketAddress("127.0.0.1", port), 1000);
             return socket.getLocalPort() != port;
@@ -178,16 +262,23 @@ public final class OutsideBroker {
         }
     }
 
-    private static int freePort() {
+    /** Return the first of some ports that are free, one after the other. */
+    private static int freePorts(int count) {
         while (true) {
-            int port = ThreadLocalRandom.current().nextInt(
+            int first = ThreadLocalRandom.current().nextInt(
                 Integer.getInteger("outside.ports", 28000),
-                Integer.getInteger("outside.ports", 28000) + 1000);
-            try (ServerSocket probe = new ServerSocket(port)) {
-                return probe.getLocalPort();
-            } catch (IOException taken) {
-                // Another one is tried.
+                Integer.getInteger("outside.ports", 28000) + 1000 - count);
+            if (IntStream.range(first, first + count).allMatch(OutsideBrokers::isFree)) {
+                return first;
             }
+        }
+    }
+
+    private static boolean isFree(int port) {
+        try (ServerSocket probe = new ServerSocket(port)) {
+            return true;
+        } catch (IOException taken) {
+            return false;
         }
     }
 }

@@ -31,7 +31,7 @@ _CLEAR_LINE = "\r\x1b[K"
     help="A broker that runs; without, one is started for the run.",
 )  # fmt: skip
 @click.option(
-    "--command-config", "properties", default="", metavar="FILE",
+    "--command-config", "properties", metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
     help="Client properties with TLS and SASL settings, for the broker of --bootstrap-server.",
 )  # fmt: skip
@@ -61,7 +61,7 @@ def command(
     client: str,
     machine: str,
     bootstrap: str,
-    properties: str,
+    properties: str | None,
     zookeeper: str,
     members: int | None,
     partitions: int | None,
@@ -98,7 +98,7 @@ def command(
         store = live_store(output)
         number = free_seed(store, chosen, client, machine) if seed is None else seed
         options = LiveOptions(
-            client, machine, bootstrap, zookeeper, number, form_s, settings_of(pairs), properties
+            client, machine, bootstrap, zookeeper, number, form_s, settings_of(pairs), properties or ""
         )  # fmt: skip
         folder = _new_folder(Path(output) / "processes", f"{scenario}-{client}".replace("/", "-"))
         try:

@@ -98,7 +98,8 @@ def command(
         store = live_store(output)
         number = free_seed(store, chosen, client, machine) if seed is None else seed
         options = LiveOptions(
-            client, machine, bootstrap, zookeeper, number, form_s, settings_of(pairs), properties or ""
+            client, machine, bootstrap, zookeeper, number, form_s, settings_of(pairs),
+            properties or "",
         )  # fmt: skip
         folder = _new_folder(Path(output) / "processes", f"{scenario}-{client}".replace("/", "-"))
         try:

@@ -84,7 +84,6 @@ _SERVER = (
 )
 # Tests of share groups and Streams groups, which this broker does not announce.
 _LEFT_OUT = ".*(Share|Streams).*"
-_SEVERAL_BROKERS = "several brokers"
 _FEWER_APIS = "no groups of other types"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
@@ -103,16 +102,13 @@ _KNOWN = {
     # They send requests of share groups.
     "AuthorizerIntegrationTest.testAuthorizationWithTopicExisting": _FEWER_APIS,
     "AuthorizerIntegrationTest.testAuthorizationWithTopicNotExisting": _FEWER_APIS,
-    "TransactionsTest.testBumpTransactionalEpochWithTV2Disabled": _SEVERAL_BROKERS,
     "FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits": "no part of a batch",
     "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,
-    "PlaintextConsumerTest.testClassicConsumerCoordinatorFailover": _SEVERAL_BROKERS,
     "SaslApiVersionsRequestTest.testApiVersionsRequestBefore": _FEWER_APIS,
     "SaslApiVersionsRequestTest.testApiVersionsRequestWith": _FEWER_APIS,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",
     "ProducerFailureHandlingTest.testCannotSendToInternalTopic": _AWAITED_ABSENCE,
-    "ProducerSendWhileDeletionTest.testSendWithTopicDeletionMidWay": _SEVERAL_BROKERS,
 }
 
 

@@ -123,8 +123,7 @@ def command(
     )
     click.echo()
     print_table(COLUMNS, [row_texts(outcome.machine, outcome.metrics)])
-    click.echo()
-    for line in (*strip_lines(outcome), "", *legend()):
+    for line in ("", *strip_lines(outcome), "", *legend()):
         click.echo(line)
 
 

@@ -4,6 +4,7 @@ import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import kafka.integration.KafkaServerTestHarness;
 import kafka.server.KafkaBroker;
 import net.bytebuddy.agent.ByteBuddyAgent;
@@ -16,8 +17,8 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Run JUnit, with what the tests in Scala ask of a controller asked of their brokers. */
 public final class Run {
-    /** For how many brokers a test in Scala has made settings last. */
-    public static volatile int brokersOfTest = 1;
+    /** For how many brokers a test in Scala has made settings; 1 again as soon as they are started. */
+    public static final AtomicInteger BROKERS_OF_TEST = new AtomicInteger(1);
 
     private Run() { }
 
@@ -95,7 +96,7 @@ public final class Run {
     public static final class Count {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(0) int count) {
-            Run.brokersOfTest = count;
+            Run.BROKERS_OF_TEST.set(count);
         }
     }
 }

@@ -89,7 +89,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
         });
         int id = config.brokerId();
         if (brokers == null || !brokers.ids().contains(id)) {
-            brokers = new OutsideBrokers(id, Run.brokersOfTest, settings);
+            brokers = new OutsideBrokers(id, Run.BROKERS_OF_TEST.getAndSet(1), settings);
         }
         if (startup) {
             brokers.start(id);

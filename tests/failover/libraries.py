@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import aiokafka
+import aiokafka.client
 import confluent_kafka
 import kafka
 from aiokafka.errors import KafkaError as AiokafkaError
@@ -270,6 +271,14 @@ class _Client(Protocol):
 C = TypeVar("C", bound=_Client)
 
 
+def _connections_of(client: _Client) -> aiokafka.client.AIOKafkaClient:
+    """Return what has the connections of a client: a producer shows it, a consumer does not."""
+    if isinstance(client, aiokafka.AIOKafkaProducer):
+        return client.client
+    assert isinstance(client, aiokafka.AIOKafkaConsumer), client
+    return client._client
+
+
 class _Looped(Generic[C]):
     """A client of aiokafka with an event loop of its own."""
 
@@ -296,8 +305,12 @@ class _Looped(Generic[C]):
     def close(self) -> None:
         """Close the connections and the loop."""
         # aiokafka may cancel its own end, too; nothing is left to wait for then.
-        with closing(self._runner), suppress(TimeoutError):
-            self._run(self._client.stop())
+        with closing(self._runner):
+            with suppress(TimeoutError):
+                self._run(self._client.stop())
+            # What it has cancelled has left connections open.
+            with suppress(TimeoutError):
+                self._run(_connections_of(self._client).close())
 
 
 class _AiokafkaProducer(_Looped[aiokafka.AIOKafkaProducer]):

@@ -133,7 +133,9 @@ class Workload:
         eventually(
             is_settled, f"{self.name(scenario)} is settled", LIMIT_S, lambda: summaries(members)
         )
-        if not members:
-            # The sessions of killed members have to expire.
+        # The sessions of killed members have to expire. A consumer group is at rest when the broker
+        # has learnt, from the next heartbeats, that its members have taken over what they own.
+        if not members or scenario.protocol == "consumer":
+            state = "STABLE" if members else "EMPTY"
             view = GroupView(self.bootstrap, self.name(scenario))
-            eventually(lambda: view.state() == "EMPTY", f"{self.name(scenario)} is empty", LIMIT_S)
+            eventually(lambda: view.state() == state, f"{self.name(scenario)} is {state}", LIMIT_S)

@@ -190,15 +190,26 @@ def end_start() -> None:
 def print_ready(options: Options, addresses: Sequence[Address]) -> None:
     """Print the line that says where the broker listens; `addresses` are those of its listeners."""
     place = options.place
-    where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
-    took = age_s(options.started)
     listening = ", ".join(
         str(address) if is_plain(place) else f"{each.name}://{address}"
         for each, address in zip(place.listeners, addresses, strict=True)
     )
+    print_ready_on(options, listening)
+
+
+def print_ready_on(options: Options, listening: str, brokers: str = "") -> None:
+    """Print the line of a start, and what the options announce.
+
+    Args:
+        options: where the data is, and when the process was started.
+        listening: the addresses.
+        brokers: how many there are, with a comma; nothing about a single one.
+    """
+    data_dir = options.place.data_dir
+    where = "memory" if data_dir == IN_MEMORY else data_dir
     print(
-        f"coterie {__version__} ready on {listening} (data in {where}, flush {options.flush})"
-        f" in {took:.2f} s",
+        f"coterie {__version__} ready on {listening} ({brokers}data in {where},"
+        f" flush {options.flush}) in {age_s(options.started):.2f} s",
         flush=True,
     )
     if options.announcement:

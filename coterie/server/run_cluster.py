@@ -5,18 +5,15 @@ be used, nothing has been started or written.
 """
 
 import signal
-from collections.abc import Sequence
 
 import uvloop
 
-from coterie import __version__
 from coterie.address import Address
 from coterie.server.broker import Broker
 from coterie.server.brokers import Cluster
 from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.config.place import Place
 from coterie.server.config.sources import ConfigError
-from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
 from coterie.server.run import (
@@ -24,16 +21,16 @@ from coterie.server.run import (
     EXIT_OK,
     CannotStart,
     Options,
-    age_s,
     begin_with,
     end_start,
     listening_failed,
     open_shared_parts,
     port_option,
     prepared_log,
+    print_ready_on,
     run_process,
     signalled,
-    try_port,
+    try_listeners,
     watch,
 )
 
@@ -55,8 +52,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     place = options.place
     listeners = [listeners_of(place, number) for number in range(options.brokers)]
     for each in listeners:
-        for listener in each:
-            await try_port(listener.address, port_option(place))
+        await try_listeners(place._replace(listeners=each))
     log = prepared_log(options)
     shared = open_shared_parts(options, Environment.of_process(log), handles)
 
@@ -78,7 +74,9 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]
     begin_with(first, options)
-    _print_ready(options, [addresses[0] for addresses in started.values()])
+    # The bootstrap servers are the first listeners of all brokers.
+    bootstrap = ",".join(str(addresses[0]) for addresses in started.values())
+    print_ready_on(options, bootstrap, f"{len(started)} brokers, ")
     if first.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
@@ -100,19 +98,19 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     return code
 
 
-def listeners_of(place: Place, number: int) -> Sequence[Listener]:
+def listeners_of(place: Place, number: int) -> tuple[Listener, ...]:
     """Return where a broker listens: at the ports of the first one and its number, counted from 0.
 
     Raises:
         CannotStart: there is no such port.
     """
-    return [
+    return tuple(
         each._replace(
             address=_moved(each.address, number),
             advertised=None if each.advertised is None else _moved(each.advertised, number),
         )
         for each in place.listeners
-    ]
+    )
 
 
 def _moved(address: Address, by: int) -> Address:
@@ -123,17 +121,3 @@ def _moved(address: Address, by: int) -> Address:
         text = f"port {address.port + by} does not exist; choose a lower one with --port, or 0"
         raise CannotStart(text)
     return address._replace(port=address.port + by)
-
-
-def _print_ready(options: Options, addresses: Sequence[Address]) -> None:
-    """Print the line with the bootstrap servers: the first listener of each broker."""
-    place = options.place
-    where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
-    listening = ",".join(map(str, addresses))
-    print(
-        f"coterie {__version__} ready on {listening} ({len(addresses)} brokers, data in {where},"
-        f" flush {options.flush}) in {age_s(options.started):.2f} s",
-        flush=True,
-    )
-    if options.announcement:
-        print(options.announcement, flush=True)

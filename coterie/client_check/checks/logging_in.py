@@ -53,6 +53,13 @@ def _too_early(run: Run) -> ClientExchange | None:
     )
 
 
+def _check_reported(run: Run, name: str) -> None:
+    """Check that the program has ended, or has said something on its standard error."""
+    is_said = run.program.exit_code is not None or run.program.last_errors()
+    reason = "it goes on without a word on its standard error"
+    run.check(name, is_said, reason, Judgement.DIFFERS)
+
+
 @scenario(
     Check(
         "logins/before-requests",
@@ -149,9 +156,7 @@ async def wrong_password(run: Run) -> None:
     reason = f"it logs in {count} times"
     few = count <= _MOST_LOGINS
     run.check("logins/pauses-after-refusals", few, reason, Judgement.DIFFERS)
-    is_said = run.program.exit_code is not None or run.program.last_errors()
-    reason = "it goes on without a word on its standard error"
-    run.check("logins/reports-refusals", is_said, reason, Judgement.DIFFERS)
+    _check_reported(run, "logins/reports-refusals")
 
 
 scenario(
@@ -195,9 +200,7 @@ async def refused_topic(run: Run) -> None:
     refused = await run.hit(rule, "sent a Fetch")
     await run.sleep(_WATCHED_S / 2)
     rule.remove()
-    is_said = run.program.exit_code is not None or run.program.last_errors()
-    reason = "it goes on without a word on its standard error"
-    run.check("access/reports-a-refused-topic", is_said, reason, Judgement.DIFFERS)
+    _check_reported(run, "access/reports-a-refused-topic")
     if run.program.exit_code is not None:
         run.skip("access/goes-on-with-a-topic", "the program has ended")
         return
@@ -233,6 +236,4 @@ async def refused_group(run: Run) -> None:
     reason = f"it asks {count} times"
     few = count <= _MOST_REQUESTS
     run.check("access/pauses-at-a-refused-group", few, reason, Judgement.DIFFERS)
-    is_said = run.program.exit_code is not None or run.program.last_errors()
-    reason = "it goes on without a word on its standard error"
-    run.check("access/reports-a-refused-group", is_said, reason, Judgement.DIFFERS)
+    _check_reported(run, "access/reports-a-refused-group")

@@ -27,7 +27,11 @@ _LOAD_LIMIT_S = 30.0
 _LEAVES = -1
 # One heartbeat in so many is the last one of a member that comes and goes.
 _SHORT_LIFE = 6
-_ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCES, _STALE = 22, 25, 27, 113
+_ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCES = 22, 25, 27
+_GROUP_ID_NOT_FOUND, _STALE = 69, 113
+# What says that a member has left before. A group without members of the consumer protocol has
+# become a classic group, which no heartbeat finds; its classic member notices if it is gone.
+_LEFT_BEFORE = _UNKNOWN_MEMBER, _GROUP_ID_NOT_FOUND
 
 
 def patiently(ask: Callable[_P, _Answer], *arguments: _P.args, **named: _P.kwargs) -> _Answer:
@@ -185,7 +189,7 @@ class LivingMember:
         try:
             patiently(connection.beat, group.name, self.member_id, _LEAVES, MOVED, bytes(16), ())
         except Refused as refused:
-            if refused.code != _UNKNOWN_MEMBER:
+            if refused.code not in _LEFT_BEFORE:
                 raise
         self._begin()
 

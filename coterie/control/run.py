@@ -40,7 +40,7 @@ from coterie.server.run import (
 from coterie.testing.errors import BrokerLeak, BrokerNotStarted
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 # Tests run some at a time, each with a wait or two. A wait may take its time.
 BOUNDS = Bounds(connections=64, request_s=10.0, answer_s=MAX_WAIT_S + 30)
@@ -147,7 +147,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     return code
 
 
-async def _close(kafka: ServedBroker, log: "FilteringBoundLogger") -> int:
+async def _close(kafka: ServedBroker, log: "Logger") -> int:
     """Close the broker; return the exit code."""
     try:
         await asyncio.to_thread(kafka.close)

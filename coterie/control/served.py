@@ -21,7 +21,7 @@ from coterie.testing.server_thread import ServerThread
 from coterie.testing.users import Users
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 
 class ServedBroker(Broker):
@@ -30,7 +30,7 @@ class ServedBroker(Broker):
     def __init__(
         self,
         options: Options,
-        log: "FilteringBoundLogger",
+        log: "Logger",
         handles: FileHandles,
         when_fatal: Callable[[str], None],
     ) -> None:
@@ -75,7 +75,7 @@ class ServedBroker(Broker):
         # With random ids, which those of a test are not.
         return ServerThread(os.urandom)
 
-    def _log(self) -> "FilteringBoundLogger":
+    def _log(self) -> "Logger":
         return self._process_log
 
     def _make(self, environment: Environment) -> Server:

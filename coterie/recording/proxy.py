@@ -25,7 +25,7 @@ from coterie.recording.recorder import Recorder
 from coterie.recording.redaction import RequestStart, request_start
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 _LENGTH_BYTES = 4
 _CONNECT_LIMIT_S = 10.0
@@ -40,7 +40,7 @@ class Proxy:
         self,
         upstream: Address,
         recorder: Recorder | None,
-        log: "FilteringBoundLogger",
+        log: "Logger",
         security: Security = PLAINTEXT,
     ) -> None:
         """Prepare.

@@ -19,7 +19,7 @@ from coterie.server.loggers import ROOT, Loggers
 from coterie.server.workers import Workers, WorkerThreads, once
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Environment:
     def __init__(
         self,
         loop: AbstractEventLoop,
-        log: "FilteringBoundLogger",
+        log: "Logger",
         *,
         now_ms: Callable[[], int],
         monotonic_s: Callable[[], float],
@@ -80,7 +80,7 @@ class Environment:
         self._blocking: Workers | None = None
 
     @classmethod
-    def of_process(cls, log: "FilteringBoundLogger") -> Self:
+    def of_process(cls, log: "Logger") -> Self:
         """Return the environment of a broker on the running loop, with real clocks and threads."""
         return cls(
             asyncio.get_running_loop(),

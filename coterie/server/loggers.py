@@ -3,17 +3,13 @@
 The parts of the broker log under the names of the classes that have these tasks in Kafka, so that
 programs which set levels of a Kafka find them here [settings/loggers]. A name without a level has
 that of the nearest name above it, whose parts are separated by dots, or that of the root.
-
-A logger of structlog is of a class whose methods below its level do nothing. A level is changed by
-giving the logger another class: a line that is not logged still costs one empty method.
 """
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+from coterie.server.logging import Logger
 
 ROOT = "root"
 AUTHORIZER = "kafka.authorizer.logger"
@@ -52,29 +48,28 @@ _NAMES_OF_LEVELS = {number: name for name, number in LEVELS.items()}
 class Loggers:
     """The loggers of a broker."""
 
-    def __init__(self, log: "FilteringBoundLogger") -> None:
+    def __init__(self, log: Logger) -> None:
         """Begin with the level of `log`, which itself is not changed."""
-        get_level = getattr(log, "get_effective_level", None)
-        number = logging.INFO if get_level is None else get_level()
-        self._levels = {ROOT: _NAMES_OF_LEVELS.get(number, "INFO")}
         # Tests have loggers of other classes, which log everything.
-        bind = partial(_same, log) if get_level is None else log.bind
-        self._has_levels = get_level is not None
+        self._has_levels = isinstance(log, Logger)
+        number = log.level if self._has_levels else logging.INFO
+        self._levels = {ROOT: _NAMES_OF_LEVELS.get(number, "INFO")}
+        bind = log.bind if self._has_levels else partial(_same, log)
         self._loggers: dict[str, Any] = {name: bind() for name in _NAMES}
         # Those that were made of them since, with their names.
         self._bound: list[tuple[str, Any]] = []
 
-    def named(self, name: str) -> "FilteringBoundLogger":
+    def named(self, name: str) -> Logger:
         """Return a logger; `name` is one of the constants of this module."""
-        logger: FilteringBoundLogger = self._loggers[name]
+        logger: Logger = self._loggers[name]
         return logger
 
-    def named_of_broker(self, name: str, node_id: int) -> "FilteringBoundLogger":
+    def named_of_broker(self, name: str, node_id: int) -> Logger:
         """Return a logger whose lines name one broker of several."""
         logger = self._loggers[name]
         if not self._has_levels:
             return self.named(name)
-        bound: FilteringBoundLogger = logger.bind(broker=node_id)
+        bound: Logger = logger.bind(broker=node_id)
         self._bound.append((name, bound))
         return bound
 
@@ -102,12 +97,9 @@ class Loggers:
                 self._levels[name] = level
         assert ROOT in self._levels, "every logger has a level"
         if self._has_levels:
-            import structlog
-
             for name, logger in [*self._loggers.items(), *self._bound]:
-                number = LEVELS[self.level(name) or ""]
-                logger.__class__ = structlog.make_filtering_bound_logger(number)
+                logger.level = LEVELS[self.level(name) or ""]
 
 
-def _same(log: "FilteringBoundLogger") -> "FilteringBoundLogger":
+def _same(log: Logger) -> Logger:
     return log

@@ -8,6 +8,7 @@ once.
 import asyncio
 import errno
 import gc
+import logging
 import os
 import signal
 import sys
@@ -30,7 +31,7 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
-from coterie.server.logging import make_logger, route_library_logs
+from coterie.server.logging import import_renderer, make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.http_access import OPEN, HttpAccess
 from coterie.server.releases import Release
@@ -46,13 +47,15 @@ from coterie.storage.errors import (
 from coterie.storage.filesystem import FileSystem
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
-
     from coterie.recording.files import RecordingOptions
     from coterie.recording.recorder import Recorder
     from coterie.security.acl import Acl
     from coterie.security.seeds import ScramSeed
+    from coterie.server.logging import Logger
     from coterie.server.network.http_server import HttpServer
+
+# The broker is ready by then, and a group is in its first rebalance for three seconds.
+_RENDERER_AFTER_S = 1.0
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -307,15 +310,20 @@ def watch(broker: Broker) -> Watchdog | None:
     return watchdog
 
 
-def prepared_log(options: Options) -> "FilteringBoundLogger":
+def prepared_log(options: Options) -> "Logger":
     """Return the log; log which settings are replaced by options, and which have no effect."""
     log = make_logger(options.log_level, options.log_format)
     route_library_logs(log)
+    if log.is_enabled_for(logging.INFO):
+        # The first line would wait for it, and the event loop with it.
+        importing = threading.Timer(_RENDERER_AFTER_S, import_renderer)
+        importing.daemon = True
+        importing.start()
     _log_settings(options, log)
     return log
 
 
-def _log_settings(options: Options, log: "FilteringBoundLogger") -> None:
+def _log_settings(options: Options, log: "Logger") -> None:
     for sentence in options.place.replaced:
         log.info("setting replaced", reason=sentence)
     if not options.config.given_names:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from structlog.typing import FilteringBoundLogger
-
     from coterie.coordinator.groups.service import GroupCoordinator
     from coterie.security.acl_store import AclStore
     from coterie.security.credentials import Credentials
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from coterie.server.features import Features
     from coterie.server.groups.offsets_topic import OffsetsTopic
     from coterie.server.groups.runtime import GroupRuntime
+    from coterie.server.logging import Logger
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
     from coterie.server.logs.logs import Logs
@@ -74,7 +73,7 @@ class SharedServices:
     environment: "Environment"
     config: "Config"
     failures: "Failures"
-    log: "FilteringBoundLogger"
+    log: "Logger"
     loop: "AbstractEventLoop"
     topics: "Topics[Topic]"
     logs: "Logs"

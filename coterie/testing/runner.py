@@ -11,7 +11,7 @@ from coterie.server.config.listeners import Listener
 from coterie.server.environment import Environment
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Listening(NamedTuple):
 class Runner(Submits, Protocol):
     """Where a broker runs: a thread of its own, or the event loop of the test (virtual time)."""
 
-    def environment(self, log: "FilteringBoundLogger") -> Environment:
+    def environment(self, log: "Logger") -> Environment:
         """Return the environment of a broker there."""
 
     async def serve(self, server: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:

@@ -43,7 +43,7 @@ from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClo
 from coterie.testing.waiting import Waiting
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 # What tests wait for less than users do. Everything else has the defaults of `coterie serve`.
 TEST_CONFIG: Mapping[str, str] = {
@@ -344,7 +344,7 @@ class RunningBroker(Lifetime):
     def _new_thread(self) -> ServerThread:
         return ServerThread(self._random.randbytes)
 
-    def _log(self) -> "FilteringBoundLogger":
+    def _log(self) -> "Logger":
         return make_logger("error")
 
     def _make(self, environment: Environment) -> Server:

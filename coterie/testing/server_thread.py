@@ -25,7 +25,7 @@ from coterie.testing.errors import EXPLAINED, BrokerLeak, WrongUse
 from coterie.testing.runner import Listening, Unawaited
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class ServerThread:
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
-    def environment(self, log: "FilteringBoundLogger") -> Environment:
+    def environment(self, log: "Logger") -> Environment:
         """Return an environment whose clock can be put forward; see `Runner`."""
         loop, real_ms = self.loop, system_clock()
         return _ThreadEnvironment(

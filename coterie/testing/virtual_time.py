@@ -30,7 +30,7 @@ from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.selector import JumpingSelector, microseconds_behind
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 T = TypeVar("T")
 
@@ -225,7 +225,7 @@ class LoopRunner:
         # What serves the transport of a client; there is none before `serve`.
         self.accept: Accept
 
-    def environment(self, log: "FilteringBoundLogger") -> Environment:
+    def environment(self, log: "Logger") -> Environment:
         """Return the environment of the seed; see `Runner`."""
         clock = self.clock
         return SeededEnvironment(

@@ -10,7 +10,7 @@ from coterie.server.environment import Environment
 from coterie.server.workers import Done, Workers
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 # A slice of 4 ms is 17 steps, one of the cleaner's 0.5 ms is 2. A power of two, so that the sums
 # are exact: a slice has as many steps late in a run as at its start.
@@ -83,7 +83,7 @@ class SeededEnvironment(Environment):
     def __init__(
         self,
         loop: AbstractEventLoop,
-        log: "FilteringBoundLogger",
+        log: "Logger",
         seed: int,
         *,
         now_ms: Callable[[], int],

@@ -12,7 +12,7 @@ from coterie.coordinator.kernel.event import Event
 from coterie.protocol.messages.journal_records import UNKNOWN_MS
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 # A line costs about 30 us, as much as a rebalance of a small group. Fifty a second are a 500th of
 # the event loop's time.
@@ -39,7 +39,7 @@ _ABSENT = (None, UNKNOWN_MS)
 class EventLog:
     """Logs the events of one coordinator."""
 
-    def __init__(self, log: "FilteringBoundLogger") -> None:
+    def __init__(self, log: "Logger") -> None:
         """Log to `log`; at the level debug nothing is omitted."""
         self._log = log
         self._second = 0

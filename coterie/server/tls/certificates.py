@@ -12,7 +12,7 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.tls.context import make_context
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 
 class ListenerCertificates:
@@ -86,7 +86,7 @@ class CertificateHolder(Protocol):
     """
 
     tls_listeners: list[ListenerCertificates]
-    log: "FilteringBoundLogger"
+    log: "Logger"
 
     @property
     def now_ms(self) -> Callable[[], int]:

@@ -27,7 +27,7 @@ from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.turns import limited_turn
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from coterie.server.logging import Logger
 
 NEVER = FlushMode(commit=False, interval_ms=None)
 COMMIT = FlushMode(commit=True, interval_ms=None)
@@ -115,9 +115,9 @@ class RecordingLog:
         """Return the fields of every line of an event."""
         return [fields for _, name, fields in self.lines if name == event]
 
-    def as_logger(self) -> "FilteringBoundLogger":
+    def as_logger(self) -> "Logger":
         # structlog's type has thirty more methods, which the server does not call.
-        return cast("FilteringBoundLogger", self)
+        return cast("Logger", self)
 
 
 def log_of(broker: Broker) -> RecordingLog:

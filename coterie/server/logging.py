@@ -11,8 +11,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, TextIO
 
-# Imported by `import_renderer`, and by the first line: a start is a twelfth shorter without it, and
-# a broker of a test writes no line.
+# A start of the server is a twelfth shorter without it.
 _RENDERER = "structlog"
 
 
@@ -103,7 +102,7 @@ class _Lines:
 
 
 def import_renderer() -> Any:
-    """Import structlog, which a first line would wait for, and return it."""
+    """Import structlog and return it."""
     if "rich" in sys.modules:
         return import_module(_RENDERER)
     # structlog imports rich, if it is installed, for tracebacks in colour. That takes 40 ms and
@@ -117,7 +116,11 @@ def import_renderer() -> Any:
 
 
 def make_logger(
-    level: str = "info", log_format: str = "console", stream: TextIO | None = None
+    level: str = "info",
+    log_format: str = "console",
+    stream: TextIO | None = None,
+    *,
+    renders_late: bool = False,
 ) -> Logger:
     """Make the logger of one server.
 
@@ -125,7 +128,10 @@ def make_logger(
         level: debug, info, warning or error.
         log_format: console or json.
         stream: where lines are written; by default standard error.
+        renders_late: import structlog with the first line, and not now.
     """
+    if not renders_late:
+        import_renderer()
     lines = _Lines(sys.stderr if stream is None else stream, log_format)
     return Logger(lines, logging.getLevelNamesMapping()[level.upper()], {})
 

@@ -8,7 +8,6 @@ once.
 import asyncio
 import errno
 import gc
-import logging
 import os
 import signal
 import sys
@@ -54,7 +53,8 @@ if TYPE_CHECKING:
     from coterie.server.logging import Logger
     from coterie.server.network.http_server import HttpServer
 
-# The broker is ready by then, and a group is in its first rebalance for three seconds.
+# The broker is ready by then; a group is in its first rebalance for three seconds, and no clients
+# hold the file handles [connections/no-late-imports].
 _RENDERER_AFTER_S = 1.0
 
 EXIT_OK = 0
@@ -312,13 +312,12 @@ def watch(broker: Broker) -> Watchdog | None:
 
 def prepared_log(options: Options) -> "Logger":
     """Return the log; log which settings are replaced by options, and which have no effect."""
-    log = make_logger(options.log_level, options.log_format)
+    log = make_logger(options.log_level, options.log_format, renders_late=True)
     route_library_logs(log)
-    if log.is_enabled_for(logging.INFO):
-        # The first line would wait for it, and the event loop with it.
-        importing = threading.Timer(_RENDERER_AFTER_S, import_renderer)
-        importing.daemon = True
-        importing.start()
+    # The first line would wait for it, and would not be written while file handles are short.
+    importing = threading.Timer(_RENDERER_AFTER_S, import_renderer)
+    importing.daemon = True
+    importing.start()
     _log_settings(options, log)
     return log
 

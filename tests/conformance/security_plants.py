@@ -1,6 +1,7 @@
 """Bugs planted into logins, access rules and tokens, each with the check that should find it."""
 
-from tests.planting import Plant, answers
+from tests.faults import answers
+from tests.planting import Plant
 
 SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(

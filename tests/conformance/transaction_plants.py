@@ -1,6 +1,7 @@
 """Bugs planted into the transaction coordinator, each with the check that should find it."""
 
-from tests.planting import Plant, answers
+from tests.faults import answers
+from tests.planting import Plant
 
 _INIT = "coterie.coordinator.transactions.init_producer_id"
 _END = "coterie.coordinator.transactions.end_transaction"

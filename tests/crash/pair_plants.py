@@ -19,7 +19,8 @@ from tests.crash.plants import (
     UNSYNCED_FRAME,
     UNSYNCED_REPLAY,
 )
-from tests.planting import Plant, answers, does_nothing, planted
+from tests.faults import answers, does_nothing
+from tests.planting import Plant, planted
 
 # An offset behind every end of a log.
 _NO_BOUND = 1 << 62

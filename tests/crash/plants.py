@@ -8,7 +8,8 @@ from coterie.storage.write_ahead_format import PartitionId
 from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, length_of
 from tests.crash.disk import syncs_nothing
 from tests.crash.producers import LATER, STALE
-from tests.planting import Plant, answers, does_nothing, given, planted, with_first
+from tests.faults import answers, does_nothing, given, with_first
+from tests.planting import Plant, planted
 
 # The guards against a replay into a segment that was rewritten stand behind each other.
 REPLAY_UNASKED = Plant(

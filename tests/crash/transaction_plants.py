@@ -1,6 +1,7 @@
 """Planted bugs about the files of transactions, which crashes of their stories must find."""
 
-from tests.planting import Plant, does_nothing
+from tests.faults import does_nothing
+from tests.planting import Plant
 
 PLANTS = (
     Plant(

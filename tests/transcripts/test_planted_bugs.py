@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import answers, called_by, given, where
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
 from tests.transcripts.consumer_plants import CONSUMER_PLANTS
@@ -39,8 +40,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "errors of appends are not translated",
             "coterie.coordinator.kernel.append_errors:translate_append_error",
-            "return _APPEND_ERRORS.get(error, error)",
-            "return error",
+            fault=where(_APPEND_ERRORS={}),
         ),
         "sync/log_errors_are_translated",
     ),
@@ -48,17 +48,15 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the initial delay is not extended",
             "coterie.coordinator.groups.classic.rebalance:join_timer_fired",
-            "if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):",
-            "if True:",
+            fault=given({"step.group.new_member_added": False}),
         ),
         "initial_delay/new_member_extends_the_delay",
     ),
     (
         Plant(
             "metadata of offsets is not limited",
-            "coterie.coordinator.groups.offsets:commit",
-            "if len(metadata) > always_fitting and is_metadata_too_large(metadata, max_units):",
-            "if False:",
+            "coterie.coordinator.groups.offsets:is_metadata_too_large",
+            fault=called_by("coterie.coordinator.groups.offsets:commit", answers(value=False)),
         ),
         "offsets/metadata_too_large",
     ),

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.planting import Plant, answers, does_nothing, given, with_first
+from coterie.protocol.errors import ErrorCode
+from tests.faults import answers, called_by, confuses, does_nothing, given, with_first
+from tests.planting import Plant
 
 _PENDING = "coterie.coordinator.groups.pending_offsets:PendingOffsets"
 _REPLAY = "coterie.coordinator.groups.replay"
@@ -91,27 +93,26 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "pending offsets cannot be deleted",
-            "coterie.coordinator.groups.offsets:delete_offsets",
-            "or pending.is_pending(request.group_id, topic.name, index)",
-            "",
+            "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
+            fault=called_by(
+                "coterie.coordinator.groups.offsets:delete_offsets", answers(value=False)
+            ),
         ),
         "offsets/transaction_whose_offsets_are_deleted",
     ),
     (
         Plant(
             "pending offsets of a deleted topic stay",
-            "coterie.coordinator.groups.expiry:delete_topic_offsets",
-            "if name == topic:",
-            "if False:",
+            "coterie.coordinator.groups.pending_offsets:PendingOffsets.partitions",
+            fault=called_by("coterie.coordinator.groups.expiry:delete_topic_offsets", answers(())),
         ),
         "offsets/transaction_whose_offsets_are_deleted",
     ),
     (
         Plant(
             "an offset expires although its partition has a pending one",
-            "coterie.coordinator.groups.expiry:expire_group",
-            "if has_expired and not pending.is_pending(group_id, topic, index):",
-            "if has_expired:",
+            "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
+            fault=called_by("coterie.coordinator.groups.expiry:expire_group", answers(value=False)),
         ),
         "offsets/transaction_blocks_expiry",
     ),
@@ -119,8 +120,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a group with nothing but pending offsets is removed",
             "coterie.coordinator.groups.expiry:expire_group",
-            "remaining = len(pending.by_group.get(group_id, ()))",
-            "remaining = 0",
+            fault=given({"partition.logged.pending.by_group": {}}),
         ),
         "offsets/transaction_blocks_expiry",
     ),
@@ -144,8 +144,14 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a commit with an old epoch is accepted",
             _COMMIT,
-            "error = ErrorCode.INVALID_PRODUCER_EPOCH",
-            "pass",
+            fault=given(logged_epoch=-1),
+            also=(
+                Plant(
+                    "the epoch of a producer is not known",
+                    "coterie.coordinator.groups.partition_state:PartitionState.producer_epoch",
+                    fault=answers(-1),
+                ),
+            ),
         ),
         "offsets/transaction_of_an_old_epoch",
     ),
@@ -153,8 +159,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a marker that is being written has no epoch",
             "coterie.coordinator.groups.partition_state:PartitionState.producer_epoch",
-            "marker_epoch = self.marker_epochs.get(producer_id, -1)",
-            "marker_epoch = -1",
+            fault=given({"self.marker_epochs": {}}),
         ),
         "offsets/transaction_of_an_old_epoch",
     ),
@@ -180,17 +185,15 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "an old generation is accepted",
             "coterie.coordinator.groups.classic.group:Group.transactional_commit_error",
-            "if not error and generation_id != self.generation_id:",
-            "if False:",
+            fault=confuses(ErrorCode.ILLEGAL_GENERATION, ErrorCode.NONE),
         ),
         "offsets/transaction_group_checks",
     ),
     (
         Plant(
             "metadata is not limited in a transaction",
-            _COMMIT,
-            "if is_metadata_too_large(metadata, max_units):",
-            "if False:",
+            "coterie.coordinator.groups.offsets:is_metadata_too_large",
+            fault=called_by(_COMMIT, answers(value=False)),
         ),
         "offsets/transaction_metadata_too_large",
     ),
@@ -214,8 +217,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a group with nothing but pending offsets is not loaded",
             "coterie.coordinator.groups.shard:GroupShard._restore_groups",
-            "for group_id in (*logged.offsets, *logged.pending.by_group):",
-            "for group_id in logged.offsets:",
+            fault=given({"self.logged.pending.by_group": {}}),
         ),
         "offsets/transaction_survives_a_restart",
     ),

@@ -1,6 +1,10 @@
 """Bugs that the simulation of consumer groups must find."""
 
-from tests.planting import Plant, answers, does_nothing
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from tests.faults import answers, called_by, does_nothing, given, keeps, without
+from tests.planting import Plant
 
 _GROUPS = "coterie.coordinator.groups.consumer."
 
@@ -8,8 +12,7 @@ PLANTS = (
     Plant(
         "a partition is taken from its owner",
         f"{_GROUPS}reconciliation:_next",
-        "if owners.get(index, member.member_id) == member.member_id:",
-        "if True:",
+        fault=given({"group.owners": {}}),
     ),
     Plant(
         "partitions are given up without a word of the member",
@@ -40,15 +43,13 @@ PLANTS = (
     ),
     Plant(
         "a departure does not raise the epoch",
-        f"{_GROUPS}members:remove_members",
-        "bump_epoch(step, cause, removed[0].identity)",
-        "pass",
+        f"{_GROUPS}epochs:bump_epoch",
+        fault=called_by(f"{_GROUPS}members:remove_members", does_nothing),
     ),
     Plant(
         "the epoch does not rise with another subscription",
         f"{_GROUPS}subscription:bump_for",
-        "if change.names or",
-        "if",
+        fault=given({"change.names": False}),
     ),
     Plant(
         "changed topics are not noticed",
@@ -63,21 +64,18 @@ PLANTS = (
     ),
     Plant(
         "the revocation timer is not armed",
-        f"{_GROUPS}members:time_revocation",
-        "step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)",
-        "pass",
+        "coterie.coordinator.groups.step:GroupStep.arm",
+        fault=called_by(f"{_GROUPS}members:time_revocation", does_nothing),
     ),
     Plant(
         "the revocation timer is not armed after a load",
-        f"{_GROUPS}group_type:ConsumerType.loaded",
-        "time_revocation(step, member)",
-        "pass",
+        f"{_GROUPS}members:time_revocation",
+        fault=called_by(f"{_GROUPS}group_type:ConsumerType.loaded", does_nothing),
     ),
     Plant(
         "a loaded member has no session",
-        f"{_GROUPS}group_type:ConsumerType.loaded",
-        "start_session(step, member, timeout_ms)",
-        "pass",
+        f"{_GROUPS}members:start_session",
+        fault=called_by(f"{_GROUPS}group_type:ConsumerType.loaded", does_nothing),
     ),
     Plant(
         "the members of an upgraded group have no session",
@@ -86,21 +84,18 @@ PLANTS = (
     ),
     Plant(
         "a session that went on is forgotten when its timer fires",
-        "coterie.coordinator.groups.sessions:has_session_left",
-        "step.arm(kind, member.member_id, member.deadline_ms)",
-        "pass",
+        "coterie.coordinator.groups.step:GroupStep.arm",
+        fault=called_by("coterie.coordinator.groups.sessions:has_session_left", does_nothing),
     ),
     Plant(
         "a static successor has no target",
-        f"{_GROUPS}static_member:replace_member",
-        "target_value(target)",
-        "target_value({})",
+        f"{_GROUPS}records:target_value",
+        fault=called_by(f"{_GROUPS}static_member:replace_member", given(target={})),
     ),
     Plant(
         "the place of a static member is not cleared",
-        f"{_GROUPS}static_member:replace_member",
-        "step.remove(group.member_tombstones(before.member_id))",
-        "pass",
+        f"{_GROUPS}step:Step.remove",
+        fault=called_by(f"{_GROUPS}static_member:replace_member", does_nothing),
     ),
     Plant(
         "the live group of a static successor is not the logged one",
@@ -116,46 +111,38 @@ PLANTS = (
     ),
     Plant(
         "an upgrade leaves the record of the classic group",
-        f"{_GROUPS}upgrade:upgrade",
-        "step.write(group_tombstone(group_id))",
-        "pass",
+        "coterie.coordinator.groups.step:GroupStep.write",
+        fault=called_by(f"{_GROUPS}upgrade:upgrade", does_nothing),
     ),
     Plant(
         "a downgrade leaves the target epoch",
         f"{_GROUPS}group_state:ConsumerGroupState.keys",
-        "yield ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)",
-        "pass",
+        fault=without(ConsumerGroupTargetAssignmentMetadataKey),
     ),
     Plant(
         "a downgraded group does not rebalance",
-        f"{_GROUPS}members:finish_removal",
-        "begin_classic(step, rebalances=True)",
-        "begin_classic(step, rebalances=False)",
+        f"{_GROUPS}downgrade:begin_classic",
+        fault=called_by(f"{_GROUPS}members:finish_removal", given(rebalances=False)),
     ),
     Plant(
         "the regular expressions of departed members stay",
         f"{_GROUPS}subscription:drop_regexes",
-        "if regex not in group.by_regex:",
-        "if False:",
+        fault=does_nothing,
     ),
     Plant(
         "a resolved regular expression raises no epoch",
-        f"{_GROUPS}regexes:resolve_some",
-        "if changed or metadata_hash(group.subscribed_topics(), group.topics)"
-        " != group.metadata_hash:",
-        "if False:",
+        f"{_GROUPS}epochs:bump_epoch",
+        fault=called_by(f"{_GROUPS}regexes:resolve_some", does_nothing),
     ),
     Plant(
         "new topics are not matched with regular expressions",
         f"{_GROUPS}regexes:ask_for_resolution",
-        "or version < topics.created_version",
-        "or False",
+        fault=given({"step.group.topics.created_version": 0}),
     ),
     Plant(
         "a resolution does not end",
         f"{_GROUPS}regexes:resolve_some",
-        "group.resolution = None",
-        "pass",
+        fault=keeps("step.group.resolution"),
     ),
     Plant(
         "classic members are not asked to rejoin",
@@ -164,9 +151,8 @@ PLANTS = (
     ),
     Plant(
         "what a classic member owns is not read",
-        f"{_GROUPS}classic_join:_join",
-        "reconcile_member(step, member, owned_now, changed=change.any)",
-        "reconcile_member(step, member, {}, changed=change.any)",
+        f"{_GROUPS}members:reconcile_member",
+        fault=called_by(f"{_GROUPS}classic_join:_join", given(owned={})),
     ),
     Plant(
         "an unchanged heartbeat is answered after the topics have changed",

@@ -1,6 +1,34 @@
 """The planted bugs that the simulation of transactions must find, and the seeds that find them."""
 
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from tests.faults import Function, Of, answers, called_by, does_nothing, given, mistaking, where
 from tests.planting import Plant
+
+_APPENDS_MARKER = "coterie.server.transactions.markers:MarkerWriter._append"
+_VERIFIES = "coterie.server.handlers.transactional_produce:TransactionCheck.verify"
+
+
+def _the_end_of_the_log(_: Function) -> Function:
+    """Give the end of a log in place of another of its offsets."""
+    return lambda log: log.log_end_offset
+
+
+def _the_first(search: Function) -> Function:
+    """End a search with what it finds first."""
+
+    def run(*arguments: Any) -> Iterator[Any]:
+        return islice(search(*arguments), 1)
+
+    return run
+
+
+def _forgets_the_batch(check: Function) -> Function:
+    """Find no batch that was stored before."""
+    return lambda producers, header: (check(producers, header)[0], None)
+
 
 PLANTS = (
     Plant(
@@ -11,21 +39,18 @@ PLANTS = (
     ),
     Plant(
         "READ_COMMITTED returns records of open transactions",
-        "coterie.storage.log_reader:LogReader.read_committed",
-        "stable = self.last_stable_offset",
-        "stable = self.log_end_offset",
+        "coterie.storage.log_reader:LogReader.last_stable_offset",
+        fault=called_by("coterie.storage.log_reader:LogReader.read_committed", _the_end_of_the_log),
     ),
     Plant(
         "aborted transactions are not listed",
         "coterie.storage.aborted_transactions:overlapping",
-        "if transaction.first_offset < end_offset:",
-        "if False:",
+        fault=answers(()),
     ),
     Plant(
         "the search for aborted transactions ends at the first",
         "coterie.storage.aborted_transactions:overlapping",
-        "if transaction.last_stable_offset >= end_offset:",
-        "if True:",
+        fault=_the_first,
     ),
     Plant(
         "a snapshot forgets which transactions are open",
@@ -35,68 +60,63 @@ PLANTS = (
     ),
     Plant(
         "every transaction counts as committed",
-        "coterie.server.transactions.markers:MarkerWriter._append",
-        "commit=markers.commit",
-        "commit=True",
+        "coterie.protocol.control_records:encode_marker",
+        fault=called_by(_APPENDS_MARKER, given(commit=True)),
     ),
     Plant(
         "every transaction counts as aborted",
-        "coterie.server.transactions.markers:MarkerWriter._append",
-        "commit=markers.commit",
-        "commit=False",
+        "coterie.protocol.control_records:encode_marker",
+        fault=called_by(_APPENDS_MARKER, given(commit=False)),
     ),
     Plant(
         "markers are not appended",
-        "coterie.server.transactions.markers:MarkerWriter._append",
-        "found.append_marker(batch, now_ms)",
-        "pass",
+        "coterie.server.logs.partition:Partition.append_marker",
+        fault=called_by(_APPENDS_MARKER, does_nothing),
     ),
     Plant(
         "a batch that was sent again is stored again",
-        "coterie.server.handlers.produce_partitions:_append_validated",
-        "if stored is not None:",
-        "if False:",
+        "coterie.storage.producer_state:ProducerState.check",
+        fault=called_by(
+            "coterie.server.handlers.produce_partitions:_append_validated", _forgets_the_batch
+        ),
     ),
     Plant(
         "a zombie ends the transaction of its successor, in the newer protocol",
         "coterie.coordinator.transactions.end_transaction:_newer_verdict",
-        "return _FENCED",
-        "return _END",
+        fault=mistaking(_FENCED="_END"),
     ),
     Plant(
         "a zombie ends the transaction of its successor, in the older protocol",
         "coterie.coordinator.transactions.end_transaction:_verdict",
-        "return _FENCED",
-        "return _END",
+        fault=mistaking(_FENCED="_END"),
     ),
     Plant(
         "a zombie adds partitions",
         "coterie.coordinator.transactions.use_partitions:_refusal",
-        "if transaction.epoch != use.producer_epoch:",
-        "if False:",
+        fault=given({"use.producer_epoch": Of("transaction.epoch")}),
     ),
     Plant(
         "markers are not written again after a start",
-        "coterie.coordinator.transactions.shard:TransactionShard.loaded",
-        "if transaction.is_ending:",
-        "if False:",
+        "coterie.coordinator.transactions.shard:TransactionShard.complete",
+        fault=called_by(
+            "coterie.coordinator.transactions.shard:TransactionShard.loaded", does_nothing
+        ),
     ),
     Plant(
         "no transaction times out",
         "coterie.coordinator.transactions.expiry:abort_timed_out",
-        "transaction.state is ONGOING",
-        "False",
+        fault=where(ONGOING=None),
     ),
     Plant(
         "a fenced transaction is committed",
-        "coterie.coordinator.transactions.fence:fence_and_abort",
-        "commit=False",
-        "commit=True",
+        "coterie.coordinator.transactions.transaction:Transaction.prepare",
+        fault=called_by(
+            "coterie.coordinator.transactions.fence:fence_and_abort", given(commit=True)
+        ),
     ),
     Plant(
         "no partition is verified",
-        "coterie.server.handlers.transactional_produce:TransactionCheck.verify",
-        "if producers.has_open_transaction(producer_id, epoch):",
-        "if True:",
+        "coterie.storage.producer_state:ProducerState.has_open_transaction",
+        fault=called_by(_VERIFIES, answers(value=True)),
     ),
 )

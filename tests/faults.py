@@ -109,6 +109,21 @@ def without(kind: type) -> Fault:
 
 
 @_kind
+def lacking(part: int) -> Fault:
+    """Return the fault of a function that answers None in place of one part of its answer."""
+
+    def fault(function: Function) -> Function:
+        def run(*arguments: Any, **names: Any) -> tuple[Any, ...]:
+            found = list(function(*arguments, **names))
+            found[part] = None
+            return tuple(found)
+
+        return run
+
+    return fault
+
+
+@_kind
 def with_first(count: int) -> Fault:
     """Return the fault of a function that is called with its first arguments only."""
     return lambda function: lambda *arguments, **_: function(*arguments[:count])
@@ -188,30 +203,41 @@ def mistaking(**names: str) -> Fault:
     return fault
 
 
-@_kind
-def called_by(caller: str, fault: Fault, *about: object) -> Fault:
-    """Return the fault of a function for those calls that one other function makes.
+class Calling(NamedTuple):
+    """The fault of a function that another one has for it: see `calling`."""
+
+    called: str
+    fault: Fault
+    about: tuple[object, ...]
+
+    def seen_from(self, caller: Function) -> Fault:
+        """Return the fault of the called function, which it has in the calls of one caller."""
+        codes = set(_codes(caller.__code__))
+
+        def limited(function: Function) -> Function:
+            faulty = self.fault(function)
+
+            def run(*arguments: Any, **names: Any) -> Any:
+                values = [*arguments, *names.values()]
+                is_meant = sys._getframe(_FRAMES_BETWEEN).f_code in codes and all(
+                    any(_is_about(each, value) for value in values) for each in self.about
+                )
+                return (faulty if is_meant else function)(*arguments, **names)
+
+            return run
+
+        return limited
+
+
+def calling(called: str, fault: Fault, *about: object) -> Calling:
+    """Return the fault of a function that has another one in its own calls of it.
 
     Args:
-        caller: the other function, as the target of a plant.
-        fault: what is wrong then.
-        about: what has to be among the arguments: values, or types of them.
+        called: the other function, as the target of a plant.
+        fault: what is wrong with it then.
+        about: what has to be among the arguments of the call: values, or types of them.
     """
-
-    def limited(function: Function) -> Function:
-        codes = set(_codes(function_at(caller).__code__))
-        faulty = fault(function)
-
-        def run(*arguments: Any, **names: Any) -> Any:
-            given_values = [*arguments, *names.values()]
-            is_meant = sys._getframe(_FRAMES_BETWEEN).f_code in codes and all(
-                any(_is_about(each, value) for value in given_values) for each in about
-            )
-            return (faulty if is_meant else function)(*arguments, **names)
-
-        return run
-
-    return limited
+    return Calling(called, fault, about)
 
 
 def function_at(target: str) -> Any:
@@ -220,6 +246,7 @@ def function_at(target: str) -> Any:
     __import__(module_name)
     found: Any = sys.modules[module_name]
     for name in path.split("."):
+        assert name in vars(found), f"there is no {target}"
         found = vars(found)[name]
     return plain_function(found)
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from types import CodeType
 from typing import Any, NamedTuple, cast
 
-from tests.faults import Fault, copied, function_at, globals_of, plain_function
+from tests.faults import Calling, Fault, copied, function_at, globals_of, plain_function
 
 # The functions that run in place of planted ones.
 _replacements: list[Callable[..., Any]] = []
@@ -41,7 +41,7 @@ class Plant(NamedTuple):
     new: str = ""
     kinds: tuple[str, ...] = ()
     also: "tuple[Plant, ...]" = ()
-    fault: Fault | None = None
+    fault: Fault | Calling | None = None
 
 
 @contextmanager
@@ -56,22 +56,25 @@ def planted(plant: Plant) -> Iterator[None]:
 
 @contextmanager
 def _changed(plant: Plant) -> Iterator[None]:
-    function = function_at(plant.target)
+    function, fault = function_at(plant.target), plant.fault
+    if isinstance(fault, Calling):
+        function, fault = function_at(fault.called), fault.seen_from(function)
     original = function.__code__
-    function.__code__ = _replacing(plant, function) or _rewritten(plant, function)
+    if fault is None:
+        function.__code__ = _rewritten(plant, function)
+    else:
+        function.__code__ = _replacing(plant.name, fault, function)
     try:
         yield
     finally:
         function.__code__ = original
 
 
-def _replacing(plant: Plant, function: Any) -> CodeType | None:
-    """Return code that calls the function with the fault; None if a text is replaced."""
-    if plant.fault is None:
-        return None
+def _replacing(name: str, fault: Fault, function: Any) -> CodeType:
+    """Return code that calls the function with the fault."""
     whole = copied(function, function.__globals__)
     number = len(_replacements)
-    _replacements.append(plant.fault(whole))
+    _replacements.append(fault(whole))
     # The globals are those of the product's module, so the replacement is looked up here.
     source = f"""
 def planted(*arguments, **names):
@@ -79,7 +82,7 @@ def planted(*arguments, **names):
     return _replacements[{number}](*arguments, **names)
 """
     names: dict[str, Any] = {}
-    exec(compile(source, f"<planted: {plant.name}>", "exec"), names)
+    exec(compile(source, f"<planted: {name}>", "exec"), names)
     return cast("CodeType", names["planted"].__code__)
 
 

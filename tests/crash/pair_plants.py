@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from coterie.protocol.messages.consumer_group_records import ConsumerGroupTargetAssignmentMemberKey
 from tests.crash.campaign import Runner, forget_recordings, pair_searches
 from tests.crash.disk import syncs_nothing
 from tests.crash.pairs import Pair, pairs
@@ -19,7 +20,7 @@ from tests.crash.plants import (
     UNSYNCED_FRAME,
     UNSYNCED_REPLAY,
 )
-from tests.faults import answers, does_nothing
+from tests.faults import answers, calling, does_nothing, without
 from tests.planting import Plant, planted
 
 # An offset behind every end of a log.
@@ -228,8 +229,7 @@ PAIR_PLANTS = (
         Plant(
             "an upgrade leaves the record of the classic group",
             "coterie.coordinator.groups.consumer.upgrade:upgrade",
-            "step.write(group_tombstone(group_id))",
-            "pass",
+            fault=calling("coterie.coordinator.groups.step:GroupStep.write", does_nothing),
         ),
     ),
     PairPlant(
@@ -238,8 +238,7 @@ PAIR_PLANTS = (
         Plant(
             "a departed member keeps its target",
             "coterie.coordinator.groups.consumer.group_state:ConsumerGroupState.member_tombstones",
-            "ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),",
-            "",
+            fault=without(ConsumerGroupTargetAssignmentMemberKey),
         ),
     ),
 )

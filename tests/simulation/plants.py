@@ -14,7 +14,7 @@ from tests.faults import (
     Function,
     Of,
     answers,
-    called_by,
+    calling,
     confuses,
     does_nothing,
     given,
@@ -74,13 +74,13 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the timer of a pending id outlives its join",
-        f"{_STEP}cancel",
-        fault=called_by(f"{_CLASSIC}join:_join_known", does_nothing, TimerKind.PENDING),
+        f"{_CLASSIC}join:_join_known",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.PENDING),
     ),
     Plant(
         "a new member expires after its session timeout",
-        f"{_CLASSIC}members:start_session",
-        fault=called_by(f"{_CLASSIC}join:_add", _after_its_session_timeout),
+        f"{_CLASSIC}join:_add",
+        fault=calling(f"{_CLASSIC}members:start_session", _after_its_session_timeout),
     ),
     Plant(
         "a leader that rejoins unchanged starts no rebalance",
@@ -141,8 +141,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "members that do not rejoin stay in the group",
-        f"{_CLASSIC}members:remove_member",
-        fault=called_by(f"{_CLASSIC}rebalance:complete_join", does_nothing),
+        f"{_CLASSIC}rebalance:complete_join",
+        fault=calling(f"{_CLASSIC}members:remove_member", does_nothing),
     ),
     Plant(
         "a static member is removed at the join timeout",
@@ -169,8 +169,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the sync timer is not armed",
-        f"{_STEP}arm",
-        fault=called_by(f"{_CLASSIC}rebalance:complete_join", does_nothing, TimerKind.SYNC),
+        f"{_CLASSIC}rebalance:complete_join",
+        fault=calling(f"{_STEP}arm", does_nothing, TimerKind.SYNC),
     ),
     Plant(
         "a pending id does not keep a join phase open",
@@ -195,8 +195,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a group without members is not logged",
-        f"{_STEP}write",
-        fault=called_by(f"{_CLASSIC}rebalance:_become_empty", does_nothing),
+        f"{_CLASSIC}rebalance:_become_empty",
+        fault=calling(f"{_STEP}write", does_nothing),
     ),
     # -- SyncGroup ---------------------------------------------------------------------------------
     Plant(
@@ -239,13 +239,13 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the sync timer does not remove static members",
-        f"{_CLASSIC}members:remove_member",
-        fault=called_by(f"{_CLASSIC}sync:sync_timer_fired", _but_static_members),
+        f"{_CLASSIC}sync:sync_timer_fired",
+        fault=calling(f"{_CLASSIC}members:remove_member", _but_static_members),
     ),
     Plant(
         "the sync timer is not cancelled when all have synced",
-        f"{_STEP}cancel",
-        fault=called_by(f"{_CLASSIC}sync:sync", does_nothing, TimerKind.SYNC),
+        f"{_CLASSIC}sync:sync",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.SYNC),
     ),
     # -- heartbeats, sessions, leaving -------------------------------------------------------------
     Plant(
@@ -284,23 +284,23 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the timer of an extended session is not armed again",
-        f"{_STEP}arm",
-        fault=called_by(_HAS_SESSION_LEFT, does_nothing),
+        _HAS_SESSION_LEFT,
+        fault=calling(f"{_STEP}arm", does_nothing),
     ),
     Plant(
         "an expired pending id does not complete the join phase",
-        f"{_CLASSIC}heartbeat:_complete_if_all_joined",
-        fault=called_by(f"{_CLASSIC}heartbeat:expire_pending", does_nothing),
+        f"{_CLASSIC}heartbeat:expire_pending",
+        fault=calling(f"{_CLASSIC}heartbeat:_complete_if_all_joined", does_nothing),
     ),
     Plant(
         "the session of a removed member is not cancelled",
-        f"{_STEP}cancel",
-        fault=called_by(f"{_CLASSIC}members:remove_member", does_nothing, TimerKind.SESSION),
+        f"{_CLASSIC}members:remove_member",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.SESSION),
     ),
     Plant(
         "the delayed join of a removed member is not answered",
-        f"{_CLASSIC}group:Group.take_delayed_join",
-        fault=called_by(f"{_CLASSIC}members:remove_member", gives_no_answer),
+        f"{_CLASSIC}members:remove_member",
+        fault=calling(f"{_CLASSIC}group:Group.take_delayed_join", gives_no_answer),
     ),
     Plant(
         "a leave from Stable does not start a rebalance",
@@ -310,14 +310,14 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a pending id that leaves keeps its timer",
-        f"{_STEP}cancel",
-        fault=called_by(f"{_CLASSIC}leave:_leave_one", does_nothing, TimerKind.PENDING),
+        f"{_CLASSIC}leave:_leave_one",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.PENDING),
     ),
     # -- static members ----------------------------------------------------------------------------
     Plant(
         "the delayed request of a replaced process is not fenced",
-        f"{_CLASSIC}group:Group.take_delayed_join",
-        fault=called_by(f"{_CLASSIC}static_member:_fence_delayed_requests", gives_no_answer),
+        f"{_CLASSIC}static_member:_fence_delayed_requests",
+        fault=calling(f"{_CLASSIC}group:Group.take_delayed_join", gives_no_answer),
     ),
     Plant(
         "the sync of a replaced member is not awaited",
@@ -345,15 +345,15 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the timers of a deleted group's pending ids are not cancelled",
-        f"{_CLASSIC}group_type:_cancel_member_timers",
-        fault=called_by(
-            f"{_CLASSIC}group_type:ClassicType.removed", given({"group.pending_joins": ()})
+        f"{_CLASSIC}group_type:ClassicType.removed",
+        fault=calling(
+            f"{_CLASSIC}group_type:_cancel_member_timers", given({"group.pending_joins": ()})
         ),
     ),
     Plant(
         "offsets expire while their topic is subscribed",
-        f"{_CLASSIC}group:Group.is_subscribed",
-        fault=called_by(f"{_CLASSIC}group:Group.expiry_base_ms", answers(value=False)),
+        f"{_CLASSIC}group:Group.expiry_base_ms",
+        fault=calling(f"{_CLASSIC}group:Group.is_subscribed", answers(value=False)),
     ),
     Plant(
         "the subscriptions of the members count, not of the generation",
@@ -382,8 +382,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "delayed requests are not answered when an append fails",
-        f"{_CLASSIC}group_type:ClassicType.close",
-        fault=called_by("coterie.coordinator.groups.shard:GroupShard.forget", does_nothing),
+        "coterie.coordinator.groups.shard:GroupShard.forget",
+        fault=calling(f"{_CLASSIC}group_type:ClassicType.close", does_nothing),
     ),
     Plant(
         "the groups of the partition stay when an append fails",
@@ -397,8 +397,8 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the requests that wait for a failed append are not answered",
-        "coterie.coordinator.kernel.shard:_send",
-        fault=called_by("coterie.coordinator.kernel.shard:Shard._discard", does_nothing),
+        "coterie.coordinator.kernel.shard:Shard._discard",
+        fault=calling("coterie.coordinator.kernel.shard:_send", does_nothing),
     ),
     Plant(
         "a tombstone does not remove an offset",

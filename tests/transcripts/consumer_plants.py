@@ -3,7 +3,7 @@
 from typing import Any
 
 from coterie.coordinator.groups.consumer.regexes import resolved
-from tests.faults import Function, Of, answers, called_by, given, where
+from tests.faults import Function, Of, answers, calling, given, where
 from tests.planting import Plant
 
 _GROUPS = "coterie.coordinator.groups.consumer"
@@ -38,8 +38,8 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the assignment interval does not count",
-            f"{_GROUPS}.group_state:ConsumerGroupState.target_ms",
-            fault=called_by(f"{_GROUPS}.target:update_target", answers(0)),
+            f"{_GROUPS}.target:update_target",
+            fault=calling(f"{_GROUPS}.group_state:ConsumerGroupState.target_ms", answers(0)),
         ),
         "consumer_groups/joiner_within_the_assignment_interval",
     ),
@@ -62,8 +62,8 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the result of a replaced regular expression counts no more",
-            f"{_GROUPS}.regexes:ask_for_resolution",
-            fault=called_by(f"{_GROUPS}.heartbeat:_beat", _about_the_present_one),
+            f"{_GROUPS}.heartbeat:_beat",
+            fault=calling(f"{_GROUPS}.regexes:ask_for_resolution", _about_the_present_one),
         ),
         "consumer_groups/another_regex",
     ),
@@ -111,8 +111,8 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a downgraded group is always Stable",
-            f"{_GROUPS}.downgrade:begin_classic",
-            fault=called_by(f"{_GROUPS}.classic_join:_join", given(rebalances=False)),
+            f"{_GROUPS}.classic_join:_join",
+            fault=calling(f"{_GROUPS}.downgrade:begin_classic", given(rebalances=False)),
         ),
         "consumer_groups/replacement_with_a_stale_target",
     ),

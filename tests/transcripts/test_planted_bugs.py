@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import answers, called_by, given, where
+from tests.faults import answers, calling, given, where
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
 from tests.transcripts.consumer_plants import CONSUMER_PLANTS
@@ -55,8 +55,10 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "metadata of offsets is not limited",
-            "coterie.coordinator.groups.offsets:is_metadata_too_large",
-            fault=called_by("coterie.coordinator.groups.offsets:commit", answers(value=False)),
+            "coterie.coordinator.groups.offsets:commit",
+            fault=calling(
+                "coterie.coordinator.groups.offsets:is_metadata_too_large", answers(value=False)
+            ),
         ),
         "offsets/metadata_too_large",
     ),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.protocol.errors import ErrorCode
-from tests.faults import answers, called_by, confuses, does_nothing, given, with_first
+from tests.faults import answers, calling, confuses, does_nothing, given, with_first
 from tests.planting import Plant
 
 _PENDING = "coterie.coordinator.groups.pending_offsets:PendingOffsets"
@@ -93,9 +93,10 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "pending offsets cannot be deleted",
-            "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
-            fault=called_by(
-                "coterie.coordinator.groups.offsets:delete_offsets", answers(value=False)
+            "coterie.coordinator.groups.offsets:delete_offsets",
+            fault=calling(
+                "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
+                answers(value=False),
             ),
         ),
         "offsets/transaction_whose_offsets_are_deleted",
@@ -103,16 +104,21 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "pending offsets of a deleted topic stay",
-            "coterie.coordinator.groups.pending_offsets:PendingOffsets.partitions",
-            fault=called_by("coterie.coordinator.groups.expiry:delete_topic_offsets", answers(())),
+            "coterie.coordinator.groups.expiry:delete_topic_offsets",
+            fault=calling(
+                "coterie.coordinator.groups.pending_offsets:PendingOffsets.partitions", answers(())
+            ),
         ),
         "offsets/transaction_whose_offsets_are_deleted",
     ),
     (
         Plant(
             "an offset expires although its partition has a pending one",
-            "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
-            fault=called_by("coterie.coordinator.groups.expiry:expire_group", answers(value=False)),
+            "coterie.coordinator.groups.expiry:expire_group",
+            fault=calling(
+                "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
+                answers(value=False),
+            ),
         ),
         "offsets/transaction_blocks_expiry",
     ),
@@ -192,8 +198,10 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "metadata is not limited in a transaction",
-            "coterie.coordinator.groups.offsets:is_metadata_too_large",
-            fault=called_by(_COMMIT, answers(value=False)),
+            _COMMIT,
+            fault=calling(
+                "coterie.coordinator.groups.offsets:is_metadata_too_large", answers(value=False)
+            ),
         ),
         "offsets/transaction_metadata_too_large",
     ),

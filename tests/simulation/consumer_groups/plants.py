@@ -3,7 +3,7 @@
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
 )
-from tests.faults import answers, called_by, does_nothing, given, keeps, without
+from tests.faults import answers, calling, does_nothing, given, keeps, without
 from tests.planting import Plant
 
 _GROUPS = "coterie.coordinator.groups.consumer."
@@ -43,8 +43,8 @@ PLANTS = (
     ),
     Plant(
         "a departure does not raise the epoch",
-        f"{_GROUPS}epochs:bump_epoch",
-        fault=called_by(f"{_GROUPS}members:remove_members", does_nothing),
+        f"{_GROUPS}members:remove_members",
+        fault=calling(f"{_GROUPS}epochs:bump_epoch", does_nothing),
     ),
     Plant(
         "the epoch does not rise with another subscription",
@@ -64,18 +64,18 @@ PLANTS = (
     ),
     Plant(
         "the revocation timer is not armed",
-        "coterie.coordinator.groups.step:GroupStep.arm",
-        fault=called_by(f"{_GROUPS}members:time_revocation", does_nothing),
+        f"{_GROUPS}members:time_revocation",
+        fault=calling("coterie.coordinator.groups.step:GroupStep.arm", does_nothing),
     ),
     Plant(
         "the revocation timer is not armed after a load",
-        f"{_GROUPS}members:time_revocation",
-        fault=called_by(f"{_GROUPS}group_type:ConsumerType.loaded", does_nothing),
+        f"{_GROUPS}group_type:ConsumerType.loaded",
+        fault=calling(f"{_GROUPS}members:time_revocation", does_nothing),
     ),
     Plant(
         "a loaded member has no session",
-        f"{_GROUPS}members:start_session",
-        fault=called_by(f"{_GROUPS}group_type:ConsumerType.loaded", does_nothing),
+        f"{_GROUPS}group_type:ConsumerType.loaded",
+        fault=calling(f"{_GROUPS}members:start_session", does_nothing),
     ),
     Plant(
         "the members of an upgraded group have no session",
@@ -84,18 +84,18 @@ PLANTS = (
     ),
     Plant(
         "a session that went on is forgotten when its timer fires",
-        "coterie.coordinator.groups.step:GroupStep.arm",
-        fault=called_by("coterie.coordinator.groups.sessions:has_session_left", does_nothing),
+        "coterie.coordinator.groups.sessions:has_session_left",
+        fault=calling("coterie.coordinator.groups.step:GroupStep.arm", does_nothing),
     ),
     Plant(
         "a static successor has no target",
-        f"{_GROUPS}records:target_value",
-        fault=called_by(f"{_GROUPS}static_member:replace_member", given(target={})),
+        f"{_GROUPS}static_member:replace_member",
+        fault=calling(f"{_GROUPS}records:target_value", given(target={})),
     ),
     Plant(
         "the place of a static member is not cleared",
-        f"{_GROUPS}step:Step.remove",
-        fault=called_by(f"{_GROUPS}static_member:replace_member", does_nothing),
+        f"{_GROUPS}static_member:replace_member",
+        fault=calling(f"{_GROUPS}step:Step.remove", does_nothing),
     ),
     Plant(
         "the live group of a static successor is not the logged one",
@@ -111,8 +111,8 @@ PLANTS = (
     ),
     Plant(
         "an upgrade leaves the record of the classic group",
-        "coterie.coordinator.groups.step:GroupStep.write",
-        fault=called_by(f"{_GROUPS}upgrade:upgrade", does_nothing),
+        f"{_GROUPS}upgrade:upgrade",
+        fault=calling("coterie.coordinator.groups.step:GroupStep.write", does_nothing),
     ),
     Plant(
         "a downgrade leaves the target epoch",
@@ -121,8 +121,8 @@ PLANTS = (
     ),
     Plant(
         "a downgraded group does not rebalance",
-        f"{_GROUPS}downgrade:begin_classic",
-        fault=called_by(f"{_GROUPS}members:finish_removal", given(rebalances=False)),
+        f"{_GROUPS}members:finish_removal",
+        fault=calling(f"{_GROUPS}downgrade:begin_classic", given(rebalances=False)),
     ),
     Plant(
         "the regular expressions of departed members stay",
@@ -131,8 +131,8 @@ PLANTS = (
     ),
     Plant(
         "a resolved regular expression raises no epoch",
-        f"{_GROUPS}epochs:bump_epoch",
-        fault=called_by(f"{_GROUPS}regexes:resolve_some", does_nothing),
+        f"{_GROUPS}regexes:resolve_some",
+        fault=calling(f"{_GROUPS}epochs:bump_epoch", does_nothing),
     ),
     Plant(
         "new topics are not matched with regular expressions",
@@ -151,8 +151,8 @@ PLANTS = (
     ),
     Plant(
         "what a classic member owns is not read",
-        f"{_GROUPS}members:reconcile_member",
-        fault=called_by(f"{_GROUPS}classic_join:_join", given(owned={})),
+        f"{_GROUPS}classic_join:_join",
+        fault=calling(f"{_GROUPS}members:reconcile_member", given(owned={})),
     ),
     Plant(
         "an unchanged heartbeat is answered after the topics have changed",

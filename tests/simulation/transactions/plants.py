@@ -4,7 +4,17 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from tests.faults import Function, Of, answers, called_by, does_nothing, given, mistaking, where
+from tests.faults import (
+    Function,
+    Of,
+    answers,
+    calling,
+    does_nothing,
+    given,
+    lacking,
+    mistaking,
+    where,
+)
 from tests.planting import Plant
 
 _APPENDS_MARKER = "coterie.server.transactions.markers:MarkerWriter._append"
@@ -25,11 +35,6 @@ def _the_first(search: Function) -> Function:
     return run
 
 
-def _forgets_the_batch(check: Function) -> Function:
-    """Find no batch that was stored before."""
-    return lambda producers, header: (check(producers, header)[0], None)
-
-
 PLANTS = (
     Plant(
         "a batch is appended behind the marker of its transaction",
@@ -39,8 +44,10 @@ PLANTS = (
     ),
     Plant(
         "READ_COMMITTED returns records of open transactions",
-        "coterie.storage.log_reader:LogReader.last_stable_offset",
-        fault=called_by("coterie.storage.log_reader:LogReader.read_committed", _the_end_of_the_log),
+        "coterie.storage.log_reader:LogReader.read_committed",
+        fault=calling(
+            "coterie.storage.log_reader:LogReader.last_stable_offset", _the_end_of_the_log
+        ),
     ),
     Plant(
         "aborted transactions are not listed",
@@ -60,25 +67,23 @@ PLANTS = (
     ),
     Plant(
         "every transaction counts as committed",
-        "coterie.protocol.control_records:encode_marker",
-        fault=called_by(_APPENDS_MARKER, given(commit=True)),
+        _APPENDS_MARKER,
+        fault=calling("coterie.protocol.control_records:encode_marker", given(commit=True)),
     ),
     Plant(
         "every transaction counts as aborted",
-        "coterie.protocol.control_records:encode_marker",
-        fault=called_by(_APPENDS_MARKER, given(commit=False)),
+        _APPENDS_MARKER,
+        fault=calling("coterie.protocol.control_records:encode_marker", given(commit=False)),
     ),
     Plant(
         "markers are not appended",
-        "coterie.server.logs.partition:Partition.append_marker",
-        fault=called_by(_APPENDS_MARKER, does_nothing),
+        _APPENDS_MARKER,
+        fault=calling("coterie.server.logs.partition:Partition.append_marker", does_nothing),
     ),
     Plant(
         "a batch that was sent again is stored again",
-        "coterie.storage.producer_state:ProducerState.check",
-        fault=called_by(
-            "coterie.server.handlers.produce_partitions:_append_validated", _forgets_the_batch
-        ),
+        "coterie.server.handlers.produce_partitions:_append_validated",
+        fault=calling("coterie.storage.producer_state:ProducerState.check", lacking(1)),
     ),
     Plant(
         "a zombie ends the transaction of its successor, in the newer protocol",
@@ -97,9 +102,9 @@ PLANTS = (
     ),
     Plant(
         "markers are not written again after a start",
-        "coterie.coordinator.transactions.shard:TransactionShard.complete",
-        fault=called_by(
-            "coterie.coordinator.transactions.shard:TransactionShard.loaded", does_nothing
+        "coterie.coordinator.transactions.shard:TransactionShard.loaded",
+        fault=calling(
+            "coterie.coordinator.transactions.shard:TransactionShard.complete", does_nothing
         ),
     ),
     Plant(
@@ -109,14 +114,16 @@ PLANTS = (
     ),
     Plant(
         "a fenced transaction is committed",
-        "coterie.coordinator.transactions.transaction:Transaction.prepare",
-        fault=called_by(
-            "coterie.coordinator.transactions.fence:fence_and_abort", given(commit=True)
+        "coterie.coordinator.transactions.fence:fence_and_abort",
+        fault=calling(
+            "coterie.coordinator.transactions.transaction:Transaction.prepare", given(commit=True)
         ),
     ),
     Plant(
         "no partition is verified",
-        "coterie.storage.producer_state:ProducerState.has_open_transaction",
-        fault=called_by(_VERIFIES, answers(value=True)),
+        _VERIFIES,
+        fault=calling(
+            "coterie.storage.producer_state:ProducerState.has_open_transaction", answers(value=True)
+        ),
     ),
 )

@@ -49,6 +49,18 @@ class Of(NamedTuple):
     path: str
 
 
+class AtLeast(NamedTuple):
+    """The value itself, or that of a path, if that is greater."""
+
+    path: str
+
+
+class AtMost(NamedTuple):
+    """The value itself, or that of a path, if that is smaller."""
+
+    path: str
+
+
 def _kind(make: Callable[P, Fault]) -> Callable[P, Fault]:
     """Let the faults of a kind print as they are written."""
 
@@ -276,6 +288,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def copied(function: Function, names: dict[str, Any]) -> FunctionType:
     """Return a function with other names of its module."""
+    assert not function.__closure__, f"{function.__name__} takes names of what is around it"
     made = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
@@ -323,9 +336,20 @@ def _changed(arguments: dict[str, Any], values: Mapping[str, object]) -> Iterato
     """Change arguments, and their attributes for the time of the context."""
     with ExitStack() as stack:
         for path, value in values.items():
-            wanted = _found(arguments, value.path) if isinstance(value, Of) else value
-            _change(arguments, path, wanted, stack)
+            _change(arguments, path, _wanted(arguments, path, value), stack)
         yield
+
+
+def _wanted(arguments: Mapping[str, Any], path: str, value: object) -> object:
+    """Return the value that a path is given."""
+    match value:
+        case Of(other):
+            return _found(arguments, other)
+        case AtLeast(other):
+            return max(_found(arguments, path), _found(arguments, other))
+        case AtMost(other):
+            return min(_found(arguments, path), _found(arguments, other))
+    return value
 
 
 def _change(arguments: dict[str, Any], path: str, value: Any, stack: ExitStack) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from coterie.coordinator.transactions.states import ONGOING
 from coterie.protocol.errors import ErrorCode
 from tests.faults import (
+    AtMost,
     Function,
     Of,
     answers,
@@ -57,9 +58,8 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a producer with a higher epoch may take over",
         f"{_INIT}:_next_epoch",
-        "is_current = is_new or named_epoch == transaction.epoch",
-        "is_current = is_new or named_epoch >= transaction.epoch",
-        ("init_producer_id/fenced/higher_epoch",),
+        fault=given(named_epoch=AtMost("transaction.epoch")),
+        kinds=("init_producer_id/fenced/higher_epoch",),
     ),
     Plant(
         "a producer that continues cannot repeat its request",
@@ -129,9 +129,8 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a higher epoch adds partitions",
         f"{_USE}:_refusal",
-        "if transaction.epoch != use.producer_epoch:",
-        "if transaction.epoch > use.producer_epoch:",
-        ("transaction_partitions/other_epoch/newer",),
+        fault=given({"use.producer_epoch": AtMost("transaction.epoch")}),
+        kinds=("transaction_partitions/other_epoch/newer",),
     ),
     Plant(
         "every producer adds partitions",
@@ -276,9 +275,11 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "records of a partition that was not added are accepted",
         f"{_PRODUCE}.verify",
-        "if error:",
-        "if False:",
-        ("transactional_records/not_added",),
+        fault=calling(
+            "coterie.server.transactions.runtime:TransactionRuntime.use_partitions",
+            answers(ErrorCode.NONE),
+        ),
+        kinds=("transactional_records/not_added",),
     ),
     Plant(
         "version 10 gets the error of version 11",

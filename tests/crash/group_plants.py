@@ -9,7 +9,7 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
 )
-from tests.faults import Function, Of, calling, does_nothing, given, without
+from tests.faults import Fault, Function, Of, calling, does_nothing, given, without
 from tests.planting import Plant
 
 _CONSUMER = "coterie.coordinator.groups.consumer."
@@ -31,13 +31,37 @@ def _removed_in_memory(_: Function) -> Function:
     return remove
 
 
+def acknowledges_at_once(kind: str) -> Fault:
+    """Return the fault of an acknowledgement that does not wait for the sync of one kind of log."""
+
+    def fault(acknowledge: Function) -> Function:
+        def run(appends: Any, ownership: Any, index: int, operations: int, now_ms: int) -> None:
+            if appends._kind == kind:
+                appends._appended(index, operations, now_ms)
+            else:
+                acknowledge(appends, ownership, index, operations, now_ms)
+
+        return run
+
+    return fault
+
+
+def _record_by_record(write: Function) -> Function:
+    """Write each record of a batch as a batch of its own."""
+
+    def run(appends: Any, ownership: Any, index: int, batch: Any, now_ms: int) -> None:
+        for each in batch.pairs:
+            write(appends, ownership, index, type(batch)([each], 0, batch.form), now_ms)
+
+    return run
+
+
 PLANTS = (
     Plant(
         "an epoch is told before its record is synced",
         f"{_SERVER}appends:Appends._acknowledge",
-        "if not flusher.commit:\n        flusher.appended(log)",
-        "if self._kind == 'group':",
-        ("power:members:commit",),
+        fault=acknowledges_at_once("group"),
+        kinds=("power:members:commit",),
     ),
     Plant(
         "a heartbeat is answered before its records are written",
@@ -49,10 +73,8 @@ PLANTS = (
     Plant(
         "the records of one operation are several batches",
         f"{_SERVER}appends:Appends._write_partition",
-        "self._write_batch(ownership, index, batch, now_ms)",
-        "[self._write_batch(ownership, index, _Batch([each], 0, batch.form), now_ms)"
-        " for each in batch.pairs]",
-        ("death:members:never",),
+        fault=calling(f"{_SERVER}appends:Appends._write_batch", _record_by_record),
+        kinds=("death:members:never",),
     ),
     Plant(
         "the epoch of a group rises in memory only",

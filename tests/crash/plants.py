@@ -1,6 +1,7 @@
 """The planted bugs, and the search that must find them."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.offset_map import OffsetMap, map_key
@@ -52,6 +53,16 @@ def _named_by_topic(_: Callable[..., PartitionId | None]) -> Callable[..., Parti
 def _beyond_the_end(_: Function) -> Function:
     """Give an offset behind the end of a log in place of another of its offsets."""
     return lambda log: log.log_end_offset + 1
+
+
+def _of_an_abort(marker_of: Function) -> Function:
+    """Read each marker as that of an abort."""
+
+    def read(*place: Any) -> Any:
+        marker = marker_of(*place)
+        return None if marker is None else marker._replace(commit=False)
+
+    return read
 
 
 def _discards_the_cleaned(_: Function) -> Function:
@@ -190,7 +201,7 @@ PLANTS = (
     Plant(
         "the mark of a clean stop stays when the next run begins",
         "coterie.storage.last_stop:LastStop.begin",
-        fault=given({"self.clean": False}),
+        fault=calling("tests.crash.disk:RecordingFileSystem.remove", does_nothing),
         kinds=("death:clean_shutdown:commit",),
     ),
     Plant(
@@ -258,8 +269,9 @@ PLANTS = (
     Plant(
         "a failed attempt to replace a file is written over",
         "coterie.storage.checkpoints:replace_file",
-        fault=calling("tests.crash.disk:RecordingFileSystem.remove", does_nothing),
-        kinds=("failing EIO:compact_tombstones:commit",),
+        "if not durable and filesystem.exists(new):",
+        "if False:",
+        ("failing EIO:compact_tombstones:commit",),
     ),
     Plant(
         "the transaction index of a recovered segment is never synced",
@@ -271,9 +283,8 @@ PLANTS = (
     Plant(
         "a marker found behind a snapshot aborts what it has committed",
         "coterie.storage.producer_loading:note_batch",
-        "return None if marker.commit else ended",
-        "return ended",
-        ("death:producers:commit",),
+        fault=calling("coterie.protocol.control_records:marker_of", _of_an_abort),
+        kinds=("death:producers:commit",),
     ),
     Plant(
         "a marker does not end the transaction that was open at a snapshot",

@@ -25,6 +25,18 @@ def _takes_its_place(_: Function) -> Function:
     return lambda filesystem, path: filesystem.rename(path, path.removesuffix(COPY_SUFFIX))
 
 
+def _one_of_each_user(records: Function) -> Function:
+    """Give the first record of each user."""
+
+    def run(credentials: Any) -> Any:
+        found: dict[str, Any] = {}
+        for each in records(credentials):
+            found.setdefault(each.name, each)
+        return found.values()
+
+    return run
+
+
 PLANTS = (
     Plant(
         "a change of security is acknowledged before it is synced",
@@ -79,9 +91,8 @@ PLANTS = (
     Plant(
         "a rewrite keeps one mechanism of a user",
         "coterie.security.credentials:Credentials.records",
-        "yield from mechanisms.values()",
-        "yield from list(mechanisms.values())[:1]",
-        ("death:users:commit",),
+        fault=_one_of_each_user,
+        kinds=("death:users:commit",),
     ),
     Plant(
         "a rewrite writes deleted rules again",

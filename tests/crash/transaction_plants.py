@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.crash.group_plants import acknowledges_at_once
 from tests.faults import Function, answers, calling, does_nothing, given, gives_no_answer
 from tests.planting import Plant
 
@@ -19,9 +20,8 @@ PLANTS = (
     Plant(
         "the decision of a transaction is not synced",
         "coterie.server.coordinators.appends:Appends._acknowledge",
-        "if not flusher.commit:\n        flusher.appended(log)",
-        "if self._kind == 'transaction':",
-        ("power:both_protocols:commit",),
+        fault=acknowledges_at_once("transaction"),
+        kinds=("power:both_protocols:commit",),
     ),
     Plant(
         "markers are not written again after a crash",

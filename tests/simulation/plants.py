@@ -7,10 +7,12 @@ Each is a mistake that is easily made, or that was made once. The simulation mus
 from typing import Any
 
 from coterie.coordinator.groups.classic.heartbeat import RESPONSES
+from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.sync import assignment_stored
 from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.protocol.errors import ErrorCode
 from tests.faults import (
+    AtLeast,
     Function,
     Of,
     answers,
@@ -56,6 +58,29 @@ def _but_static_members(remove: Function) -> Function:
     def run(step: Any, member: Any, *others: Any) -> None:
         if member.group_instance_id is None:
             remove(step, member, *others)
+
+    return run
+
+
+def _without_assignments(restore: Function) -> Function:
+    """Restore a group whose members have no assignments."""
+
+    def run(*record: Any) -> Any:
+        group = restore(*record)
+        for member in group.members.values():
+            member.assignment = b""
+        return group
+
+    return run
+
+
+def _without_its_leader(restore: Function) -> Function:
+    """Restore a group that its first member leads."""
+
+    def run(*record: Any) -> Any:
+        group = restore(*record)
+        group.leader = next(iter(group.members), None)
+        return group
 
     return run
 
@@ -126,8 +151,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the initial delay ends when all members have joined",
         f"{_CLASSIC}rebalance:maybe_complete_join",
-        "and group.previous_state is not GroupState.EMPTY",
-        "",
+        fault=given({"step.group.previous_state": GroupState.STABLE}),
     ),
     Plant(
         "a new member extends the initial delay more than once",
@@ -207,8 +231,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a sync of an old generation is accepted",
         f"{_CLASSIC}sync:_check",
-        "if request.generation_id != group.generation_id:",
-        "if request.generation_id > group.generation_id:",
+        fault=given({"request.generation_id": AtLeast("group.generation_id")}),
     ),
     Plant(
         "the assignment is sent before it is durable",
@@ -388,12 +411,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the groups of the partition stay when an append fails",
         "coterie.coordinator.kernel.shard:Shard.append_failed",
-        "self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)\n"
-        "    self._begin_load()",
-        "logged = self.logged\n"
-        "    self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)\n"
-        "    self._begin_load()\n"
-        "    self.logged = logged",
+        fault=keeps("self.logged"),
     ),
     Plant(
         "the requests that wait for a failed append are not answered",
@@ -414,14 +432,12 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a restart loses the assignments",
         f"{_CLASSIC}group_record:restore",
-        "member.assignment = logged.assignment",
-        "pass",
+        fault=_without_assignments,
     ),
     Plant(
         "a restart loses the leader",
         f"{_CLASSIC}group_record:restore",
-        "if value.leader in group.members:",
-        "if False:",
+        fault=_without_its_leader,
     ),
     Plant(
         "members of a loaded group have no session timer",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.protocol.errors import ErrorCode
-from tests.faults import answers, calling, confuses, does_nothing, given, with_first
+from tests.faults import Function, answers, calling, confuses, does_nothing, given, with_first
 from tests.planting import Plant
 
 _PENDING = "coterie.coordinator.groups.pending_offsets:PendingOffsets"
@@ -32,6 +32,18 @@ def _by_commits(overtake: Callable[..., None]) -> Callable[..., None]:
     return some
 
 
+def _overtaken_by_none(end: Function) -> Function:
+    """End a transaction none of whose offsets a later record has overtaken."""
+
+    def run(pending: Any, producer_id: int) -> Any:
+        ended = end(pending, producer_id)
+        for offset in ended.values():
+            offset.overtaken = False
+        return ended
+
+    return run
+
+
 TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
@@ -45,8 +57,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a commit of a transaction always wins",
             f"{_REPLAY}:replay_marker",
-            "if commit and not offset.overtaken:",
-            "if commit:",
+            fault=calling(f"{_PENDING}.end", _overtaken_by_none),
         ),
         "offsets/transaction_and_plain_commit",
     ),

@@ -3,10 +3,16 @@
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
 )
-from tests.faults import answers, calling, does_nothing, given, keeps, without
+from tests.faults import Function, Of, answers, calling, does_nothing, given, keeps, without
 from tests.planting import Plant
 
 _GROUPS = "coterie.coordinator.groups.consumer."
+
+
+def _if_they_were_compared(may_have_others: Function) -> Function:
+    """Compare the topics of a group only if they were compared before."""
+    return lambda group: group.checked_version is not None and may_have_others(group)
+
 
 PLANTS = (
     Plant(
@@ -59,8 +65,7 @@ PLANTS = (
     Plant(
         "the topics of a loaded group are not compared",
         f"{_GROUPS}epochs:may_have_other_topics",
-        "return True",
-        "return False",
+        fault=_if_they_were_compared,
     ),
     Plant(
         "the revocation timer is not armed",
@@ -106,8 +111,9 @@ PLANTS = (
     Plant(
         "a member that is away may be asked for its partitions for ever",
         f"{_GROUPS}leave:_leave_for_a_while",
-        "current_value(STATIC_LEAVE_EPOCH, member.previous_epoch, member.state, assigned, {})",
-        "current_value(STATIC_LEAVE_EPOCH, 0, member.state, assigned, member.assigned)",
+        fault=calling(
+            f"{_GROUPS}records:current_value", given(previous_epoch=0, pending=Of("assigned"))
+        ),
     ),
     Plant(
         "an upgrade leaves the record of the classic group",

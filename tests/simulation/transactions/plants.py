@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from coterie.protocol.errors import ErrorCode
 from tests.faults import (
     Function,
     Of,
@@ -38,9 +39,18 @@ def _the_first(search: Function) -> Function:
 PLANTS = (
     Plant(
         "a batch is appended behind the marker of its transaction",
-        "coterie.server.handlers.transactional_produce:TransactionCheck.verify",
-        "if error:",
-        "if False:",
+        _VERIFIES,
+        fault=given({"self._error": ErrorCode.NONE}),
+        also=(
+            Plant(
+                "every partition is in the transaction",
+                _VERIFIES,
+                fault=calling(
+                    "coterie.server.transactions.runtime:TransactionRuntime.use_partitions",
+                    answers(ErrorCode.NONE),
+                ),
+            ),
+        ),
     ),
     Plant(
         "READ_COMMITTED returns records of open transactions",

@@ -1,11 +1,11 @@
 """Planted bugs: faults put into the product on purpose, which a test harness must find.
 
-A planted bug names a function and its fault, for example that the function does nothing, or it
-replaces a piece of text in the source of the function. The function object keeps its identity and
-gets other code, so every module that imported the function runs the bug. If the product has changed
-so that the function does not exist any more, or the text not exactly once, planting fails: the bug
-then has to be written anew, not dropped. So it does if the text uses a name that does not exist:
-the bug would be found by the NameError, whatever it is about.
+A planted bug names a function and its fault (`faults.py` has the kinds), or it replaces a piece of
+text in the source of the function, where only a part of it is wrong that has no name. The function
+object keeps its identity and gets other code, so every module that imported the function runs the
+bug. If the product has changed so that the function does not exist any more, or the text not
+exactly once, planting fails: the bug then has to be written anew, not dropped. So it does if the
+text uses a name that does not exist: the bug would be found by the NameError, whatever it is about.
 """
 
 import builtins
@@ -32,7 +32,7 @@ class Plant(NamedTuple):
         new: the text that takes its place.
         kinds: the tasks that have to find the bug, for a harness that has kinds of tasks.
         also: planted with it, where one guard stands behind another: without them it is harmless.
-        fault: what is wrong with the function, instead of a text.
+        fault: what is wrong with the function, or with what it calls, instead of a text.
     """
 
     name: str

@@ -1,4 +1,8 @@
-"""Bugs planted into the handlers of records and topics, each with the check that should find it."""
+"""Bugs planted into the handlers of records and topics, each with the check that should find it.
+
+A text is replaced where one condition on what a function has looked up is left out: neither an
+argument nor a call stands for it.
+"""
 
 import re
 

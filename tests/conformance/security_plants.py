@@ -1,4 +1,8 @@
-"""Bugs planted into logins, access rules and tokens, each with the check that should find it."""
+"""Bugs planted into logins, access rules and tokens, each with the check that should find it.
+
+A text is replaced where one of several comparisons in a function is wrong: neither an argument nor
+a call stands for it.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Bugs planted into the transaction coordinator, each with the check that should find it."""
+"""Bugs planted into the transaction coordinator, each with the check that should find it.
+
+A text is replaced where one branch of a verdict, one part of a filter or one of several assignments
+is wrong: neither an argument nor a call stands for it.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Planted bugs about the records of consumer groups, which crashes of their stories must find."""
+"""Planted bugs about the records of consumer groups, which crashes of their stories must find.
+
+A text is replaced where one of two equal calls is left out, or one assignment of several.
+"""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,6 +1,7 @@
 """Bugs planted into the guards between two operations, each found by the pairs that need the guard.
 
-`docs/crashes.md` shows by which pairs each of them is found; `pair_table.py` makes and checks it.
+`docs/crashes.md` shows by which pairs each of them is found; `pair_table.py` makes and checks it. A
+text is replaced where one bound or one way in the middle of a function is wrong.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,8 @@
-"""The planted bugs, and the search that must find them."""
+"""The planted bugs, and the search that must find them.
+
+A text is replaced where one check of read bytes is left out, or one of several steps of a function
+that writes: neither an argument nor a call stands for it.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,4 +1,7 @@
-"""Planted bugs about users, rules and tokens, which crashes of their stories must find."""
+"""Planted bugs about users, rules and tokens, which crashes of their stories must find.
+
+A text is replaced where one of several steps of a function is left out or takes a wrong value.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Planted bugs about the files of transactions, which crashes of their stories must find."""
+"""Planted bugs about the files of transactions, which crashes of their stories must find.
+
+A text is replaced where one step of a function comes too early or reads a field wrong.
+"""
 
 from typing import Any
 

@@ -1,6 +1,8 @@
-"""The planted bugs of the simulation: which text of which function of the core is replaced.
+"""The planted bugs of the simulation: what is wrong with which function of the core.
 
 Each is a mistake that is easily made, or that was made once. The simulation must find all of them.
+A text is replaced where a state machine asks for the wrong state, or where it leaves out one change
+of an object that it has looked up: neither an argument nor a call stands for it.
 `tests/planting.py` plants them.
 """
 

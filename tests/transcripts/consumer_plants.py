@@ -1,4 +1,7 @@
-"""Bugs of consumer groups, each with the transcript that finds it."""
+"""Bugs of consumer groups, each with the transcript that finds it.
+
+A text is replaced where one condition on what a loop has found is wrong.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Bugs in the offsets of transactions, each with a transcript that finds it."""
+"""Bugs in the offsets of transactions, each with a transcript that finds it.
+
+A text is replaced where one of several conditions of a function is wrong, or one value of a call.
+"""
 
 from collections.abc import Callable
 from typing import Any

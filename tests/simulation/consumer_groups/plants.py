@@ -1,4 +1,8 @@
-"""Bugs that the simulation of consumer groups must find."""
+"""Bugs that the simulation of consumer groups must find.
+
+A text is replaced where one of two equal calls is left out, or one condition on a group or member
+that the function has looked up: neither an argument nor a call stands for it.
+"""
 
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,

@@ -1,4 +1,7 @@
-"""The planted bugs that the simulation of transactions must find, and the seeds that find them."""
+"""The planted bugs that the simulation of transactions must find, and the seeds that find them.
+
+A text is replaced where one field of each entry of a snapshot is read wrong.
+"""
 
 from collections.abc import Iterator
 from itertools import islice

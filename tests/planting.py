@@ -1,48 +1,25 @@
 """Planted bugs: faults put into the product on purpose, which a test harness must find.
 
-A planted bug names a function and its fault, for example that the function does nothing, or it
-replaces a piece of text in the source of the function. The function object keeps its identity and
-gets other code, so every module that imported the function runs the bug. If the product has changed
-so that the function does not exist any more, or the text not exactly once, planting fails: the bug
-then has to be written anew, not dropped. So it does if the text uses a name that does not exist:
-the bug would be found by the NameError, whatever it is about.
+A planted bug names a function and its fault (`faults.py` has the kinds), or it replaces a piece of
+text in the source of the function, where only a part of it is wrong that has no name. The function
+object keeps its identity and gets other code, so every module that imported the function runs the
+bug. If the product has changed so that the function does not exist any more, or the text not
+exactly once, planting fails: the bug then has to be written anew, not dropped. So it does if the
+text uses a name that does not exist: the bug would be found by the NameError, whatever it is about.
 """
 
 import builtins
-import dis
-import importlib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType
 from typing import Any, NamedTuple, cast
 
-# Makes of a function the one that takes its place.
-Fault = Callable[[Callable[..., Any]], Callable[..., Any]]
+from tests.faults import Calling, Fault, copied, function_at, globals_of, plain_function
 
 # The functions that run in place of planted ones.
 _replacements: list[Callable[..., Any]] = []
-
-
-def does_nothing(_: Callable[..., Any]) -> Callable[..., Any]:
-    """The fault of a function that returns at once."""
-    return lambda *_arguments, **_names: None
-
-
-def answers(value: object) -> Fault:
-    """Return the fault of a function that gives one answer, whatever it is asked."""
-    return lambda _: lambda *_arguments, **_names: value
-
-
-def given(**changed: object) -> Fault:
-    """Return the fault of a function that is called with other values of some names."""
-    return lambda function: lambda *arguments, **names: function(*arguments, **(names | changed))
-
-
-def with_first(count: int) -> Fault:
-    """Return the fault of a function that is called with its first arguments only."""
-    return lambda function: lambda *arguments, **_: function(*arguments[:count])
 
 
 class Plant(NamedTuple):
@@ -55,7 +32,7 @@ class Plant(NamedTuple):
         new: the text that takes its place.
         kinds: the tasks that have to find the bug, for a harness that has kinds of tasks.
         also: planted with it, where one guard stands behind another: without them it is harmless.
-        fault: what is wrong with the function, instead of a text.
+        fault: what is wrong with the function, or with what it calls, instead of a text.
     """
 
     name: str
@@ -64,7 +41,7 @@ class Plant(NamedTuple):
     new: str = ""
     kinds: tuple[str, ...] = ()
     also: "tuple[Plant, ...]" = ()
-    fault: Fault | None = None
+    fault: Fault | Calling | None = None
 
 
 @contextmanager
@@ -79,42 +56,25 @@ def planted(plant: Plant) -> Iterator[None]:
 
 @contextmanager
 def _changed(plant: Plant) -> Iterator[None]:
-    module_name, _, path = plant.target.partition(":")
-    module = importlib.import_module(module_name)
-    *outer_names, name = path.split(".")
-    holder: Any = module
-    for outer_name in outer_names:
-        holder = getattr(holder, outer_name)
-    function = _plain_function(vars(holder)[name])
+    function, fault = function_at(plant.target), plant.fault
+    if isinstance(fault, Calling):
+        function, fault = function_at(fault.called), fault.seen_from(function)
     original = function.__code__
-    function.__code__ = _replacing(plant, function) or _rewritten(plant, function, module, name)
+    if fault is None:
+        function.__code__ = _rewritten(plant, function)
+    else:
+        function.__code__ = _replacing(plant.name, fault, function)
     try:
         yield
     finally:
         function.__code__ = original
 
 
-def _globals_of(code: CodeType) -> set[str]:
-    """Return the names that a function, and those in it, take from the module."""
-    found = {
-        str(each.argval) for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"
-    }
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            found |= _globals_of(each)
-    return found
-
-
-def _replacing(plant: Plant, function: Any) -> CodeType | None:
-    """Return code that calls the function with the fault; None if a text is replaced."""
-    if plant.fault is None:
-        return None
-    whole = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__
-    )
-    whole.__kwdefaults__ = function.__kwdefaults__
+def _replacing(name: str, fault: Fault, function: Any) -> CodeType:
+    """Return code that calls the function with the fault."""
+    whole = copied(function, function.__globals__)
     number = len(_replacements)
-    _replacements.append(plant.fault(whole))
+    _replacements.append(fault(whole))
     # The globals are those of the product's module, so the replacement is looked up here.
     source = f"""
 def planted(*arguments, **names):
@@ -122,23 +82,19 @@ def planted(*arguments, **names):
     return _replacements[{number}](*arguments, **names)
 """
     names: dict[str, Any] = {}
-    exec(compile(source, f"<planted: {plant.name}>", "exec"), names)
+    exec(compile(source, f"<planted: {name}>", "exec"), names)
     return cast("CodeType", names["planted"].__code__)
 
 
-def _rewritten(plant: Plant, function: Any, module: ModuleType, name: str) -> CodeType:
+def _rewritten(plant: Plant, function: Any) -> CodeType:
     """Return the code of the function with a text replaced."""
+    known = function.__globals__
     source = textwrap.dedent(inspect.getsource(function))
     assert source.count(plant.old) == 1, f"{plant.name}: {plant.old!r} is not in {plant.target}"
-    names = dict(vars(module))
+    names = dict(known)
     code = compile(source.replace(plant.old, plant.new), f"<planted: {plant.name}>", "exec")
     exec(code, names)
-    found = cast("CodeType", _plain_function(names[name]).__code__)
-    unknown = _globals_of(found) - vars(module).keys() - vars(builtins).keys()
+    found = cast("CodeType", plain_function(names[function.__name__]).__code__)
+    unknown = globals_of(found) - known.keys() - vars(builtins).keys()
     assert not unknown, f"{plant.name}: {plant.target} has no {', '.join(sorted(unknown))}"
     return found
-
-
-def _plain_function(found: Any) -> Any:
-    """Return the function itself, without the class method, static method or property around it."""
-    return found.fget if isinstance(found, property) else getattr(found, "__func__", found)

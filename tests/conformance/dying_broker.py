@@ -3,6 +3,7 @@
 python -m tests.conformance.dying_broker        prints its address, HOST:PORT
 """
 
+import os
 import sys
 
 from coterie.testing import Broker
@@ -11,8 +12,7 @@ from tests.planting import Plant, planted
 EXITS = Plant(
     "ElectLeaders ends the process",
     "coterie.server.handlers.elect_leaders:handle",
-    "return answer_in_slices",
-    "import os; os._exit(1); return answer_in_slices",
+    fault=lambda _: lambda *_request: os._exit(1),
 )
 
 

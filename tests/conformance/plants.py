@@ -1,14 +1,21 @@
-"""Bugs planted into the handlers of records and topics, each with the check that should find it."""
+"""Bugs planted into the handlers of records and topics, each with the check that should find it.
 
+A text is replaced where one condition on what a function has looked up is left out: neither an
+argument nor a call stands for it.
+"""
+
+import re
+
+from coterie.protocol.errors import ErrorCode
+from tests.faults import answers, calling, confuses, given, lacking, where
 from tests.planting import Plant
 
 PLANTS: tuple[Plant, ...] = (
     Plant(
         "any number of acknowledgements is accepted",
         "coterie.server.handlers.produce_partitions:append_to",
-        "if request.acks not in _VALID_ACKS:",
-        "if False:",
-        ("produce/bad_acks/two",),
+        fault=where(_VALID_ACKS=range(-(1 << 15), 1 << 15)),
+        kinds=("produce/bad_acks/two",),
     ),
     Plant(
         "clients may write to internal topics",
@@ -20,23 +27,20 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "duplicates are stored again",
         "coterie.server.handlers.produce_partitions:_append_validated",
-        "if stored is not None:",
-        "if False:",
-        ("idempotence/duplicate",),
+        fault=calling("coterie.storage.producer_state:ProducerState.check", lacking(1)),
+        kinds=("idempotence/duplicate",),
     ),
     Plant(
         "the checksum of a batch is not compared",
         "coterie.server.logs.log_validator:validate_batch",
-        "if not check_crc(batch, header):",
-        "if False:",
-        ("produce/broken_batch/wrong_checksum",),
+        fault=calling("coterie.protocol.record_batch:check_crc", answers(value=True)),
+        kinds=("produce/broken_batch/wrong_checksum",),
     ),
     Plant(
         "the size of a batch is not limited",
         "coterie.server.logs.log_validator:validate_batch",
-        "if len(batch) > config.max_message_bytes:",
-        "if False:",
-        ("produce/too_large",),
+        fault=given({"partition.topic.config.max_message_bytes": 1 << 31}),
+        kinds=("produce/too_large",),
     ),
     Plant(
         "the number of records in the header is not compared with the offsets",
@@ -48,37 +52,32 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "clients may write control batches",
         "coterie.server.logs.log_validator:validate_batch",
-        "if header.is_control or (header.producer_id >= 0 > header.base_sequence):",
-        "if header.producer_id >= 0 > header.base_sequence:",
-        ("produce/broken_batch/control",),
+        fault=calling("coterie.protocol.record_batch:BatchHeader.is_control", answers(value=False)),
+        kinds=("produce/broken_batch/control",),
     ),
     Plant(
         "zstd is accepted in every version",
         "coterie.server.logs.received_batches:only_batch",
-        "if version < _ZSTD_SINCE and header.compression == Compression.ZSTD:",
-        "if False:",
-        ("produce/zstd_too_early",),
+        fault=where(_ZSTD_SINCE=0),
+        kinds=("produce/zstd_too_early",),
     ),
     Plant(
         "gaps in sequences are accepted",
         "coterie.storage.producer_state:ProducerState.check",
-        "if not is_next:",
-        "if False:",
-        ("idempotence/gap",),
+        fault=confuses((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None), (ErrorCode.NONE, None)),
+        kinds=("idempotence/gap",),
     ),
     Plant(
         "old epochs of producers are accepted",
         "coterie.storage.producer_state:ProducerState.check",
-        "elif epoch < known_epoch:",
-        "elif False:",
-        ("idempotence/old_epoch",),
+        fault=confuses((ErrorCode.INVALID_PRODUCER_EPOCH, None), (ErrorCode.NONE, None)),
+        kinds=("idempotence/old_epoch",),
     ),
     Plant(
         "only the last batch of a producer is known",
-        "coterie.storage.producer_state:ProducerState.check",
-        "if stored is not None:",
-        "if False:",
-        ("idempotence/five_batches_are_known",),
+        "coterie.storage.producer_state:ProducerState._find_older",
+        fault=answers(None),
+        kinds=("idempotence/five_batches_are_known",),
     ),
     Plant(
         "an offset beyond the end is fetched",
@@ -111,9 +110,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "special times are known in every version",
         "coterie.server.handlers.list_offsets:_answer",
-        "elif each.timestamp < 0 and version < _SINCE.get(each.timestamp, version + 1):",
-        "elif False:",
-        ("list_offsets/largest_timestamp_too_early",),
+        fault=where(_SINCE=dict.fromkeys(range(-10, 0), 0)),
+        kinds=("list_offsets/largest_timestamp_too_early",),
     ),
     Plant(
         "a partition that is named twice is answered",
@@ -139,44 +137,42 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a request that only validates creates topics",
         "coterie.server.handlers.create_topics:_create_all",
-        "only_check=request.validate_only,",
-        "only_check=False,",
-        ("topics/validate_only",),
+        fault=calling("coterie.server.handlers.create_topics:_create", given(only_check=False)),
+        kinds=("topics/validate_only",),
     ),
     Plant(
         "an unknown topic is created against the client's will",
-        "coterie.server.handlers.metadata:_add_asked",
-        "may_create = request.allow_auto_topic_creation and created < MOST_CREATED",
-        "may_create = True",
-        ("metadata/unknown_topic",),
+        "coterie.server.handlers.metadata:_create_missing",
+        fault=given(may_create=True),
+        kinds=("metadata/unknown_topic",),
     ),
     Plant(
         "an unknown id of a topic is answered as an unknown name",
         "coterie.server.handlers.metadata:_add_asked",
-        "ErrorCode.UNKNOWN_TOPIC_ID",
-        "ErrorCode.UNKNOWN_TOPIC_OR_PARTITION",
-        ("metadata/unknown_id",),
+        fault=calling(
+            "coterie.server.handlers.topic_descriptions:TopicDescriptions.add_error",
+            given(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ErrorCode.UNKNOWN_TOPIC_ID,
+        ),
+        kinds=("metadata/unknown_id",),
     ),
     Plant(
         "the name of a client may have any characters",
         "coterie.server.handlers.api_versions:handle",
-        "_SOFTWARE.fullmatch(request.client_software_name)",
-        "True",
-        ("api_versions/bad_software_name/underscore",),
+        fault=where(_SOFTWARE=re.compile(".*")),
+        kinds=("api_versions/bad_software_name/underscore",),
     ),
     Plant(
         "a fetch by id with an unknown isolation level has partitions",
         "coterie.server.handlers.plain_fetch:refused_as_a_whole",
-        "request.topics if version < TOPIC_IDS_SINCE else []",
-        "request.topics",
-        ("fetch/unknown_isolation_with_topic_ids",),
+        fault=where(TOPIC_IDS_SINCE=1 << 15),
+        kinds=("fetch/unknown_isolation_with_topic_ids",),
     ),
     Plant(
         "a marker may have an epoch that no batch has",
         "coterie.server.handlers.write_txn_markers:handle",
-        "if any(asked.producer_epoch == _NO_EPOCH for asked in request.markers):",
-        "if False:",
-        ("transaction_markers/impossible_epoch",),
+        fault=where(_NO_EPOCH=None),
+        kinds=("transaction_markers/impossible_epoch",),
     ),
     Plant(
         "brokers may not verify internal topics",

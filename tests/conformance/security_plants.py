@@ -1,6 +1,29 @@
-"""Bugs planted into logins, access rules and tokens, each with the check that should find it."""
+"""Bugs planted into logins, access rules and tokens, each with the check that should find it.
 
-from tests.planting import Plant, answers
+A text is replaced where one of several comparisons in a function is wrong: neither an argument nor
+a call stands for it.
+"""
+
+from typing import Any
+
+from coterie.protocol.authorized_operations import AclOperation
+from tests.faults import Function, answers, calling, does_nothing, given, keeps
+from tests.planting import Plant
+
+
+def _in_capitals(handshake: Function) -> Function:
+    """Choose a mechanism by its name in capitals."""
+    return lambda login, name, *others: handshake(login, name.upper(), *others)
+
+
+def _or_describes(allows: Function) -> Function:
+    """Let a rule for any operation allow DESCRIBE."""
+
+    def run(of_rule: int, wanted: int) -> Any:
+        return wanted == AclOperation.DESCRIBE or allows(of_rule, wanted)
+
+    return run
+
 
 SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
@@ -12,16 +35,14 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a second ApiVersions is answered before the login",
         "coterie.security.login:Login.versions_answered",
-        "self.state = LoginState.AFTER_VERSIONS",
-        "pass",
-        ("logins/versions_asked_twice",),
+        fault=does_nothing,
+        kinds=("logins/versions_asked_twice",),
     ),
     Plant(
         "names of mechanisms are not case-sensitive",
         "coterie.security.login:Login.handshake",
-        "each.value == name",
-        "each.value == name.upper()",
-        ("logins/mechanism_in_lower_case",),
+        fault=_in_capitals,
+        kinds=("logins/mechanism_in_lower_case",),
     ),
     Plant(
         "a token of PLAIN may have more parts",
@@ -40,9 +61,8 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a final message of SCRAM is accepted again",
         "coterie.security.scram:ScramConversation._first",
-        'self._nonce = found["nonce"] + self._nonce',
-        'self._nonce = found["nonce"] + "0123456789"',
-        ("logins/scram_replayed",),
+        fault=given({"self._nonce": "0123456789"}),
+        kinds=("logins/scram_replayed",),
     ),
     Plant(
         "the authorization id of SCRAM is not compared",
@@ -54,30 +74,26 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a frame before the login has no limit",
         "coterie.server.security.login_connection:LoginConnection._next_frame",
-        "if not 0 <= length <= self._listener.largest_bytes:",
-        "if not 0 <= length:",
-        ("logins/frame_too_large/one_byte",),
+        fault=given({"self._listener.largest_bytes": 1 << 31}),
+        kinds=("logins/frame_too_large/one_byte",),
     ),
     Plant(
         "a login has no end",
         "coterie.server.network.session_routes:SessionRoutes._serve",
-        "if expires_ms is not None and connection.now_ms >= expires_ms:",
-        "if False:",
-        ("relogins/request_after_the_lifetime",),
+        fault=given({"self._session.expires_ms": None}),
+        kinds=("relogins/request_after_the_lifetime",),
     ),
     Plant(
         "another user may log in again",
         "coterie.security.login:Login._check_same_user",
-        "if self._before is not None and who.name != self._before.who.name:",
-        "if False:",
-        ("relogins/other_user",),
+        fault=does_nothing,
+        kinds=("relogins/other_user",),
     ),
     Plant(
         "another mechanism may follow",
         "coterie.security.login:Login.changes_mechanism",
-        "return self._before is not None and self.mechanism is not self._before.mechanism",
-        "return False",
-        ("relogins/other_mechanism",),
+        fault=answers(value=False),
+        kinds=("relogins/other_mechanism",),
     ),
     Plant(
         "a rule that allows beats one that denies",
@@ -103,16 +119,14 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a decision outlives its rule",
         "coterie.security.acl_store:AclStore.remove",
-        "self.version += 1",
-        "pass",
-        ("topic_access/right_taken_away",),
+        fault=keeps("self.version"),
+        kinds=("topic_access/right_taken_away",),
     ),
     Plant(
         "every operation implies DESCRIBE",
         "coterie.security.authorizer:_allows",
-        "return of_rule in (wanted, AclOperation.ALL)",
-        "return wanted == AclOperation.DESCRIBE or of_rule in (wanted, AclOperation.ALL)",
-        ("topic_access/implied_describe/CREATE",),
+        fault=_or_describes,
+        kinds=("topic_access/implied_describe/CREATE",),
     ),
     Plant(
         "a rule that denies a prefix does not count for a type",
@@ -124,16 +138,19 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "followers may fetch what they may read",
         "coterie.server.authorization.fetches:_MayRead.__init__",
-        "if replica_id >= 0:",
-        "if False:",
-        ("topic_access/fetch_as_a_follower",),
+        fault=calling(
+            "coterie.server.authorization.access:ClientAccess.may_with_cluster", answers(None)
+        ),
+        kinds=("topic_access/fetch_as_a_follower",),
     ),
     Plant(
         "a batch of a transaction needs no right on the transactional id",
         "coterie.server.authorization.produce:produce",
-        "if has_transactional_batch(request):",
-        "if False:",
-        ("transaction_access/produce",),
+        fault=calling(
+            "coterie.server.handlers.transactional_produce:has_transactional_batch",
+            answers(value=False),
+        ),
+        kinds=("transaction_access/produce",),
     ),
     Plant(
         "whoever asks for a topic may create it",
@@ -164,9 +181,8 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a token may make tokens",
         "coterie.server.handlers.delegation_tokens:_refusal",
-        "if client.principal == ANONYMOUS or client.by_token:",
-        "if client.principal == ANONYMOUS:",
-        ("delegation_tokens/token_of_a_token/create",),
+        fault=given({"connection.client.by_token": False}),
+        kinds=("delegation_tokens/token_of_a_token/create",),
     ),
     Plant(
         "everybody may renew a token",

@@ -38,7 +38,7 @@ def test_bug_fits_the_present_code(plant: Plant) -> None:
 
 
 def test_bug_that_uses_an_unknown_name_is_refused() -> None:
-    plant = BY_NAME["a session lasts half of its timeout"]
+    plant = BY_NAME["a member without an assignment gets a partition"]
     wrong = plant._replace(new=f"{plant.new.strip()} + no_such_name")
     with pytest.raises(AssertionError, match="no_such_name"), planted(wrong):
         pass

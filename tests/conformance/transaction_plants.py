@@ -1,6 +1,27 @@
-"""Bugs planted into the transaction coordinator, each with the check that should find it."""
+"""Bugs planted into the transaction coordinator, each with the check that should find it.
 
-from tests.planting import Plant, answers
+A text is replaced where one branch of a verdict, one part of a filter or one of several assignments
+is wrong: neither an argument nor a call stands for it.
+"""
+
+from typing import Any
+
+from coterie.coordinator.transactions.states import ONGOING
+from coterie.protocol.errors import ErrorCode
+from tests.faults import (
+    AtMost,
+    Function,
+    Of,
+    answers,
+    calling,
+    confuses,
+    does_nothing,
+    given,
+    keeps,
+    mistaking,
+    where,
+)
+from tests.planting import Plant
 
 _INIT = "coterie.coordinator.transactions.init_producer_id"
 _END = "coterie.coordinator.transactions.end_transaction"
@@ -11,6 +32,18 @@ _LISTING = "coterie.coordinator.transactions.listing"
 _PRODUCE = "coterie.server.handlers.transactional_produce:TransactionCheck"
 _PRODUCERS = "coterie.storage.producer_state:ProducerState"
 _SERVICE = "coterie.coordinator.transactions.service:TransactionCoordinator"
+
+_FENCE = "coterie.coordinator.transactions.fence:fence_and_abort"
+
+
+def _the_end_of(matches: Function) -> Function:
+    """Let a pattern match the end of a text, too."""
+
+    def run(pattern: Any, text: str) -> bool:
+        return any(matches(pattern, text[first:]) for first in range(len(text)))
+
+    return run
+
 
 TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
@@ -23,23 +56,20 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a producer with another id may take over",
         f"{_INIT}:_may_take_over",
-        "if named in (NO_ID, transaction.producer_id) or transaction.epoch == NO_EPOCH:",
-        "if True:",
-        ("init_producer_id/fenced/other_id",),
+        fault=answers(value=True),
+        kinds=("init_producer_id/fenced/other_id",),
     ),
     Plant(
         "a producer with a higher epoch may take over",
         f"{_INIT}:_next_epoch",
-        "is_current = is_new or named_epoch == transaction.epoch",
-        "is_current = is_new or named_epoch >= transaction.epoch",
-        ("init_producer_id/fenced/higher_epoch",),
+        fault=given(named_epoch=AtMost("transaction.epoch")),
+        kinds=("init_producer_id/fenced/higher_epoch",),
     ),
     Plant(
         "a producer that continues cannot repeat its request",
         f"{_INIT}:_next_epoch",
-        "if named_epoch == transaction.last_epoch:",
-        "if False:",
-        ("init_producer_id/own_identity_twice",),
+        fault=given({"transaction.last_epoch": None}),
+        kinds=("init_producer_id/own_identity_twice",),
     ),
     Plant(
         "a replaced producer may repeat the request of the next one",
@@ -84,45 +114,39 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "at level 1 the abort of a fenced producer keeps the epoch",
-        "coterie.coordinator.transactions.fence:fence_and_abort",
-        "if level < BUMPING_LEVEL:",
-        "if False:",
-        ("init_producer_id/open_transaction",),
+        _FENCE,
+        fault=calling(f"{_TRANSACTION}.raise_epoch", does_nothing),
+        kinds=("init_producer_id/open_transaction",),
     ),
     Plant(
         "the abort of a fenced producer keeps the epoch",
-        "coterie.coordinator.transactions.fence:fence_and_abort",
-        "transaction.prepare(commit=False, level=level,",
-        "transaction.prepare(commit=False, level=0,",
-        ("init_producer_id/open_transaction_is_aborted",),
+        _FENCE,
+        fault=calling(f"{_TRANSACTION}.prepare", given(level=0)),
+        kinds=("init_producer_id/open_transaction_is_aborted",),
     ),
     Plant(
         "the transaction of a fenced producer is committed",
-        "coterie.coordinator.transactions.fence:fence_and_abort",
-        "transaction.prepare(commit=False,",
-        "transaction.prepare(commit=True,",
-        ("transaction_timeouts/aborted",),
+        _FENCE,
+        fault=calling(f"{_TRANSACTION}.prepare", given(commit=True)),
+        kinds=("transaction_timeouts/aborted",),
     ),
     Plant(
         "a higher epoch adds partitions",
         f"{_USE}:_refusal",
-        "if transaction.epoch != use.producer_epoch:",
-        "if transaction.epoch > use.producer_epoch:",
-        ("transaction_partitions/other_epoch/newer",),
+        fault=given({"use.producer_epoch": AtMost("transaction.epoch")}),
+        kinds=("transaction_partitions/other_epoch/newer",),
     ),
     Plant(
         "every producer adds partitions",
         f"{_USE}:_refusal",
-        "if transaction.producer_id != use.producer_id:",
-        "if False:",
-        ("transaction_partitions/refused/other_producer",),
+        fault=given({"use.producer_id": Of("transaction.producer_id")}),
+        kinds=("transaction_partitions/refused/other_producer",),
     ),
     Plant(
         "a request without partitions begins no transaction",
         f"{_TRANSACTION}.has_all",
-        "return self.state is ONGOING and all(each in mine for each in partitions)",
-        "return all(each in mine for each in partitions)",
-        ("transaction_partitions/nothing_added",),
+        fault=given({"self.state": ONGOING}),
+        kinds=("transaction_partitions/nothing_added",),
     ),
     Plant(
         "every partition counts as verified",
@@ -134,23 +158,20 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a verification adds partitions",
         f"{_USE}:use_partitions",
-        "if not use.add:",
-        "if False:",
-        ("add_partitions_batched/verified",),
+        fault=given({"use.add": True}),
+        kinds=("add_partitions_batched/verified",),
     ),
     Plant(
         "an ended transaction keeps its partitions",
         f"{_TRANSACTION}.complete",
-        "self.partitions = {}",
-        "pass",
-        ("transaction_listings/ended/CompleteCommit",),
+        fault=keeps("self.partitions"),
+        kinds=("transaction_listings/ended/CompleteCommit",),
     ),
     Plant(
         "an ended transaction cannot be ended again",
         f"{_END}:_verdict",
-        "return _HAS_ENDED if _ended_so(transaction, request) else _WRONG_STATE",
-        "return _WRONG_STATE",
-        ("end_transaction/older/commit_of_committed",),
+        fault=mistaking(_HAS_ENDED="_WRONG_STATE"),
+        kinds=("end_transaction/older/commit_of_committed",),
     ),
     Plant(
         "an aborted transaction can be committed",
@@ -161,30 +182,26 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a transaction that has not begun can be ended",
         f"{_END}:_verdict",
-        "if transaction.state is EMPTY:",
-        "if False:",
-        ("end_transaction/older/abort_of_empty",),
+        fault=where(EMPTY=None),
+        kinds=("end_transaction/older/abort_of_empty",),
     ),
     Plant(
         "every epoch ends a transaction",
         f"{_END}:_verdict",
-        "if transaction.epoch != request.producer_epoch:",
-        "if False:",
-        ("end_transaction/other_epoch/older_in_ongoing",),
+        fault=given({"request.producer_epoch": Of("transaction.epoch")}),
+        kinds=("end_transaction/other_epoch/older_in_ongoing",),
     ),
     Plant(
         "an older end raises the epoch",
         f"{_END}:end_transaction",
-        "raises_epoch = version >= _RAISES_EPOCH_SINCE",
-        "raises_epoch = version >= 3",
-        ("end_transaction/older_keeps_the_epoch",),
+        fault=where(_RAISES_EPOCH_SINCE=3),
+        kinds=("end_transaction/older_keeps_the_epoch",),
     ),
     Plant(
         "a newer end keeps the epoch",
         f"{_TRANSACTION}.prepare",
-        "if level >= BUMPING_LEVEL:",
-        "if False:",
-        ("end_transaction/newer/commit_of_ongoing",),
+        fault=calling(f"{_TRANSACTION}.raise_epoch", does_nothing),
+        kinds=("end_transaction/newer/commit_of_ongoing",),
     ),
     Plant(
         "a newer abort of nothing is refused",
@@ -217,9 +234,8 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "abandoned transactions stay open",
         f"{_EXPIRY}:abort_timed_out",
-        "and transaction.started_ms + transaction.timeout_ms < now_ms",
-        "and False",
-        ("transaction_timeouts/aborted",),
+        fault=where(ONGOING=None),
+        kinds=("transaction_timeouts/aborted",),
     ),
     Plant(
         "the timeout counts from the start of the producer",
@@ -245,38 +261,35 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "producer ids do not filter",
         f"{_LISTING}:list_transactions",
-        "and (not producer_ids or each.producer_id in producer_ids)",
-        "",
-        ("transaction_listings/filtered_by_producer/none_fits",),
+        fault=given({"request.producer_id_filters": []}),
+        kinds=("transaction_listings/filtered_by_producer/none_fits",),
     ),
     Plant(
         "a pattern fits a part of an id",
-        "coterie.server.handlers.list_transactions:_answer",
-        "if pattern is None or pattern.matches(each.transactional_id)",
-        "if pattern is None or any(pattern.matches(each.transactional_id[first:]) "
-        "for first in range(len(each.transactional_id)))",
-        ("transaction_listings/filtered_by_pattern/part",),
+        "coterie.coordinator.patterns:Pattern.matches",
+        fault=_the_end_of,
+        kinds=("transaction_listings/filtered_by_pattern/part",),
     ),
     Plant(
         "one bad partition keeps no other out",
         "coterie.server.handlers.add_partitions_to_txn:_Answer._ask",
-        "if any(refused):",
-        "if all(refused):",
-        ("transaction_partitions/one_bad_partition/unknown_topic",),
+        fault=mistaking(any="all"),
+        kinds=("transaction_partitions/one_bad_partition/unknown_topic",),
     ),
     Plant(
         "records of a partition that was not added are accepted",
         f"{_PRODUCE}.verify",
-        "if error:",
-        "if False:",
-        ("transactional_records/not_added",),
+        fault=calling(
+            "coterie.server.transactions.runtime:TransactionRuntime.use_partitions",
+            answers(ErrorCode.NONE),
+        ),
+        kinds=("transactional_records/not_added",),
     ),
     Plant(
         "version 10 gets the error of version 11",
         f"{_PRODUCE}._refusal",
-        "elif error == ErrorCode.TRANSACTION_ABORTABLE and self._version < _ABORTABLE_SINCE:",
-        "elif False:",
-        ("transactional_records/not_added",),
+        fault=where(_ABORTABLE_SINCE=0),
+        kinds=("transactional_records/not_added",),
     ),
     Plant(
         "the first batch of a producer may have any sequence",
@@ -288,22 +301,19 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a producer may write other records into its transaction",
         f"{_PRODUCERS}.check",
-        "if first_offset >= 0 and not header.is_transactional:",
-        "if False:",
-        ("transactional_records/plain_batch",),
+        fault=confuses((ErrorCode.INVALID_TXN_STATE, None), (ErrorCode.NONE, None)),
+        kinds=("transactional_records/plain_batch",),
     ),
     Plant(
         "the epoch of a coordinator is not compared",
         f"{_PRODUCERS}.check_marker",
-        "if coordinator_epoch < entry.coordinator_epoch:",
-        "if False:",
-        ("transaction_markers/old_coordinator",),
+        fault=confuses(ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.NONE),
+        kinds=("transaction_markers/old_coordinator",),
     ),
     Plant(
         "a marker of an old epoch is accepted",
         f"{_PRODUCERS}.check_marker",
-        "if epoch < entry.epoch or is_too_low:",
-        "if False:",
-        ("stale_epochs/write_markers",),
+        fault=confuses(ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.NONE),
+        kinds=("stale_epochs/write_markers",),
     ),
 )

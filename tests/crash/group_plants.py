@@ -1,17 +1,70 @@
-"""Planted bugs about the records of consumer groups, which crashes of their stories must find."""
+"""Planted bugs about the records of consumer groups, which crashes of their stories must find.
 
+A text is replaced where one of two equal calls is left out, or one assignment of several.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from tests.faults import Fault, Function, Of, calling, does_nothing, given, without
 from tests.planting import Plant
 
 _CONSUMER = "coterie.coordinator.groups.consumer."
 _SERVER = "coterie.server.coordinators."
 
+
+def _in_memory(_: Function) -> Function:
+    """Apply a record to the group, and do not write it."""
+    return lambda step, key, value: step.group.apply(key, value)
+
+
+def _removed_in_memory(_: Function) -> Function:
+    """Apply tombstones to the group, and do not write them."""
+
+    def remove(step: Any, keys: Iterable[Any]) -> None:
+        for key in keys:
+            step.group.apply(key, None)
+
+    return remove
+
+
+def acknowledges_at_once(kind: str) -> Fault:
+    """Return the fault of an acknowledgement that does not wait for the sync of one kind of log."""
+
+    def fault(acknowledge: Function) -> Function:
+        def run(appends: Any, ownership: Any, index: int, operations: int, now_ms: int) -> None:
+            if appends._kind == kind:
+                appends._appended(index, operations, now_ms)
+            else:
+                acknowledge(appends, ownership, index, operations, now_ms)
+
+        return run
+
+    return fault
+
+
+def _record_by_record(write: Function) -> Function:
+    """Write each record of a batch as a batch of its own."""
+
+    def run(appends: Any, ownership: Any, index: int, batch: Any, now_ms: int) -> None:
+        for each in batch.pairs:
+            write(appends, ownership, index, type(batch)([each], 0, batch.form), now_ms)
+
+    return run
+
+
 PLANTS = (
     Plant(
         "an epoch is told before its record is synced",
         f"{_SERVER}appends:Appends._acknowledge",
-        "if not flusher.commit:\n        flusher.appended(log)",
-        "if self._kind == 'group':",
-        ("power:members:commit",),
+        fault=acknowledges_at_once("group"),
+        kinds=("power:members:commit",),
     ),
     Plant(
         "a heartbeat is answered before its records are written",
@@ -23,66 +76,58 @@ PLANTS = (
     Plant(
         "the records of one operation are several batches",
         f"{_SERVER}appends:Appends._write_partition",
-        "self._write_batch(ownership, index, batch, now_ms)",
-        "[self._write_batch(ownership, index, _Batch([each], 0, batch.form), now_ms)"
-        " for each in batch.pairs]",
-        ("death:members:never",),
+        fault=calling(f"{_SERVER}appends:Appends._write_batch", _record_by_record),
+        kinds=("death:members:never",),
     ),
     Plant(
         "the epoch of a group rises in memory only",
         f"{_CONSUMER}epochs:_write_epoch",
-        "step.set(\n        ConsumerGroupMetadataKey",
-        "group.apply(\n        ConsumerGroupMetadataKey",
-        ("death:members:commit",),
+        fault=calling(f"{_CONSUMER}step:Step.set", _in_memory, ConsumerGroupMetadataKey),
+        kinds=("death:members:commit",),
     ),
     Plant(
         "what a member owns is in memory only",
         f"{_CONSUMER}members:reconcile_member",
-        "step.set(key, current_value(*reconciled))",
-        "group.apply(key, current_value(*reconciled))",
-        ("death:members:commit",),
+        fault=calling(f"{_CONSUMER}step:Step.set", _in_memory),
+        kinds=("death:members:commit",),
     ),
     Plant(
         "a departed member keeps its records",
         f"{_CONSUMER}members:remove_members",
-        "step.remove(group.member_tombstones(member_id))",
-        "[group.apply(key, None) for key in group.member_tombstones(member_id)]",
-        ("death:members:commit",),
+        fault=calling(f"{_CONSUMER}step:Step.remove", _removed_in_memory),
+        kinds=("death:members:commit",),
     ),
     Plant(
         "the target of a static successor is in memory only",
         f"{_CONSUMER}static_member:replace_member",
-        "step.set(\n        ConsumerGroupTargetAssignmentMemberKey",
-        "group.apply(\n        ConsumerGroupTargetAssignmentMemberKey",
-        ("death:members:commit",),
+        fault=calling(
+            f"{_CONSUMER}step:Step.set", _in_memory, ConsumerGroupTargetAssignmentMemberKey
+        ),
+        kinds=("death:members:commit",),
     ),
     Plant(
         "the previous epoch of a member is not loaded",
         f"{_CONSUMER}records:current_value",
-        "epoch, previous_epoch, state",
-        "epoch, epoch, state",
-        ("death:members:commit",),
+        fault=given(previous_epoch=Of("epoch")),
+        kinds=("death:members:commit",),
     ),
     Plant(
         "a group without members is not loaded",
         f"{_CONSUMER}group_state:ConsumerGroupState.is_blank",
-        "self.metadata is None and self.target_metadata is None",
-        "True",
-        ("death:members:commit",),
+        fault=given({"self.metadata": None, "self.target_metadata": None}),
+        kinds=("death:members:commit",),
     ),
     Plant(
         "a deleted group leaves its epoch",
         f"{_CONSUMER}group_state:ConsumerGroupState.keys",
-        "yield ConsumerGroupMetadataKey(group_id=group_id)",
-        "pass",
-        ("death:members:commit",),
+        fault=without(ConsumerGroupMetadataKey),
+        kinds=("death:members:commit",),
     ),
     Plant(
         "what a regular expression matches is in memory only",
         f"{_CONSUMER}regexes:resolve_some",
-        "step.set(\n            ConsumerGroupRegularExpressionKey",
-        "group.apply(\n            ConsumerGroupRegularExpressionKey",
-        ("death:topics:commit",),
+        fault=calling(f"{_CONSUMER}step:Step.set", _in_memory, ConsumerGroupRegularExpressionKey),
+        kinds=("death:topics:commit",),
     ),
     Plant(
         "the partitions that a member gives up are free after a load",
@@ -94,29 +139,25 @@ PLANTS = (
     Plant(
         "an upgrade leaves the record of the classic group",
         f"{_CONSUMER}upgrade:upgrade",
-        "step.write(group_tombstone(group_id))",
-        "pass",
-        ("death:migration:commit",),
+        fault=calling("coterie.coordinator.groups.step:GroupStep.write", does_nothing),
+        kinds=("death:migration:commit",),
     ),
     Plant(
         "a downgrade leaves the target epoch",
         f"{_CONSUMER}group_state:ConsumerGroupState.keys",
-        "yield ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)",
-        "pass",
-        ("death:migration:commit",),
+        fault=without(ConsumerGroupTargetAssignmentMetadataKey),
+        kinds=("death:migration:commit",),
     ),
     Plant(
         "a downgraded group begins anew",
         f"{_CONSUMER}downgrade:downgrade",
-        "group.epoch if generation is None else generation",
-        "1",
-        ("death:migration:commit",),
+        fault=given(generation=1),
+        kinds=("death:migration:commit",),
     ),
     Plant(
         "an upgraded group begins anew",
         f"{_CONSUMER}upgrade:upgrade",
-        "before.generation_id\n",
-        "1\n",
-        ("death:migration:commit",),
+        fault=given({"before.generation_id": 1}),
+        kinds=("death:migration:commit",),
     ),
 )

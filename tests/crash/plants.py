@@ -1,14 +1,22 @@
-"""The planted bugs, and the search that must find them."""
+"""The planted bugs, and the search that must find them.
 
-from collections.abc import Callable, Iterator
+A text is replaced where one check of read bytes is left out, or one of several steps of a function
+that writes: neither an argument nor a call stands for it.
+"""
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from coterie.storage.filesystem import FileSystem
+from coterie.storage.offset_map import OffsetMap, map_key
 from coterie.storage.sync import SyncState
 from coterie.storage.topic_directories import TopicDirectories
 from coterie.storage.write_ahead_format import PartitionId
 from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, length_of
 from tests.crash.disk import syncs_nothing
 from tests.crash.producers import LATER, STALE
-from tests.planting import Plant, answers, does_nothing, given, planted, with_first
+from tests.faults import Function, answers, calling, does_nothing, given, keeps, with_first
+from tests.planting import Plant, planted
 
 # The guards against a replay into a segment that was rewritten stand behind each other.
 REPLAY_UNASKED = Plant(
@@ -46,13 +54,50 @@ def _named_by_topic(_: Callable[..., PartitionId | None]) -> Callable[..., Parti
     return named
 
 
+def _beyond_the_end(_: Function) -> Function:
+    """Give an offset behind the end of a log in place of another of its offsets."""
+    return lambda log: log.log_end_offset + 1
+
+
+def _of_an_abort(marker_of: Function) -> Function:
+    """Read each marker as that of an abort."""
+
+    def read(*place: Any) -> Any:
+        marker = marker_of(*place)
+        return None if marker is None else marker._replace(commit=False)
+
+    return read
+
+
+def _discards_the_cleaned(_: Function) -> Function:
+    """Remove the files of a cleaned segment in place of giving them their names."""
+
+    def discard(
+        filesystem: FileSystem, directory: str, base_offset: int, kinds: Iterable[str], _: object
+    ) -> None:
+        for kind in kinds:
+            filesystem.remove(f"{directory}/{base_offset:020d}.{kind}.swap")
+
+    return discard
+
+
+def _keeps_the_oldest(_: Function) -> Function:
+    """Note only the first place of a key."""
+
+    def add(offsets: OffsetMap, keys: Iterable[bytes | None], place: int) -> None:
+        for key in keys:
+            if key is not None:
+                offsets.last.setdefault(map_key(key), place)
+
+    return add
+
+
 # Bugs that pairs of operations have to find, too.
 SETTLED_EARLY = Plant(
     "a write-ahead file is removed before its logs are synced",
     "coterie.storage.write_ahead_log:WriteAheadLog.rotate",
-    "{log: log.log_end_offset for log in self._settling.logs}",
-    "{}",
-    ("power:many_commits:commit",),
+    fault=keeps("self._unsettled"),
+    kinds=("power:many_commits:commit",),
 )
 UNSYNCED_FRAME = Plant(
     "a frame is acknowledged without a sync",
@@ -75,9 +120,8 @@ NAMED_BY_TOPIC = Plant(
 EARLY_RECOVERY_POINT = Plant(
     "a recovery point is written for what was not synced",
     "coterie.storage.directory:DataDirectory.recovery_points_in_steps",
-    "key: log.synced_offset",
-    "key: log.log_end_offset + 1",
-    ("death:checkpoints:commit", "power:checkpoints:commit"),
+    fault=calling("coterie.storage.log:Log.synced_offset", _beyond_the_end),
+    kinds=("death:checkpoints:commit", "power:checkpoints:commit"),
 )
 
 PLANTS = (
@@ -103,9 +147,8 @@ PLANTS = (
     Plant(
         "a log is used after a failed write or sync",
         "coterie.storage.sync:SyncState.stop",
-        "self.failure = error",
-        "return LogFailed(self._directory, error)",
-        ("failing EIO:commit:commit",),
+        fault=keeps("self.failure"),
+        kinds=("failing EIO:commit:commit",),
     ),
     Plant(
         "a damaged end is cut off even if it is known to be durable",
@@ -124,9 +167,8 @@ PLANTS = (
     Plant(
         "a cleaned segment takes its place without a sync",
         "coterie.storage.swap:PendingDisk.run",
-        "self.file.sync()",
-        "pass",
-        ("window:aar:commit",),
+        fault=calling("tests.crash.disk:RecordingFile.sync", does_nothing),
+        kinds=("window:aar:commit",),
     ),
     Plant(
         "old segments are removed before the cleaned one's name is synced",
@@ -137,17 +179,15 @@ PLANTS = (
     ),
     Plant(
         "a finished cleaning is discarded at a restart",
-        "coterie.storage.swap:finish_swap",
-        "_finish(filesystem, directory, base_offset, kinds, digests)",
-        "[filesystem.remove(f'{directory}/{base_offset:020d}.{kind}.swap') for kind in kinds]",
-        ("window:aar:commit",),
+        "coterie.storage.swap:_finish",
+        fault=_discards_the_cleaned,
+        kinds=("window:aar:commit",),
     ),
     Plant(
         "old segments are removed while the cleaned one still counts as unfinished",
         "coterie.storage.log:Log.begin_swap",
-        "cleaned.rename(SWAP_SUFFIX)",
-        "pass",
-        ("window:aar:commit",),
+        fault=calling("coterie.storage.segment:Segment.rename", does_nothing),
+        kinds=("window:aar:commit",),
     ),
     Plant(
         "a tombstone is dropped by the first cleaning",
@@ -158,24 +198,21 @@ PLANTS = (
     Plant(
         "the oldest record of a key survives a cleaning",
         "coterie.storage.offset_map:OffsetMap.add",
-        "self.last.update(",
-        "[self.last.setdefault(map_key(key), place) for key in keys if key]; ({}).update(",
-        ("window:aarar:commit",),
+        fault=_keeps_the_oldest,
+        kinds=("window:aarar:commit",),
     ),
     EARLY_RECOVERY_POINT,
     Plant(
         "the mark of a clean stop stays when the next run begins",
         "coterie.storage.last_stop:LastStop.begin",
-        "if self.clean:",
-        "if False:",
-        ("death:clean_shutdown:commit",),
+        fault=calling("tests.crash.disk:RecordingFileSystem.remove", does_nothing),
+        kinds=("death:clean_shutdown:commit",),
     ),
     Plant(
         "a checkpoint is replaced without a sync of its bytes",
         "coterie.storage.checkpoints:replace_file",
-        "file.sync()",
-        "pass",
-        ("power:first_start:commit", "power:delete_topic:commit"),
+        fault=calling("tests.crash.disk:RecordingFile.sync", does_nothing),
+        kinds=("power:first_start:commit", "power:delete_topic:commit"),
     ),
     Plant(
         "a topic's directory is renamed for deletion without a sync",
@@ -186,9 +223,11 @@ PLANTS = (
     Plant(
         "a snapshot that is ahead of the log is used after a loss of power",
         "coterie.storage.producer_loading:ProducerLoading.finish",
-        "end_offset if trusted else self._from_offset",
-        "end_offset + 100",
-        (f"{LATER}:producers:never",),
+        fault=calling(
+            "coterie.storage.producer_snapshots:ProducerSnapshots.remove_after",
+            given(offset=1 << 62),
+        ),
+        kinds=(f"{LATER}:producers:never",),
     ),
     Plant(
         "a damaged snapshot is believed",
@@ -248,31 +287,27 @@ PLANTS = (
     Plant(
         "a marker found behind a snapshot aborts what it has committed",
         "coterie.storage.producer_loading:note_batch",
-        "return None if marker.commit else ended",
-        "return ended",
-        ("death:producers:commit",),
+        fault=calling("coterie.protocol.control_records:marker_of", _of_an_abort),
+        kinds=("death:producers:commit",),
     ),
     Plant(
         "a marker does not end the transaction that was open at a snapshot",
         "coterie.storage.producer_loading:note_batch",
-        "ended = state.end_transaction(header, marker.coordinator_epoch, seen_ms)",
-        "ended = None",
-        ("death:producers:commit",),
+        fault=calling("coterie.storage.producer_state:ProducerState.end_transaction", does_nothing),
+        kinds=("death:producers:commit",),
     ),
     Plant(
         "a log that begins anew keeps the transactions of the lost one",
         "coterie.storage.producer_loading:ProducerLoading.forget",
-        "self.state = ProducerState()",
-        "pass",
-        ("power:producers:never",),
+        fault=keeps("self.state"),
+        kinds=("power:producers:never",),
     ),
     UNSYNCED_FRAME,
     Plant(
         "the name of a write-ahead file is not synced",
         "coterie.storage.write_ahead_log:WriteAheadFile.append",
-        "if is_new:",
-        "if False:",
-        ("power:many_and_restart:commit",),
+        fault=calling("tests.crash.disk:RecordingFileSystem.sync_directory", does_nothing),
+        kinds=("power:many_and_restart:commit",),
     ),
     Plant(
         "the checksum of a frame is not checked",
@@ -300,17 +335,17 @@ PLANTS = (
     Plant(
         "the cleaner replaces segments of which a write-ahead file holds records",
         "coterie.storage.cleanable:cleanable",
-        "if log.config.flush:",
-        "if False:",
-        ("death:many_and_moved:commit",),
+        fault=calling(
+            "coterie.storage.log_write_ahead:LogWriteAhead.replaceable_end", answers(1 << 62)
+        ),
+        kinds=("death:many_and_moved:commit",),
         also=(SWAP_UNASKED, REPLAY_UNASKED),
     ),
     Plant(
         "a frame follows one that could not be written",
         "coterie.storage.write_ahead_log:WriteAheadLog.end",
-        "frame.file.closed = True",
-        "pass",
-        ("failing short write:many_commits:commit",),
+        fault=keeps("frame.file.closed"),
+        kinds=("failing short write:many_commits:commit",),
     ),
     Plant(
         "a write-ahead file is removed although the sync of a log failed",
@@ -355,16 +390,14 @@ PLANTS = (
     Plant(
         "closed segments are not compared with their entries",
         "coterie.storage.log:Log._load",
-        "if self.config.compacted and known.is_ours:",
-        "if False:",
-        ("truncated:compact:commit",),
+        fault=calling("coterie.storage.segment_digests:SegmentDigests.read", does_nothing),
+        kinds=("truncated:compact:commit",),
     ),
     Plant(
         "the entry of a cleaned segment is not written before the swap",
         "coterie.storage.swap:PendingDisk.run",
-        "self.first()",
-        "pass",
-        ("window:aar:commit", "window:abrar:commit"),
+        fault=given({"self.first": None}),
+        kinds=("window:aar:commit", "window:abrar:commit"),
     ),
     SEVERAL_BATCHES,
 )

@@ -1,45 +1,75 @@
-"""Planted bugs about users, rules and tokens, which crashes of their stories must find."""
+"""Planted bugs about users, rules and tokens, which crashes of their stories must find.
 
+A text is replaced where one of several steps of a function is left out or takes a wrong value.
+"""
+
+from typing import Any
+
+from coterie.storage.record_file import COPY_SUFFIX
+from tests.faults import Function, Of, answers, calling, does_nothing, given, keeps
 from tests.planting import Plant
 
 _LOG = "coterie.server.security.security_log:"
 _FILE = "coterie.storage.record_file:RecordFile."
 
+
+def _one_by_one(append: Function) -> Function:
+    """Append each value as a batch of its own."""
+
+    def run(file: Any, values: list[bytes], now_ms: int) -> None:
+        for each in values:
+            append(file, [each], now_ms)
+
+    return run
+
+
+def _takes_its_place(_: Function) -> Function:
+    """Give a copy the name of its original in place of removing it."""
+    return lambda filesystem, path: filesystem.rename(path, path.removesuffix(COPY_SUFFIX))
+
+
+def _one_of_each_user(records: Function) -> Function:
+    """Give the first record of each user."""
+
+    def run(credentials: Any) -> Any:
+        found: dict[str, Any] = {}
+        for each in records(credentials):
+            found.setdefault(each.name, each)
+        return found.values()
+
+    return run
+
+
 PLANTS = (
     Plant(
         "a change of security is acknowledged before it is synced",
         f"{_LOG}SecurityLog._write",
-        "if self._flush.commit:",
-        "if self._flush.commit and self._file.file is None:",
-        ("power:users:commit",),
+        fault=given({"self._flush.commit": False}),
+        kinds=("power:users:commit",),
     ),
     Plant(
         "the name of a new security log is not synced",
         f"{_FILE}sync",
-        "self._filesystem.sync_directory(directory)",
-        "pass",
-        ("power:users:commit",),
+        fault=calling("tests.crash.disk:RecordingFileSystem.sync_directory", does_nothing),
+        kinds=("power:users:commit",),
     ),
     Plant(
         "the records of one change of security are several batches",
         f"{_LOG}SecurityLog._write",
-        "self._file.append(values, self._environment.now_ms())",
-        "[self._file.append([each], self._environment.now_ms()) for each in values]",
-        ("death:rules:commit",),
+        fault=calling(f"{_FILE}append", _one_by_one),
+        kinds=("death:rules:commit",),
     ),
     Plant(
         "a rewritten security log is not synced before it has its name",
         f"{_FILE}write_copy",
-        "if self._durable:",
-        "if False:",
-        ("power:users:commit",),
+        fault=calling("tests.crash.disk:RecordingFile.sync", does_nothing),
+        kinds=("power:users:commit",),
     ),
     Plant(
         "the name of a rewritten security log is not synced",
         f"{_FILE}replace",
-        "copy.next_offset, True",
-        "copy.next_offset, False",
-        ("power:users:commit",),
+        fault=keeps("self._has_unsynced_name"),
+        kinds=("power:users:commit",),
     ),
     Plant(
         "a change during a rewrite goes to the old file",
@@ -58,16 +88,14 @@ PLANTS = (
     Plant(
         "a rewrite leaves out the tokens",
         "coterie.security.delegation_tokens:DelegationTokens.records",
-        "yield from self._tokens.values()",
-        "yield from ()",
-        ("death:tokens:commit",),
+        fault=answers(()),
+        kinds=("death:tokens:commit",),
     ),
     Plant(
         "a rewrite keeps one mechanism of a user",
         "coterie.security.credentials:Credentials.records",
-        "yield from mechanisms.values()",
-        "yield from list(mechanisms.values())[:1]",
-        ("death:users:commit",),
+        fault=_one_of_each_user,
+        kinds=("death:users:commit",),
     ),
     Plant(
         "a rewrite writes deleted rules again",
@@ -86,16 +114,14 @@ PLANTS = (
     Plant(
         "an incomplete end of the security log stays",
         f"{_FILE}_cut",
-        "file.truncate(self.size_bytes)",
-        "pass",
-        ("death:users:commit",),
+        fault=calling("tests.crash.disk:RecordingFile.truncate", does_nothing),
+        kinds=("death:users:commit",),
     ),
     Plant(
         "a start shows what a loss of power may still lose",
         f"{_FILE}read",
-        "if self._durable and trust is not TailTrust.CLEAN and self.size_bytes:",
-        "if False:",
-        ("power:users:commit",),
+        fault=calling(f"{_FILE}sync", does_nothing),
+        kinds=("power:users:commit",),
     ),
     Plant(
         "a start trusts the name of the security log",
@@ -107,22 +133,19 @@ PLANTS = (
     Plant(
         "an incomplete copy of the security log takes its place",
         f"{_FILE}read",
-        "self._filesystem.remove(self.path + COPY_SUFFIX)",
-        "self._filesystem.rename(self.path + COPY_SUFFIX, self.path)",
-        ("death:users:commit",),
+        fault=calling("tests.crash.disk:RecordingFileSystem.remove", _takes_its_place),
+        kinds=("death:users:commit",),
     ),
     Plant(
         "a start takes records of the security log for damage",
         f"{_FILE}_cut",
-        "why = refusal(file, self.size_bytes, size, self.next_offset, gaps=False)",
-        "why = 'damaged'",
-        ("death:rules:commit",),
+        fault=calling("coterie.storage.torn_tail:refusal", answers("damaged")),
+        kinds=("death:rules:commit",),
     ),
     Plant(
         "a password is kept with the wrong key",
         "coterie.security.credentials:credential_of",
-        "server_key=keys.server_key",
-        "server_key=keys.stored_key",
-        ("death:users:commit",),
+        fault=given({"keys.server_key": Of("keys.stored_key")}),
+        kinds=("death:users:commit",),
     ),
 )

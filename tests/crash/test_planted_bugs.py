@@ -9,7 +9,8 @@ from coterie.storage.log_write_ahead import LogWriteAhead
 from tests.crash.campaign import Runner, Task, length_of
 from tests.crash.disk import RecordingFileSystem, syncs_nothing
 from tests.crash.plants import CANARY, PLANTS, find
-from tests.planting import Fault, Plant, answers, does_nothing, planted
+from tests.faults import Fault, answers, does_nothing
+from tests.planting import Plant, planted
 
 
 # A search is computing alone; on a machine with much other work one of them took two minutes.

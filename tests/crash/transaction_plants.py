@@ -1,35 +1,50 @@
-"""Planted bugs about the files of transactions, which crashes of their stories must find."""
+"""Planted bugs about the files of transactions, which crashes of their stories must find.
 
-from tests.planting import Plant, does_nothing
+A text is replaced where one step of a function comes too early or reads a field wrong.
+"""
+
+from typing import Any
+
+from tests.crash.group_plants import acknowledges_at_once
+from tests.faults import Function, answers, calling, does_nothing, given, gives_no_answer
+from tests.planting import Plant
+
+
+def _in_memory(_: Function) -> Function:
+    """Take settings, and do not write them."""
+
+    def save(file: Any, settings: Any) -> None:
+        file.stored = settings
+
+    return save
+
 
 PLANTS = (
     Plant(
         "the decision of a transaction is not synced",
         "coterie.server.coordinators.appends:Appends._acknowledge",
-        "if not flusher.commit:\n        flusher.appended(log)",
-        "if self._kind == 'transaction':",
-        ("power:both_protocols:commit",),
+        fault=acknowledges_at_once("transaction"),
+        kinds=("power:both_protocols:commit",),
     ),
     Plant(
         "markers are not written again after a crash",
         "coterie.coordinator.transactions.shard:TransactionShard.loaded",
-        "if transaction.is_ending:",
-        "if False:",
-        ("death:both_protocols:commit",),
+        fault=calling(
+            "coterie.coordinator.transactions.shard:TransactionShard.complete", does_nothing
+        ),
+        kinds=("death:both_protocols:commit",),
     ),
     Plant(
         "a block of producer ids is used before it is stored",
         "coterie.server.metadata.settings_file:SettingsFile.reserve_producer_ids",
-        "self._save(self.stored._replace(next_producer_id=reserved))",
-        "self.stored = self.stored._replace(next_producer_id=reserved)",
-        ("death:both_protocols:commit",),
+        fault=calling("coterie.server.metadata.settings_file:SettingsFile._save", _in_memory),
+        kinds=("death:both_protocols:commit",),
     ),
     Plant(
         "a transaction is complete before its markers are durable",
         "coterie.server.transactions.markers:MarkerWriter._append",
-        "if not self._flusher.commit:\n        self._flusher.appended(log)",
-        "if True:",
-        ("power:both_protocols:commit",),
+        fault=given({"self._flusher.commit": False}),
+        kinds=("power:both_protocols:commit",),
     ),
     Plant(
         "a transaction is complete before its markers are written",
@@ -41,9 +56,8 @@ PLANTS = (
     Plant(
         "an entry of a transaction index replaces the one before",
         "coterie.storage.aborted_transactions:TransactionIndex.add",
-        "file.write(len(entries), entry)",
-        "file.write(0, entry)",
-        ("death:aborts_and_segments:commit",),
+        fault=calling("tests.crash.disk:RecordingFile.write", given(position=0)),
+        kinds=("death:aborts_and_segments:commit",),
     ),
     Plant(
         "a transaction index has only what was read of its segment",
@@ -61,9 +75,8 @@ PLANTS = (
     Plant(
         "an abort that a start finds is not entered in the index",
         "coterie.storage.producer_loading:ProducerLoading._read_batch",
-        "if aborted is not None:",
-        "if False:",
-        ("death:aborts_and_segments:commit",),
+        fault=calling("coterie.storage.producer_loading:note_batch", gives_no_answer),
+        kinds=("death:aborts_and_segments:commit",),
     ),
     Plant(
         "a snapshot of producers forgets which transactions are open",
@@ -75,22 +88,19 @@ PLANTS = (
     Plant(
         "pending offsets are forgotten at a load",
         "coterie.server.coordinators.loading:LogReplay._work",
-        "iter(list(self.reader.open_records()))",
-        "iter([])",
-        ("death:both_protocols:commit",),
+        fault=calling("coterie.coordinator.kernel.loading:NewestRecords.open_records", answers(())),
+        kinds=("death:both_protocols:commit",),
     ),
     Plant(
         "the epoch of a producer is forgotten at a load",
         "coterie.coordinator.transactions.transaction:Transaction.restored",
-        "self.epoch = value.producer_epoch",
-        "self.epoch = 0",
-        ("death:both_protocols:commit",),
+        fault=given({"value.producer_epoch": 0}),
+        kinds=("death:both_protocols:commit",),
     ),
     Plant(
         "the partitions of a transaction are forgotten at a load",
         "coterie.coordinator.transactions.transaction:Transaction.restored",
-        "value.transaction_partitions or ()",
-        "()",
-        ("death:both_protocols:commit",),
+        fault=given({"value.transaction_partitions": ()}),
+        kinds=("death:both_protocols:commit",),
     ),
 )

@@ -10,10 +10,11 @@ from functools import partial
 import pytest
 
 from coterie.protocol.frames import encode_request
+from tests.faults import answers
 from tests.fuzz.encrypted import CHANGES, Change, TlsTarget, counting_handled, repeat
 from tests.fuzz.logins import LoginTarget
 from tests.fuzz.target import Finding
-from tests.planting import Plant, answers, planted
+from tests.planting import Plant, planted
 from tests.unit.server.certificates import (
     SSL,
     Files,

@@ -30,6 +30,7 @@ from coterie.pipeline.ranges import WholeEnd, whole_end
 from coterie.pipeline.store import Store
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
+from tests.faults import Function, calling, given
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value, write_segments
 from tests.planting import Plant, planted
 
@@ -39,13 +40,19 @@ Places = list[tuple[int, int]]
 
 _STORE = "coterie.pipeline.jobs.live_store:LiveStore"
 _TAIL = "coterie.pipeline.jobs.follow_tail:Tail"
+
+
+def _but_the_last(merged: Function) -> Function:
+    """Merge all parts but the last."""
+    return lambda store, table, names: merged(store, table, names[:-1])
+
+
 PLANTS = [
     Plant(
         "rows count without their positions",
-        f"{_STORE}.append",
-        "self._commit(positions, about)",
-        "self._commit({}, about)",
-        (),
+        f"{_STORE}._commit",
+        fault=calling("coterie.pipeline.store:Store.commit", given(positions={})),
+        kinds=(),
     ),
     Plant(
         "positions count before their rows",
@@ -71,9 +78,8 @@ PLANTS = [
     Plant(
         "a merge forgets its last part",
         f"{_STORE}._merged",
-        "for name in names\n",
-        "for name in names[:-1]\n",
-        (),
+        fault=_but_the_last,
+        kinds=(),
     ),
     Plant(
         "positions go one record too far",

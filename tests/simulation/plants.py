@@ -1,198 +1,259 @@
-"""The planted bugs of the simulation: which text of which function of the core is replaced.
+"""The planted bugs of the simulation: what is wrong with which function of the core.
 
 Each is a mistake that is easily made, or that was made once. The simulation must find all of them.
+A text is replaced where a state machine asks for the wrong state, or where it leaves out one change
+of an object that it has looked up: neither an argument nor a call stands for it.
 `tests/planting.py` plants them.
 """
 
+from typing import Any
+
 from coterie.coordinator.groups.classic.heartbeat import RESPONSES
+from coterie.coordinator.groups.classic.states import GroupState
+from coterie.coordinator.groups.classic.sync import assignment_stored
+from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.protocol.errors import ErrorCode
-from tests.planting import Plant, answers, does_nothing
+from tests.faults import (
+    AtLeast,
+    Function,
+    Of,
+    answers,
+    calling,
+    confuses,
+    does_nothing,
+    given,
+    gives_no_answer,
+    keeps,
+    mistaking,
+    where,
+)
+from tests.planting import Plant
+
+_CLASSIC = "coterie.coordinator.groups.classic."
+_STEP = "coterie.coordinator.groups.step:GroupStep."
+_HAS_SESSION_LEFT = "coterie.coordinator.groups.sessions:has_session_left"
+
+
+def _after_its_session_timeout(start: Function) -> Function:
+    """Let the session of a member have the member's own timeout, whatever is asked for."""
+    return lambda step, member, _: start(step, member, member.session_timeout_ms)
+
+
+def _the_first_protocol(accepts: Function) -> Function:
+    """Compare only the first protocol of a member with those of the others."""
+    return lambda group, kind, names: bool(names) and accepts(group, kind, names[:1])
+
+
+def _and_sends_it(log: Function) -> Function:
+    """Send an assignment as soon as it is written."""
+
+    def run(step: Any, request: Any) -> None:
+        log(step, request)
+        assignment_stored(step, step.effects.operation.completion)
+
+    return run
+
+
+def _but_static_members(remove: Function) -> Function:
+    """Remove no static member."""
+
+    def run(step: Any, member: Any, *others: Any) -> None:
+        if member.group_instance_id is None:
+            remove(step, member, *others)
+
+    return run
+
+
+def _without_assignments(restore: Function) -> Function:
+    """Restore a group whose members have no assignments."""
+
+    def run(*record: Any) -> Any:
+        group = restore(*record)
+        for member in group.members.values():
+            member.assignment = b""
+        return group
+
+    return run
+
+
+def _without_its_leader(restore: Function) -> Function:
+    """Restore a group that its first member leads."""
+
+    def run(*record: Any) -> Any:
+        group = restore(*record)
+        group.leader = next(iter(group.members), None)
+        return group
+
+    return run
+
 
 PLANTS: tuple[Plant, ...] = (
     # -- JoinGroup ---------------------------------------------------------------------------------
     Plant(
         "the size of a group is not limited",
-        "coterie.coordinator.groups.classic.join:_has_room",
+        f"{_CLASSIC}join:_has_room",
         fault=answers(value=True),
     ),
     Plant(
         "a first join is not answered with MEMBER_ID_REQUIRED",
-        "coterie.coordinator.groups.classic.join:_join_new",
-        "if step.context.version < _MEMBER_ID_REQUIRED_SINCE:",
-        "if step.context.version < 9:",
+        f"{_CLASSIC}join:_join_new",
+        fault=where(_MEMBER_ID_REQUIRED_SINCE=9),
     ),
     Plant(
         "the timer of a pending id outlives its join",
-        "coterie.coordinator.groups.classic.join:_join_known",
-        "step.cancel(TimerKind.PENDING, member_id)",
-        "pass",
+        f"{_CLASSIC}join:_join_known",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.PENDING),
     ),
     Plant(
         "a new member expires after its session timeout",
-        "coterie.coordinator.groups.classic.join:_add",
-        "start_session(step, member, NEW_MEMBER_JOIN_TIMEOUT_MS)",
-        "start_session(step, member, request.session_timeout_ms)",
+        f"{_CLASSIC}join:_add",
+        fault=calling(f"{_CLASSIC}members:start_session", _after_its_session_timeout),
     ),
     Plant(
         "a leader that rejoins unchanged starts no rebalance",
-        "coterie.coordinator.groups.classic.join:_rejoin",
+        f"{_CLASSIC}join:_rejoin",
         "if state is GroupState.STABLE and not changed and not is_leader:",
         "if state is GroupState.STABLE and not changed:",
     ),
     Plant(
         "a changed subscription in CompletingRebalance is ignored",
-        "coterie.coordinator.groups.classic.join:_rejoin",
+        f"{_CLASSIC}join:_rejoin",
         "if state is GroupState.COMPLETING_REBALANCE and not changed:",
         "if state is GroupState.COMPLETING_REBALANCE:",
     ),
     Plant(
         "a pending id is accepted with an instance id",
-        "coterie.coordinator.groups.classic.join:_join_known",
+        f"{_CLASSIC}join:_join_known",
         "if instance is not None:",
         "if False:",
     ),
     Plant(
         "a joiner's protocols are not compared with those of the members",
-        "coterie.coordinator.groups.classic.join:_admission_error",
-        "if not group.accepts(request.protocol_type, names):",
-        "if not names or not group.accepts(request.protocol_type, names[:1]):",
+        f"{_CLASSIC}group:Group.accepts",
+        fault=_the_first_protocol,
     ),
     Plant(
         "fencing is skipped",
-        "coterie.coordinator.groups.classic.group:Group.identity_error",
-        "return ErrorCode.FENCED_INSTANCE_ID",
-        "pass",
+        f"{_CLASSIC}group:Group.identity_error",
+        fault=given(group_instance_id=None),
     ),
     # -- the join phase ----------------------------------------------------------------------------
     Plant(
         "the join timer is not armed",
-        "coterie.coordinator.groups.classic.rebalance:prepare_rebalance",
+        f"{_CLASSIC}rebalance:prepare_rebalance",
         'step.arm(TimerKind.JOIN, "", now_ms + group.rebalance_timeout_ms())',
         "pass",
     ),
     Plant(
         "the initial delay is skipped",
-        "coterie.coordinator.groups.classic.rebalance:prepare_rebalance",
+        f"{_CLASSIC}rebalance:prepare_rebalance",
         "if previous_state is GroupState.EMPTY:",
         "if False:",
     ),
     Plant(
         "the initial delay ends when all members have joined",
-        "coterie.coordinator.groups.classic.rebalance:maybe_complete_join",
-        "and group.previous_state is not GroupState.EMPTY",
-        "",
+        f"{_CLASSIC}rebalance:maybe_complete_join",
+        fault=given({"step.group.previous_state": GroupState.STABLE}),
     ),
     Plant(
         "a new member extends the initial delay more than once",
-        "coterie.coordinator.groups.classic.rebalance:join_timer_fired",
-        "group.new_member_added = False",
-        "pass",
+        f"{_CLASSIC}rebalance:join_timer_fired",
+        fault=keeps("step.group.new_member_added"),
     ),
     Plant(
         "the initial delay is extended beyond the rebalance timeout",
-        "coterie.coordinator.groups.classic.rebalance:join_timer_fired",
-        "group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)",
-        "group.initial_remaining_ms = remaining_ms",
+        f"{_CLASSIC}rebalance:join_timer_fired",
+        fault=keeps("step.group.initial_remaining_ms"),
     ),
     Plant(
         "members that do not rejoin stay in the group",
-        "coterie.coordinator.groups.classic.rebalance:complete_join",
-        "if member.delayed_join is None and member.group_instance_id is None:",
-        "if False:",
+        f"{_CLASSIC}rebalance:complete_join",
+        fault=calling(f"{_CLASSIC}members:remove_member", does_nothing),
     ),
     Plant(
         "a static member is removed at the join timeout",
-        "coterie.coordinator.groups.classic.rebalance:complete_join",
+        f"{_CLASSIC}rebalance:complete_join",
         "if member.delayed_join is None and member.group_instance_id is None:",
         "if member.delayed_join is None:",
     ),
     Plant(
         "an absent leader stays leader",
-        "coterie.coordinator.groups.classic.group:Group.elect_joined_leader",
+        f"{_CLASSIC}group:Group.elect_joined_leader",
         fault=answers(value=True),
     ),
     Plant(
         "the generation is not incremented",
-        "coterie.coordinator.groups.classic.rebalance:complete_join",
+        f"{_CLASSIC}rebalance:complete_join",
         "group.generation_id += 1",
         "group.generation_id += not group.generation_id",
     ),
     Plant(
         "the member list is sent to followers",
-        "coterie.coordinator.groups.classic.rebalance:complete_join",
+        f"{_CLASSIC}rebalance:complete_join",
         "members = roster if member.member_id == group.leader else []",
         "members = roster",
     ),
     Plant(
         "the sync timer is not armed",
-        "coterie.coordinator.groups.classic.rebalance:complete_join",
-        'step.arm(TimerKind.SYNC, "", now_ms + group.rebalance_timeout_ms())',
-        "pass",
+        f"{_CLASSIC}rebalance:complete_join",
+        fault=calling(f"{_STEP}arm", does_nothing, TimerKind.SYNC),
     ),
     Plant(
         "a pending id does not keep a join phase open",
-        "coterie.coordinator.groups.classic.group:Group.all_joined",
-        "return len(self.members) == self.awaiting_joins and not self.pending_joins",
-        "return len(self.members) == self.awaiting_joins",
+        f"{_CLASSIC}group:Group.all_joined",
+        fault=given({"self.pending_joins": ()}),
     ),
     Plant(
         "the join phase does not wait for the last member",
-        "coterie.coordinator.groups.classic.group:Group.all_joined",
+        f"{_CLASSIC}group:Group.all_joined",
         "len(self.members) == self.awaiting_joins",
         "len(self.members) - self.awaiting_joins <= (len(self.members) > 2)",
     ),
     Plant(
         "delayed syncs are not answered when a rebalance starts",
-        "coterie.coordinator.groups.classic.rebalance:fail_syncs",
+        f"{_CLASSIC}rebalance:fail_syncs",
         fault=does_nothing,
     ),
     Plant(
         "the protocol with the fewest votes is chosen",
-        "coterie.coordinator.groups.classic.group:Group.select_protocol",
-        "most = max(votes.values())",
-        "most = min(votes.values())",
+        f"{_CLASSIC}group:Group.select_protocol",
+        fault=mistaking(max="min"),
     ),
     Plant(
         "a group without members is not logged",
-        "coterie.coordinator.groups.classic.rebalance:_become_empty",
-        "step.write(group_record(group))",
-        "pass",
+        f"{_CLASSIC}rebalance:_become_empty",
+        fault=calling(f"{_STEP}write", does_nothing),
     ),
     # -- SyncGroup ---------------------------------------------------------------------------------
     Plant(
         "a sync is accepted in PreparingRebalance",
-        "coterie.coordinator.groups.classic.sync:_check",
-        "if group.state is GroupState.PREPARING_REBALANCE:",
-        "if False:",
+        f"{_CLASSIC}sync:_check",
+        fault=confuses(ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NONE),
     ),
     Plant(
         "a sync of an old generation is accepted",
-        "coterie.coordinator.groups.classic.sync:_check",
-        "if request.generation_id != group.generation_id:",
-        "if request.generation_id > group.generation_id:",
+        f"{_CLASSIC}sync:_check",
+        fault=given({"request.generation_id": AtLeast("group.generation_id")}),
     ),
     Plant(
         "the assignment is sent before it is durable",
-        "coterie.coordinator.groups.classic.sync:sync",
-        "_log_assignment(step, request)",
-        "_log_assignment(step, request)\n"
-        "        assignment_stored(step, step.effects.operation.completion)",
+        f"{_CLASSIC}sync:_log_assignment",
+        fault=_and_sends_it,
     ),
     Plant(
         "a repeated sync of the leader is logged again",
-        "coterie.coordinator.groups.classic.sync:sync",
+        f"{_CLASSIC}sync:sync",
         "and group.assigned_generation != group.generation_id",
         "",
     ),
     Plant(
         "an assignment is accepted for another generation",
-        "coterie.coordinator.groups.classic.sync:assignment_stored",
-        "or group.generation_id != write.generation_id",
-        "",
+        f"{_CLASSIC}sync:assignment_stored",
+        fault=given({"write.generation_id": Of("step.group.generation_id")}),
     ),
     Plant(
         "a member without an assignment gets a partition",
-        "coterie.coordinator.groups.classic.sync:_log_assignment",
+        f"{_CLASSIC}sync:_log_assignment",
         'sent.get(member_id, b"")',
         'sent.get(member_id, b"t0-0")',
     ),
@@ -203,137 +264,125 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "the sync timer does not remove static members",
-        "coterie.coordinator.groups.classic.sync:sync_timer_fired",
-        "for member in late:",
-        "for member in [each for each in late if each.group_instance_id is None]:",
+        f"{_CLASSIC}sync:sync_timer_fired",
+        fault=calling(f"{_CLASSIC}members:remove_member", _but_static_members),
     ),
     Plant(
         "the sync timer is not cancelled when all have synced",
-        "coterie.coordinator.groups.classic.sync:sync",
-        "step.cancel(TimerKind.SYNC)",
-        "pass",
+        f"{_CLASSIC}sync:sync",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.SYNC),
     ),
     # -- heartbeats, sessions, leaving -------------------------------------------------------------
     Plant(
         "a heartbeat does not move the deadline",
-        "coterie.coordinator.groups.classic.heartbeat:heartbeat",
+        f"{_CLASSIC}heartbeat:heartbeat",
         "member.deadline_ms = now_ms + member.session_timeout_ms",
         "pass",
     ),
     Plant(
         "a commit does not restart the session",
-        "coterie.coordinator.groups.classic.group:Group.commit_error",
+        f"{_CLASSIC}group:Group.commit_error",
         "member.deadline_ms = now_ms + member.session_timeout_ms",
         "pass",
     ),
     Plant(
         "a heartbeat of an old generation is accepted",
-        "coterie.coordinator.groups.classic.heartbeat:heartbeat",
+        f"{_CLASSIC}heartbeat:heartbeat",
         "if request.generation_id != group.generation_id:",
         "if request.generation_id > group.generation_id:",
     ),
     Plant(
         "heartbeats do not report a rebalance",
-        "coterie.coordinator.groups.classic.heartbeat:heartbeat",
-        "_REBALANCING if state is GroupState.PREPARING_REBALANCE else _ALIVE",
-        "_ALIVE",
+        f"{_CLASSIC}heartbeat:heartbeat",
+        fault=mistaking(_REBALANCING="_ALIVE"),
     ),
     Plant(
         "a member with a delayed request expires",
-        "coterie.coordinator.groups.classic.heartbeat:expire_session",
-        "if not member.is_new and "
-        "(member.delayed_join is not None or member.delayed_sync is not None):",
-        "if False:",
+        f"{_CLASSIC}heartbeat:expire_session",
+        fault=given({"member.is_new": True}),
     ),
     Plant(
         "an expiry does not start a rebalance",
-        "coterie.coordinator.groups.classic.heartbeat:expire_session",
+        f"{_CLASSIC}heartbeat:expire_session",
         "if state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):",
         "if state is GroupState.COMPLETING_REBALANCE:",
     ),
     Plant(
         "the timer of an extended session is not armed again",
-        "coterie.coordinator.groups.sessions:has_session_left",
-        "step.arm(kind, member.member_id, member.deadline_ms)",
-        "pass",
+        _HAS_SESSION_LEFT,
+        fault=calling(f"{_STEP}arm", does_nothing),
     ),
     Plant(
         "an expired pending id does not complete the join phase",
-        "coterie.coordinator.groups.classic.heartbeat:expire_pending",
-        "_complete_if_all_joined(step)",
-        "pass",
+        f"{_CLASSIC}heartbeat:expire_pending",
+        fault=calling(f"{_CLASSIC}heartbeat:_complete_if_all_joined", does_nothing),
     ),
     Plant(
         "the session of a removed member is not cancelled",
-        "coterie.coordinator.groups.classic.members:remove_member",
-        "step.cancel(TimerKind.SESSION, member.member_id)",
-        "pass",
+        f"{_CLASSIC}members:remove_member",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.SESSION),
     ),
     Plant(
         "the delayed join of a removed member is not answered",
-        "coterie.coordinator.groups.classic.members:remove_member",
-        "if join_to is not None:",
-        "if False:",
+        f"{_CLASSIC}members:remove_member",
+        fault=calling(f"{_CLASSIC}group:Group.take_delayed_join", gives_no_answer),
     ),
     Plant(
         "a leave from Stable does not start a rebalance",
-        "coterie.coordinator.groups.classic.leave:leave",
+        f"{_CLASSIC}leave:leave",
         "if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):",
         "if group.state is GroupState.COMPLETING_REBALANCE:",
     ),
     Plant(
         "a pending id that leaves keeps its timer",
-        "coterie.coordinator.groups.classic.leave:_leave_one",
-        "step.cancel(TimerKind.PENDING, member_id)",
-        "pass",
+        f"{_CLASSIC}leave:_leave_one",
+        fault=calling(f"{_STEP}cancel", does_nothing, TimerKind.PENDING),
     ),
     # -- static members ----------------------------------------------------------------------------
     Plant(
         "the delayed request of a replaced process is not fenced",
-        "coterie.coordinator.groups.classic.static_member:_fence_delayed_requests",
-        "if join_to is not None:",
-        "if False:",
+        f"{_CLASSIC}static_member:_fence_delayed_requests",
+        fault=calling(f"{_CLASSIC}group:Group.take_delayed_join", gives_no_answer),
     ),
     Plant(
         "the sync of a replaced member is not awaited",
-        "coterie.coordinator.groups.classic.group:Group.replace_static",
+        f"{_CLASSIC}group:Group.replace_static",
         "self.pending_syncs.add(new_id)",
         "pass",
     ),
     Plant(
         "a restarted static leader of an old version computes an assignment",
-        "coterie.coordinator.groups.classic.static_member:replacement_stored",
+        f"{_CLASSIC}static_member:replacement_stored",
         "if not write.can_skip_assignment:",
         "if False:",
     ),
     # -- offsets and groups ------------------------------------------------------------------------
     Plant(
         "a commit is accepted in CompletingRebalance",
-        "coterie.coordinator.groups.classic.group:Group.commit_error",
-        "if state is _COMPLETING_REBALANCE:",
-        "if False:",
+        f"{_CLASSIC}group:Group.commit_error",
+        fault=confuses(ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NONE),
     ),
     Plant(
         "a group with members can be deleted",
-        "coterie.coordinator.groups.classic.group:Group.delete_error",
+        f"{_CLASSIC}group:Group.delete_error",
         "if self.state is _EMPTY:",
         "if self.state is not _STABLE:",
     ),
     Plant(
         "the timers of a deleted group's pending ids are not cancelled",
-        "coterie.coordinator.groups.classic.group_type:ClassicType.removed",
-        "_cancel_member_timers(group, effects)",
-        "[effects.cancel(TimerKind.SESSION, group.group_id, each) for each in group.members]",
+        f"{_CLASSIC}group_type:ClassicType.removed",
+        fault=calling(
+            f"{_CLASSIC}group_type:_cancel_member_timers", given({"group.pending_joins": ()})
+        ),
     ),
     Plant(
         "offsets expire while their topic is subscribed",
-        "coterie.coordinator.groups.classic.group:Group.expiry_base_ms",
-        "and not self.is_subscribed(topic)",
-        "",
+        f"{_CLASSIC}group:Group.expiry_base_ms",
+        fault=calling(f"{_CLASSIC}group:Group.is_subscribed", answers(value=False)),
     ),
     Plant(
         "the subscriptions of the members count, not of the generation",
-        "coterie.coordinator.groups.classic.group:Group.subscribed_topics",
+        f"{_CLASSIC}group:Group.subscribed_topics",
         "for metadata in self.subscriptions:",
         "for metadata in [m.protocols[0][1] for m in self.members.values()]:",
     ),
@@ -359,24 +408,17 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "delayed requests are not answered when an append fails",
         "coterie.coordinator.groups.shard:GroupShard.forget",
-        "self.types.of(group).close(group, code, now_ms, effects)",
-        "pass",
+        fault=calling(f"{_CLASSIC}group_type:ClassicType.close", does_nothing),
     ),
     Plant(
         "the groups of the partition stay when an append fails",
         "coterie.coordinator.kernel.shard:Shard.append_failed",
-        "self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)\n"
-        "    self._begin_load()",
-        "logged = self.logged\n"
-        "    self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)\n"
-        "    self._begin_load()\n"
-        "    self.logged = logged",
+        fault=keeps("self.logged"),
     ),
     Plant(
         "the requests that wait for a failed append are not answered",
         "coterie.coordinator.kernel.shard:Shard._discard",
-        "if operation.response is not None:",
-        "if False:",
+        fault=calling("coterie.coordinator.kernel.shard:_send", does_nothing),
     ),
     Plant(
         "a tombstone does not remove an offset",
@@ -391,26 +433,26 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a restart loses the assignments",
-        "coterie.coordinator.groups.classic.group_record:restore",
-        "member.assignment = logged.assignment",
-        "pass",
+        f"{_CLASSIC}group_record:restore",
+        fault=_without_assignments,
     ),
     Plant(
         "a restart loses the leader",
-        "coterie.coordinator.groups.classic.group_record:restore",
-        "if value.leader in group.members:",
-        "if False:",
+        f"{_CLASSIC}group_record:restore",
+        fault=_without_its_leader,
     ),
     Plant(
         "members of a loaded group have no session timer",
-        "coterie.coordinator.groups.classic.group_type:ClassicType.loaded",
+        f"{_CLASSIC}group_type:ClassicType.loaded",
         fault=does_nothing,
     ),
     Plant(
         "heartbeats are refused while loading",
         "coterie.coordinator.groups.service:GroupCoordinator.heartbeat",
-        "return HEARTBEAT_RESPONSES[ErrorCode.NONE]",
-        "return HEARTBEAT_RESPONSES[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]",
+        fault=where(
+            HEARTBEAT_RESPONSES=RESPONSES
+            | {ErrorCode.NONE: RESPONSES[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]}
+        ),
     ),
     Plant(
         "the sweep timer is not armed again",
@@ -421,8 +463,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a cancelled timer stays in the wheel",
         "coterie.coordinator.kernel.timer_wheel:TimingWheel.cancel",
-        "del slot.entries[key]",
-        "pass",
+        fault=answers(value=True),
     ),
     Plant(
         "a timer beyond the range of a level is lost",
@@ -441,6 +482,6 @@ PLANTS: tuple[Plant, ...] = (
 # Checks that miss this bug check nothing.
 CANARY = Plant(
     "every heartbeat is refused",
-    "coterie.coordinator.groups.classic.heartbeat:heartbeat",
+    f"{_CLASSIC}heartbeat:heartbeat",
     fault=answers(RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]),
 )

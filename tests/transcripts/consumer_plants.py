@@ -1,16 +1,32 @@
-"""Bugs of consumer groups, each with the transcript that finds it."""
+"""Bugs of consumer groups, each with the transcript that finds it.
 
-from tests.planting import Plant, answers
+A text is replaced where one condition on what a loop has found is wrong.
+"""
+
+from typing import Any
+
+from coterie.coordinator.groups.consumer.regexes import resolved
+from tests.faults import Function, Of, answers, calling, given, where
+from tests.planting import Plant
 
 _GROUPS = "coterie.coordinator.groups.consumer"
+
+
+def _about_the_present_one(ask: Function) -> Function:
+    """Ask with what is resolved now in place of what was resolved before the request."""
+
+    def run(step: Any, _: Any, **names: Any) -> None:
+        ask(step, resolved(step.group), **names)
+
+    return run
+
 
 CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a member that gives partitions up is at the next epoch already",
             f"{_GROUPS}.reconciliation:_next",
-            "return Reconciled(epoch, member.epoch, _UNREVOKED, keep, revoke)",
-            "return Reconciled(group.target_epoch, member.epoch, _UNREVOKED, keep, revoke)",
+            fault=given(epoch=Of("group.target_epoch")),
         ),
         "consumer_groups/two_members_become_three",
     ),
@@ -18,8 +34,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "partitions that others own are assigned",
             f"{_GROUPS}.reconciliation:_next",
-            "if owners.get(index, member.member_id) == member.member_id:",
-            "if True:",
+            fault=given({"group.owners": {}}),
         ),
         "consumer_groups/joiner_without_an_interval",
     ),
@@ -27,8 +42,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the assignment interval does not count",
             f"{_GROUPS}.target:update_target",
-            "if group.target_ms and interval_ms and step.now_ms < group.target_ms + interval_ms:",
-            "if False:",
+            fault=calling(f"{_GROUPS}.group_state:ConsumerGroupState.target_ms", answers(0)),
         ),
         "consumer_groups/joiner_within_the_assignment_interval",
     ),
@@ -44,8 +58,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a resolution does not wait for ten seconds after the last one",
             f"{_GROUPS}.regexes:ask_for_resolution",
-            "if latest_ms and now_ms <= latest_ms + MIN_REFRESH_MS:",
-            "if False:",
+            fault=where(MIN_REFRESH_MS=-1),
         ),
         "consumer_groups/second_regex_within_ten_seconds",
     ),
@@ -53,8 +66,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the result of a replaced regular expression counts no more",
             f"{_GROUPS}.heartbeat:_beat",
-            "ask_for_resolution(step, resolved_before, is_new=change.new_regex)",
-            "ask_for_resolution(step, resolved(group), is_new=change.new_regex)",
+            fault=calling(f"{_GROUPS}.regexes:ask_for_resolution", _about_the_present_one),
         ),
         "consumer_groups/another_regex",
     ),
@@ -103,8 +115,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a downgraded group is always Stable",
             f"{_GROUPS}.classic_join:_join",
-            "begin_classic(step, rebalances=not is_current)",
-            "begin_classic(step, rebalances=False)",
+            fault=calling(f"{_GROUPS}.downgrade:begin_classic", given(rebalances=False)),
         ),
         "consumer_groups/replacement_with_a_stale_target",
     ),
@@ -112,8 +123,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a member that is away loses its partitions to others",
             f"{_GROUPS}.identity:find_member",
-            "if member.classic is None and member.epoch != STATIC_LEAVE_EPOCH:",
-            "if member.classic is None:",
+            fault=where(STATIC_LEAVE_EPOCH=None),
         ),
         "consumer_groups/static_member_is_replaced",
     ),

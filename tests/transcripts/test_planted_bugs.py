@@ -4,14 +4,34 @@ Without this test, transcripts that pass whatever the core does would go unnotic
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.faults import Function, answers, calling, given, where
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
 from tests.transcripts.consumer_plants import CONSUMER_PLANTS
 from tests.transcripts.test_transcripts import ROOT, core_differences
 from tests.transcripts.transaction_plants import TRANSACTION_PLANTS
+
+
+def _for_half_of_it(extend: Function) -> Function:
+    """Extend a session by half of what is asked for."""
+    return lambda step, member, kind, timeout_ms: extend(step, member, kind, timeout_ms // 2)
+
+
+def _elects_the_last(_: Function) -> Function:
+    """Elect the last member that has joined."""
+
+    def elect(group: Any) -> bool:
+        joined = [each for each in group.members.values() if each.delayed_join is not None]
+        if joined:
+            group.leader = joined[-1].member_id
+        return bool(joined)
+
+    return elect
+
 
 # Bugs that the simulation does not plant, with the transcript that finds each.
 MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
@@ -19,8 +39,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a session lasts half of its timeout",
             "coterie.coordinator.groups.sessions:extend_session",
-            "deadline_ms = step.now_ms + timeout_ms",
-            "deadline_ms = step.now_ms + timeout_ms // 2",
+            fault=_for_half_of_it,
         ),
         "heartbeat/session_ends_on_time",
     ),
@@ -28,10 +47,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the last member that has rejoined always leads",
             "coterie.coordinator.groups.classic.group:Group.elect_joined_leader",
-            "if self.leader is not None and self.members[self.leader].delayed_join is not None:\n"
-            "        return True\n"
-            "    for member in self.members.values():",
-            "for member in reversed(self.members.values()):",
+            fault=_elects_the_last,
         ),
         "rejoin/absent_leader_is_replaced",
     ),
@@ -39,8 +55,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "errors of appends are not translated",
             "coterie.coordinator.kernel.append_errors:translate_append_error",
-            "return _APPEND_ERRORS.get(error, error)",
-            "return error",
+            fault=where(_APPEND_ERRORS={}),
         ),
         "sync/log_errors_are_translated",
     ),
@@ -48,8 +63,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the initial delay is not extended",
             "coterie.coordinator.groups.classic.rebalance:join_timer_fired",
-            "if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):",
-            "if True:",
+            fault=given({"step.group.new_member_added": False}),
         ),
         "initial_delay/new_member_extends_the_delay",
     ),
@@ -57,8 +71,9 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "metadata of offsets is not limited",
             "coterie.coordinator.groups.offsets:commit",
-            "if len(metadata) > always_fitting and is_metadata_too_large(metadata, max_units):",
-            "if False:",
+            fault=calling(
+                "coterie.coordinator.groups.offsets:is_metadata_too_large", answers(value=False)
+            ),
         ),
         "offsets/metadata_too_large",
     ),

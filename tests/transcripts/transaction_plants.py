@@ -1,9 +1,14 @@
-"""Bugs in the offsets of transactions, each with a transcript that finds it."""
+"""Bugs in the offsets of transactions, each with a transcript that finds it.
+
+A text is replaced where one of several conditions of a function is wrong, or one value of a call.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-from tests.planting import Plant, answers, does_nothing, given, with_first
+from coterie.protocol.errors import ErrorCode
+from tests.faults import Function, answers, calling, confuses, does_nothing, given, with_first
+from tests.planting import Plant
 
 _PENDING = "coterie.coordinator.groups.pending_offsets:PendingOffsets"
 _REPLAY = "coterie.coordinator.groups.replay"
@@ -30,6 +35,18 @@ def _by_commits(overtake: Callable[..., None]) -> Callable[..., None]:
     return some
 
 
+def _overtaken_by_none(end: Function) -> Function:
+    """End a transaction none of whose offsets a later record has overtaken."""
+
+    def run(pending: Any, producer_id: int) -> Any:
+        ended = end(pending, producer_id)
+        for offset in ended.values():
+            offset.overtaken = False
+        return ended
+
+    return run
+
+
 TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
@@ -43,8 +60,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a commit of a transaction always wins",
             f"{_REPLAY}:replay_marker",
-            "if commit and not offset.overtaken:",
-            "if commit:",
+            fault=calling(f"{_PENDING}.end", _overtaken_by_none),
         ),
         "offsets/transaction_and_plain_commit",
     ),
@@ -92,8 +108,10 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "pending offsets cannot be deleted",
             "coterie.coordinator.groups.offsets:delete_offsets",
-            "or pending.is_pending(request.group_id, topic.name, index)",
-            "",
+            fault=calling(
+                "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
+                answers(value=False),
+            ),
         ),
         "offsets/transaction_whose_offsets_are_deleted",
     ),
@@ -101,8 +119,9 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "pending offsets of a deleted topic stay",
             "coterie.coordinator.groups.expiry:delete_topic_offsets",
-            "if name == topic:",
-            "if False:",
+            fault=calling(
+                "coterie.coordinator.groups.pending_offsets:PendingOffsets.partitions", answers(())
+            ),
         ),
         "offsets/transaction_whose_offsets_are_deleted",
     ),
@@ -110,8 +129,10 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "an offset expires although its partition has a pending one",
             "coterie.coordinator.groups.expiry:expire_group",
-            "if has_expired and not pending.is_pending(group_id, topic, index):",
-            "if has_expired:",
+            fault=calling(
+                "coterie.coordinator.groups.pending_offsets:PendingOffsets.is_pending",
+                answers(value=False),
+            ),
         ),
         "offsets/transaction_blocks_expiry",
     ),
@@ -119,8 +140,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a group with nothing but pending offsets is removed",
             "coterie.coordinator.groups.expiry:expire_group",
-            "remaining = len(pending.by_group.get(group_id, ()))",
-            "remaining = 0",
+            fault=given({"partition.logged.pending.by_group": {}}),
         ),
         "offsets/transaction_blocks_expiry",
     ),
@@ -144,8 +164,14 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a commit with an old epoch is accepted",
             _COMMIT,
-            "error = ErrorCode.INVALID_PRODUCER_EPOCH",
-            "pass",
+            fault=given(logged_epoch=-1),
+            also=(
+                Plant(
+                    "the epoch of a producer is not known",
+                    "coterie.coordinator.groups.partition_state:PartitionState.producer_epoch",
+                    fault=answers(-1),
+                ),
+            ),
         ),
         "offsets/transaction_of_an_old_epoch",
     ),
@@ -153,8 +179,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a marker that is being written has no epoch",
             "coterie.coordinator.groups.partition_state:PartitionState.producer_epoch",
-            "marker_epoch = self.marker_epochs.get(producer_id, -1)",
-            "marker_epoch = -1",
+            fault=given({"self.marker_epochs": {}}),
         ),
         "offsets/transaction_of_an_old_epoch",
     ),
@@ -180,8 +205,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "an old generation is accepted",
             "coterie.coordinator.groups.classic.group:Group.transactional_commit_error",
-            "if not error and generation_id != self.generation_id:",
-            "if False:",
+            fault=confuses(ErrorCode.ILLEGAL_GENERATION, ErrorCode.NONE),
         ),
         "offsets/transaction_group_checks",
     ),
@@ -189,8 +213,9 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "metadata is not limited in a transaction",
             _COMMIT,
-            "if is_metadata_too_large(metadata, max_units):",
-            "if False:",
+            fault=calling(
+                "coterie.coordinator.groups.offsets:is_metadata_too_large", answers(value=False)
+            ),
         ),
         "offsets/transaction_metadata_too_large",
     ),
@@ -214,8 +239,7 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a group with nothing but pending offsets is not loaded",
             "coterie.coordinator.groups.shard:GroupShard._restore_groups",
-            "for group_id in (*logged.offsets, *logged.pending.by_group):",
-            "for group_id in logged.offsets:",
+            fault=given({"self.logged.pending.by_group": {}}),
         ),
         "offsets/transaction_survives_a_restart",
     ),

@@ -1,15 +1,28 @@
-"""Bugs that the simulation of consumer groups must find."""
+"""Bugs that the simulation of consumer groups must find.
 
-from tests.planting import Plant, answers, does_nothing
+A text is replaced where one of two equal calls is left out, or one condition on a group or member
+that the function has looked up: neither an argument nor a call stands for it.
+"""
+
+from coterie.protocol.messages.consumer_group_records import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from tests.faults import Function, Of, answers, calling, does_nothing, given, keeps, without
+from tests.planting import Plant
 
 _GROUPS = "coterie.coordinator.groups.consumer."
+
+
+def _if_they_were_compared(may_have_others: Function) -> Function:
+    """Compare the topics of a group only if they were compared before."""
+    return lambda group: group.checked_version is not None and may_have_others(group)
+
 
 PLANTS = (
     Plant(
         "a partition is taken from its owner",
         f"{_GROUPS}reconciliation:_next",
-        "if owners.get(index, member.member_id) == member.member_id:",
-        "if True:",
+        fault=given({"group.owners": {}}),
     ),
     Plant(
         "partitions are given up without a word of the member",
@@ -41,14 +54,12 @@ PLANTS = (
     Plant(
         "a departure does not raise the epoch",
         f"{_GROUPS}members:remove_members",
-        "bump_epoch(step, cause, removed[0].identity)",
-        "pass",
+        fault=calling(f"{_GROUPS}epochs:bump_epoch", does_nothing),
     ),
     Plant(
         "the epoch does not rise with another subscription",
         f"{_GROUPS}subscription:bump_for",
-        "if change.names or",
-        "if",
+        fault=given({"change.names": False}),
     ),
     Plant(
         "changed topics are not noticed",
@@ -58,26 +69,22 @@ PLANTS = (
     Plant(
         "the topics of a loaded group are not compared",
         f"{_GROUPS}epochs:may_have_other_topics",
-        "return True",
-        "return False",
+        fault=_if_they_were_compared,
     ),
     Plant(
         "the revocation timer is not armed",
         f"{_GROUPS}members:time_revocation",
-        "step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)",
-        "pass",
+        fault=calling("coterie.coordinator.groups.step:GroupStep.arm", does_nothing),
     ),
     Plant(
         "the revocation timer is not armed after a load",
         f"{_GROUPS}group_type:ConsumerType.loaded",
-        "time_revocation(step, member)",
-        "pass",
+        fault=calling(f"{_GROUPS}members:time_revocation", does_nothing),
     ),
     Plant(
         "a loaded member has no session",
         f"{_GROUPS}group_type:ConsumerType.loaded",
-        "start_session(step, member, timeout_ms)",
-        "pass",
+        fault=calling(f"{_GROUPS}members:start_session", does_nothing),
     ),
     Plant(
         "the members of an upgraded group have no session",
@@ -87,20 +94,17 @@ PLANTS = (
     Plant(
         "a session that went on is forgotten when its timer fires",
         "coterie.coordinator.groups.sessions:has_session_left",
-        "step.arm(kind, member.member_id, member.deadline_ms)",
-        "pass",
+        fault=calling("coterie.coordinator.groups.step:GroupStep.arm", does_nothing),
     ),
     Plant(
         "a static successor has no target",
         f"{_GROUPS}static_member:replace_member",
-        "target_value(target)",
-        "target_value({})",
+        fault=calling(f"{_GROUPS}records:target_value", given(target={})),
     ),
     Plant(
         "the place of a static member is not cleared",
         f"{_GROUPS}static_member:replace_member",
-        "step.remove(group.member_tombstones(before.member_id))",
-        "pass",
+        fault=calling(f"{_GROUPS}step:Step.remove", does_nothing),
     ),
     Plant(
         "the live group of a static successor is not the logged one",
@@ -111,51 +115,44 @@ PLANTS = (
     Plant(
         "a member that is away may be asked for its partitions for ever",
         f"{_GROUPS}leave:_leave_for_a_while",
-        "current_value(STATIC_LEAVE_EPOCH, member.previous_epoch, member.state, assigned, {})",
-        "current_value(STATIC_LEAVE_EPOCH, 0, member.state, assigned, member.assigned)",
+        fault=calling(
+            f"{_GROUPS}records:current_value", given(previous_epoch=0, pending=Of("assigned"))
+        ),
     ),
     Plant(
         "an upgrade leaves the record of the classic group",
         f"{_GROUPS}upgrade:upgrade",
-        "step.write(group_tombstone(group_id))",
-        "pass",
+        fault=calling("coterie.coordinator.groups.step:GroupStep.write", does_nothing),
     ),
     Plant(
         "a downgrade leaves the target epoch",
         f"{_GROUPS}group_state:ConsumerGroupState.keys",
-        "yield ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)",
-        "pass",
+        fault=without(ConsumerGroupTargetAssignmentMetadataKey),
     ),
     Plant(
         "a downgraded group does not rebalance",
         f"{_GROUPS}members:finish_removal",
-        "begin_classic(step, rebalances=True)",
-        "begin_classic(step, rebalances=False)",
+        fault=calling(f"{_GROUPS}downgrade:begin_classic", given(rebalances=False)),
     ),
     Plant(
         "the regular expressions of departed members stay",
         f"{_GROUPS}subscription:drop_regexes",
-        "if regex not in group.by_regex:",
-        "if False:",
+        fault=does_nothing,
     ),
     Plant(
         "a resolved regular expression raises no epoch",
         f"{_GROUPS}regexes:resolve_some",
-        "if changed or metadata_hash(group.subscribed_topics(), group.topics)"
-        " != group.metadata_hash:",
-        "if False:",
+        fault=calling(f"{_GROUPS}epochs:bump_epoch", does_nothing),
     ),
     Plant(
         "new topics are not matched with regular expressions",
         f"{_GROUPS}regexes:ask_for_resolution",
-        "or version < topics.created_version",
-        "or False",
+        fault=given({"step.group.topics.created_version": 0}),
     ),
     Plant(
         "a resolution does not end",
         f"{_GROUPS}regexes:resolve_some",
-        "group.resolution = None",
-        "pass",
+        fault=keeps("step.group.resolution"),
     ),
     Plant(
         "classic members are not asked to rejoin",
@@ -165,8 +162,7 @@ PLANTS = (
     Plant(
         "what a classic member owns is not read",
         f"{_GROUPS}classic_join:_join",
-        "reconcile_member(step, member, owned_now, changed=change.any)",
-        "reconcile_member(step, member, {}, changed=change.any)",
+        fault=calling(f"{_GROUPS}members:reconcile_member", given(owned={})),
     ),
     Plant(
         "an unchanged heartbeat is answered after the topics have changed",

@@ -19,7 +19,7 @@ from coterie.server.cluster.elections import FIRST_EPOCH, new_placement
 from coterie.server.cluster.image import ClusterImage, CoordinatorType, Placement
 from coterie.server.cluster.ownership import ownership
 from coterie.server.cluster.replica_placer import place_replicas
-from coterie.server.config.config import Config
+from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
 from coterie.server.config.keys import ConfigSource
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.environment import Environment
@@ -41,6 +41,7 @@ from coterie.storage.errors import describe_error, remedy_for
 
 # The replicas of the topics that brokers write themselves, in a cluster that has so many brokers.
 _OWN_FACTOR = 3
+_MIN_ISR_SETTING = "transaction.state.log.min.isr"
 _FACTOR_SETTING = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
@@ -152,11 +153,20 @@ class Leadership(Placing):
         if topic not in OWN_TOPICS:
             return int(self._config.text("default.replication.factor") or 1)
         setting = _FACTOR_SETTING.get(topic, _FACTOR_SETTING[OFFSETS_TOPIC])
-        given = [source for _, source in self._config.sources(setting)]
-        factor = _OWN_FACTOR
-        if ConfigSource.STATIC_BROKER in given:
-            factor = int(self._config.text(setting) or factor)
+        factor = int(self._given(setting) or _OWN_FACTOR)
         return min(factor, len(self.image.nodes))
+
+    def overrides(self, topic: str) -> dict[str, str]:
+        """See the base class. Transactions survive a death in a cluster of two, too."""
+        if topic != TRANSACTIONS_TOPIC or self._given(_MIN_ISR_SETTING):
+            return {}
+        least = int(self._config.text(_MIN_ISR_SETTING) or 1)
+        return {MIN_INSYNC_REPLICAS: str(max(1, min(least, len(self.image.nodes) - 1)))}
+
+    def _given(self, setting: str) -> str | None:
+        """Return the value of a setting if the start was given one."""
+        given = [source for _, source in self._config.sources(setting)]
+        return self._config.text(setting) if ConfigSource.STATIC_BROKER in given else None
 
     def added(self, topic: TopicMetadata) -> None:
         """Let brokers lead the new partitions of a topic; see the base class."""

@@ -294,3 +294,4 @@ class Controller:
     def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         topic.config = TopicConfig(self._config, overrides)
         self.logs.configure(topic)
+        self.placing.configured(topic)

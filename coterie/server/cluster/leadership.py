@@ -21,6 +21,7 @@ from coterie.server.cluster.ownership import ownership
 from coterie.server.cluster.replica_placer import place_replicas
 from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
 from coterie.server.config.keys import ConfigSource
+from coterie.server.config.topic_keys import TOPIC
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.environment import Environment
 from coterie.server.loggers import CONTROLLER
@@ -100,6 +101,17 @@ class Leadership(Placing):
     def coordinator(self, kind: CoordinatorType, key: str) -> Member | None:
         """Return the broker that coordinates a group or transactional id and runs, or None."""
         return self.member(self.image.coordinator(kind, key))
+
+    def lacks_replicas(self, partition: Partition) -> bool:
+        """Return whether fewer are in sync than min.insync.replicas, and than there are."""
+        topic = partition.topic
+        where = self.image.placed(topic.name, partition.index)
+        least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
+        if least is None:
+            least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
+        if where is None or least is None:
+            return False
+        return len(where.isr) < min(int(least), len(where.replicas))
 
     # --- topics -----------------------------------------------------------------------------------
 
@@ -184,6 +196,11 @@ class Leadership(Placing):
             placed.append(new_placement(replicas, live, epoch))
         self._begin_epochs(topic.name, placed)
         self._replace(self.image.with_placements({**self.image.placements, topic.name: placed}))
+        self._hold_or_release(topic.name)
+
+    def configured(self, topic: TopicMetadata) -> None:
+        """Hold or release the high watermarks of a topic whose settings are others now."""
+        self._hold_or_release(topic.name)
 
     def removed(self, topic: TopicMetadata) -> None:
         """Forget the partitions of a deleted topic."""
@@ -218,6 +235,7 @@ class Leadership(Placing):
                     runtime.unload_partition(index)
         for name in changed:
             self._begin_epochs(name, after.placements[name])
+            self._hold_or_release(name)
         self._claim()
         self._replace(after)
         moved = sum(_leaders_moved(before, after, name) for name in changed)
@@ -259,6 +277,14 @@ class Leadership(Placing):
     def _partitions(self, name: str) -> Iterable[Partition]:
         topic = self._topics.find(name)
         return () if topic is None else topic.partitions
+
+    def _hold_or_release(self, name: str) -> None:
+        """Hold the high watermarks of partitions with too few replicas in sync, and no others."""
+        for partition in self._partitions(name):
+            if self.lacks_replicas(partition):
+                partition.hold()
+            elif partition.held_end is not None:
+                partition.release()
 
     def _begin_epochs(self, name: str, placed: Sequence[Placement]) -> None:
         for partition, where in zip(self._partitions(name), placed, strict=False):

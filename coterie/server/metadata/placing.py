@@ -42,5 +42,8 @@ class Placing:
     def added(self, topic: TopicMetadata) -> None:
         """Let brokers lead the new partitions of a topic, which has its replicas."""
 
+    def configured(self, topic: TopicMetadata) -> None:
+        """Note that a topic has other settings now."""
+
     def removed(self, topic: TopicMetadata) -> None:
         """Forget the partitions of a topic that was deleted."""

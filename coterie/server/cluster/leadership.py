@@ -281,10 +281,21 @@ class Leadership(Placing):
     def _hold_or_release(self, name: str) -> None:
         """Hold the high watermarks of partitions with too few replicas in sync, and no others."""
         for partition in self._partitions(name):
+            was_held = partition.held_end is not None
             if self.lacks_replicas(partition):
                 partition.hold()
-            elif partition.held_end is not None:
+            elif was_held:
                 partition.release()
+            if was_held != (partition.held_end is not None):
+                self._hold_coordinators(partition)
+
+    def _hold_coordinators(self, partition: Partition) -> None:
+        """Let the coordinator whose log is held or released wait or go on."""
+        for member in list(self._members):
+            for topic, runtime in _runtimes(member):
+                if topic == partition.topic.name:
+                    change = runtime.release if partition.held_end is None else runtime.hold
+                    change(partition.index)
 
     def _begin_epochs(self, name: str, placed: Sequence[Placement]) -> None:
         for partition, where in zip(self._partitions(name), placed, strict=False):

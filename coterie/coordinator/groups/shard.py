@@ -38,6 +38,7 @@ from coterie.coordinator.kernel.timers import TimerKey
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.control_records import marker_pair
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.log_records import decode_key, decode_value
 from coterie.protocol.messages.record_types import UnknownKey
@@ -169,12 +170,14 @@ class GroupShard(PartitionState):
         if self.holds:
             return
         super().hold(now_ms, effects)
-        for operation in self.unacknowledged:
-            self.held(operation, now_ms)
+        until_ms = now_ms + self.config.offsets_commit_timeout_ms
+        self._waiting.extend((until_ms, operation) for operation in self.unacknowledged)
         self._arm_late(now_ms, effects)
 
-    def held(self, operation: Operation, now_ms: int) -> None:
-        """See `Shard`."""
+    def held(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
+        """See `Shard`. A new member gets its id at once, as in Kafka."""
+        if isinstance(operation.request, JoinGroupRequest):
+            effects.response, operation.response = operation.response, None
         self._waiting.append((now_ms + self.config.offsets_commit_timeout_ms, operation))
 
     def _arm_late(self, now_ms: int, effects: Effects[Any]) -> None:

@@ -130,8 +130,14 @@ class Shard(Generic[EffectsT]):
         """
         raise NotImplementedError
 
-    def held(self, operation: Operation, now_ms: int) -> None:
-        """Note an operation that is not acknowledged before `release`."""
+    def held(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
+        """Note an operation that is not acknowledged before `release`.
+
+        Args:
+            operation: the operation.
+            now_ms: the time.
+            effects: gets the response if that does not wait.
+        """
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -177,7 +183,7 @@ class Shard(Generic[EffectsT]):
         operation.version = version
         self.unacknowledged.append(operation)
         if self.holds:
-            self.held(operation, now_ms)
+            self.held(operation, now_ms, effects)
         return effects
 
     def appended(self, operations: int, now_ms: int, effects: EffectsT) -> None:

@@ -133,6 +133,18 @@ def test_what_is_refused_is_answered_at_once() -> None:
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_new_member_gets_its_id_at_once() -> None:
+    outage = Outage()
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+    joining = JoinGroupRequest(
+        group_id=same_partition("g"), session_timeout_ms=10_000, rebalance_timeout_ms=10_000,
+        member_id="", protocol_type="consumer", protocols=protocols,
+    )  # fmt: skip
+    answer = outage.client.call(joining, 9)
+    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert answer.member_id
+
+
 def test_assignment_is_refused_and_the_group_rebalances() -> None:
     outage = Outage()
     member_id = outage.member_id

@@ -54,6 +54,7 @@ _CAUSES = {
     "session expiry": "the session of {member} expired",
     "sync timeout": "{member} did not send SyncGroup in time",
     "large assignment": "the assignment was too large for the log",
+    "late assignment": "too few replicas of the log were in sync to store the assignment",
     "load": "the group is larger than group.max.size",
     "members changed": "members joined and left",
     "client returned": "a client left and joined again",

@@ -124,7 +124,7 @@ class Broker(ConnectionServices):
             # Imported here, because most processes have one broker.
             from coterie.server.logs.led_logs import LedLogs
 
-            self.logs = LedLogs(self.logs, self.leadership, self.node_id, config)
+            self.logs = LedLogs(self.logs, self.leadership, self.node_id)
             leads = self.logs.leads
         # The coordinators, whose partitions are loaded later.
         host = Host(

@@ -157,7 +157,8 @@ class Controller:
                 or the disk fails.
         """
         self.topics.check_name(name)
-        overrides = {**internal_overrides(name, self._config), **overrides}
+        own = internal_overrides(name, self._config) | self.placing.overrides(name)
+        overrides = {**own, **overrides}
         count = self._config.get_int("num.partitions") if partitions == -1 else partitions
         hidden = self.topics.hidden.get(name)
         if hidden is not None:
@@ -293,3 +294,4 @@ class Controller:
     def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         topic.config = TopicConfig(self._config, overrides)
         self.logs.configure(topic)
+        self.placing.configured(topic)

@@ -3,8 +3,8 @@
     python -m tests.conformance.mutants [NAME...]      (make conformance-mutants)
 
 The bugs are those of the simulation and of the transcripts, planted into the core, those of the
-transaction coordinator, some of the handlers of records and topics, and those of logins and rights,
-on a broker that has an authorizer. Each is served to the
+transaction coordinator, some of the handlers of records and topics, those of logins and rights,
+on a broker that has an authorizer, and those of several brokers. Each is served to the
 checks in virtual time. First the check about the broken rule runs, then, if it passes, all others.
 """
 
@@ -12,13 +12,16 @@ import asyncio
 import io
 import sys
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import redirect_stderr
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.registry import all_checks
+from coterie.conformance.checks.runner import CheckOutcome
 from coterie.conformance.results import Status
-from tests.conformance.brokers import outcomes_of
+from tests.conformance.brokers import outcomes_at_a_cluster, outcomes_of
+from tests.conformance.cluster_plants import CLUSTER_PLANTS
 from tests.conformance.plants import PLANTS as SERVER_PLANTS
 from tests.conformance.security_plants import SECURITY_PLANTS
 from tests.conformance.transaction_plants import TRANSACTION_PLANTS
@@ -27,6 +30,9 @@ from tests.simulation.plants import PLANTS
 from tests.transcripts.test_planted_bugs import MORE_PLANTS, TRANSCRIPTS
 
 _BAD = (Status.DEVIATES, Status.FAILS)
+
+# What a run of checks comes to.
+Outcomes = Coroutine[Any, Any, tuple[list[CheckOutcome], list[str]]]
 
 # Bugs that no client can see in a broker that neither crashes nor restarts, and why.
 _CRASH = "shows after a crash only"
@@ -86,7 +92,7 @@ class Found(NamedTuple):
 def visible_plants() -> list[Plant]:
     """Return every bug that a client can see."""
     plants = [*PLANTS, *(plant for plant, _ in MORE_PLANTS), *SERVER_PLANTS]
-    plants += (*TRANSACTION_PLANTS, *SECURITY_PLANTS)
+    plants += (*TRANSACTION_PLANTS, *SECURITY_PLANTS, *CLUSTER_PLANTS)
     return [plant for plant in plants if plant.name not in INVISIBLE]
 
 
@@ -100,26 +106,31 @@ def find(plant: Plant) -> Found:
     """Serve a bug to the checks until one finds it."""
     began_s = time.perf_counter()
     secured = plant in SECURITY_PLANTS
-    checks = [each for each in all_checks() if secured or not each.mechanisms]
+    brokers = 3 if plant in CLUSTER_PLANTS else 1
+    checks = [
+        each
+        for each in all_checks()
+        if (secured or not each.mechanisms) and (brokers == 1 or each.brokers == brokers)
+    ]
     likely = [each for each in checks if each.situation == first_check(plant)]
     config = {"group.max.size": "2"} if "size" in plant.name else {}
     level = 1 if plant.name.startswith("at level 1 ") else None
+
+    def outcomes(some: list[Check]) -> Outcomes:
+        if brokers > 1:
+            return outcomes_at_a_cluster(some)
+        return outcomes_of(some, config, transaction_level=level, secured=secured)
+
     with planted(plant):
-        found = _first_bad(likely, config, level, secured=secured) or _first_bad(
-            checks, config, level, secured=secured
-        )
+        found = _first_bad(likely, outcomes) or _first_bad(checks, outcomes)
     return Found(plant, found, time.perf_counter() - began_s)
 
 
-def _first_bad(
-    checks: list[Check], config: dict[str, str], level: int | None, *, secured: bool
-) -> str | None:
+def _first_bad(checks: list[Check], run: Callable[[list[Check]], Outcomes]) -> str | None:
     if not checks:
         return None
     try:
-        outcomes, _ = asyncio.run(
-            outcomes_of(checks, config, transaction_level=level, secured=secured)
-        )
+        outcomes, _ = asyncio.run(run(checks))
     except Exception as error:
         return f"the broker: {type(error).__name__}"
     return next((each.check.name for each in outcomes if each.status in _BAD), None)

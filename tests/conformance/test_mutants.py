@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.conformance.cluster_plants import CLUSTER_PLANTS
 from tests.conformance.mutants import INVISIBLE, find, first_check, visible_plants
 from tests.conformance.security_plants import SECURITY_PLANTS
 from tests.conformance.transaction_plants import TRANSACTION_PLANTS
@@ -22,6 +23,7 @@ SLICE = (
 )
 BY_NAME = {plant.name: plant for plant in visible_plants()}
 PLANTED = [*(BY_NAME[name] for name in SLICE), *TRANSACTION_PLANTS, *SECURITY_PLANTS]
+PLANTED += CLUSTER_PLANTS
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=[plant.name.replace(" ", "-") for plant in PLANTED])

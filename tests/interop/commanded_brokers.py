@@ -21,7 +21,8 @@ class CommandedCluster(Cluster):
     async def start(self, listeners: Mapping[int, Sequence[Listener]]) -> dict[int, list[Address]]:
         """Start all brokers, and listen for lines."""
         started = await super().start(listeners)
-        await asyncio.start_unix_server(self._converse, os.environ["COMMANDS"])
+        # A server without a reference is closed when the search for reference cycles finds it.
+        self._commands = await asyncio.start_unix_server(self._converse, os.environ["COMMANDS"])
         return started
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

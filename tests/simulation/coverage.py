@@ -12,7 +12,12 @@ from coterie.protocol.errors import ErrorCode as E
 
 # No simulated client sends an assignment of a megabyte. No client can ask for a rebalance without
 # rejoining; tests/live/testing does. Consumer groups have a simulation of their own.
-_NOT_BY_CLIENTS = (Cause.LARGE_ASSIGNMENT, Cause.REQUEST, Cause.DOWNGRADE)
+_NOT_BY_CLIENTS = (
+    Cause.LARGE_ASSIGNMENT,
+    Cause.LATE_ASSIGNMENT,
+    Cause.REQUEST,
+    Cause.DOWNGRADE,
+)
 
 # What must occur in a long campaign, by subject.
 REQUIRED: dict[str, tuple[str, ...]] = {

@@ -68,6 +68,7 @@ class GroupConfig(NamedTuple):
         offset_metadata_max_size: the longest metadata of a committed offset, in UTF-16 code units.
         offsets_retention_ms: how long offsets are kept after their last use.
         offsets_retention_check_interval_ms: the time between two sweeps of a partition.
+        offsets_commit_timeout_ms: how long an operation waits while too few replicas are in sync.
         max_groups: the most groups of all partitions together. Kafka has no such limit. A group
             without members takes about 1 KiB, and clients choose the ids.
         consumer: those of consumer groups.
@@ -81,6 +82,7 @@ class GroupConfig(NamedTuple):
     offset_metadata_max_size: int = 4_096
     offsets_retention_ms: int = 10_080 * 60_000
     offsets_retention_check_interval_ms: int = 600_000
+    offsets_commit_timeout_ms: int = 5_000
     max_groups: int = 100_000
     consumer: ConsumerGroupConfig = ConsumerGroupConfig()
     offsets_topic_num_partitions: int = 50

@@ -10,7 +10,7 @@ from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.partition_state import GroupCount
-from coterie.coordinator.groups.shard import SWEEP_TIMER, GroupShard
+from coterie.coordinator.groups.shard import LATE_TIMER, SWEEP_TIMER, GroupShard
 from coterie.coordinator.kernel.append import Pair, Record
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.loading import NewestRecords
@@ -162,6 +162,8 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
             if kind == SWEEP_TIMER:
                 self.shards[int(group_id)].sweep(now_ms, effects)
                 left = 0
+            elif kind == LATE_TIMER:
+                self.shards[int(group_id)].answer_late(now_ms, effects)
             else:
                 effects.absorb(self._shard(group_id).timer_fired(key, now_ms))
                 if kind in long_timers:

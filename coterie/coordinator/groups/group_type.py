@@ -102,6 +102,18 @@ class GroupType:
         """Do what follows from a durable operation of a group that is still the same one."""
         raise NotImplementedError
 
+    def late(
+        self,
+        partition: PartitionState,
+        group: Any,
+        completion: Any,
+        error: ErrorCode,
+        now_ms: int,
+        effects: Effects[Any],
+    ) -> None:
+        """Do what follows if an operation of a group takes too long to become durable."""
+        raise NotImplementedError
+
     def handle(
         self,
         partition: PartitionState,

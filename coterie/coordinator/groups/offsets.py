@@ -193,6 +193,8 @@ def _fetch(
     group = partition.groups.get(group_id)
     known = group is not None and group.exists
     committed = partition.logged.offsets.get(group_id, {}) if known else {}
+    if partition.holds:
+        committed = partition.held_offsets.get(group_id, committed)
     if topics is None:
         return [
             OffsetFetchResponseTopic(

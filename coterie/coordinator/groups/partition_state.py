@@ -45,6 +45,7 @@ class PartitionState(Shard[Effects[Any]]):
         groups: the live groups by id.
         logged: what the records of the partition add up to.
         marker_epochs: by producer id, the epoch of its latest marker, until that is durable.
+        held_offsets: while the partition is held, the offsets of groups that have changed since.
         listing_order: the order in which the groups are listed.
         all_groups: the count of all partitions, which each of them keeps up to date.
         topics: the topics of the cluster.
@@ -79,6 +80,7 @@ class PartitionState(Shard[Effects[Any]]):
         self.groups: dict[str, GroupLike] = {}
         self.logged = logged
         self.marker_epochs: dict[int, int] = {}
+        self.held_offsets: dict[str, Any] = {}
         self.listing_order = ListingOrder()
         self._max_groups = max_groups
         self.all_groups = all_groups

@@ -127,6 +127,15 @@ class Machine(Protocol[EffectsT_co]):
     def appended(self, partition: int, operations: int, now_ms: int) -> EffectsT_co:
         """Acknowledge the oldest `operations` appends of a partition as durable."""
 
+    def hold(self, partition: int, now_ms: int) -> EffectsT_co:
+        """Note that appends are not acknowledged for now: too few replicas are in sync.
+
+        The partition serves requests [cluster/waiting-groups].
+        """
+
+    def release(self, partition: int) -> EffectsT_co:
+        """Note that enough replicas are in sync again; `appended` follows."""
+
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> EffectsT_co:
         """Answer what waits for a lost append, and start to load the partition again.
 

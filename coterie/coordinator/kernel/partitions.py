@@ -81,6 +81,18 @@ class Partitions(Generic[ShardT, EffectsT]):
         self.shards[partition].appended(operations, now_ms, effects)
         return self.applied(effects)
 
+    def hold(self, partition: int, now_ms: int) -> EffectsT:
+        """See `Machine`."""
+        effects = self.new_effects()
+        self.shards[partition].hold(now_ms, effects)
+        return self.applied(effects)
+
+    def release(self, partition: int) -> EffectsT:
+        """See `Machine`."""
+        effects = self.new_effects()
+        self.shards[partition].release(effects)
+        return self.applied(effects)
+
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> EffectsT:
         """See `Machine`."""
         assert partition >= 0, _NEGATIVE

@@ -12,6 +12,9 @@ follows from a durable append, and what is answered when the partition is given 
 matter here who has started an operation: a request, a timer, the end of a load, or the result of
 work that was done elsewhere.
 
+While too few replicas are in sync, nothing is acknowledged: the partition is held. What only reads
+does not wait then [cluster/waiting-groups].
+
 Invariant: `unacknowledged` is in the order of the log.
 """
 
@@ -46,6 +49,7 @@ class Shard(Generic[EffectsT]):
         epoch: the leader epoch of its latest load or unload; -1 before the first.
         state: where it is in its life.
         unacknowledged: the operations whose records, or whose predecessors', are not durable yet.
+        holds: whether nothing is acknowledged, because too few replicas are in sync.
         skipped_records: records of the latest load that were not understood.
         always_fitting_records: how many records fit a batch whatever they contain. Most operations
             have no more, so that their size need not be known.
@@ -58,6 +62,7 @@ class Shard(Generic[EffectsT]):
         self.epoch = -1
         self.state = ShardState.INITIAL
         self.unacknowledged: deque[Operation] = deque()
+        self.holds = False
         self.skipped_records = 0
 
     # -- what a kind of coordinator adds -----------------------------------------------------------
@@ -125,6 +130,15 @@ class Shard(Generic[EffectsT]):
         """
         raise NotImplementedError
 
+    def held(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
+        """Note an operation that is not acknowledged before `release`.
+
+        Args:
+            operation: the operation.
+            now_ms: the time.
+            effects: gets the response if that does not wait.
+        """
+
     # -- operations --------------------------------------------------------------------------------
 
     def settle(
@@ -159,7 +173,7 @@ class Shard(Generic[EffectsT]):
             effects.append(Append(self.partition, records, operation.form, operation.marker, pairs))
             # The log has them from now on.
             operation.records, operation.pairs = NO_RECORDS, None
-        elif effects.response is None or not self.unacknowledged:
+        elif effects.response is None or not self.unacknowledged or self.holds:
             return effects
         else:
             operation = Operation(None)
@@ -168,6 +182,8 @@ class Shard(Generic[EffectsT]):
         operation.to = to
         operation.version = version
         self.unacknowledged.append(operation)
+        if self.holds:
+            self.held(operation, now_ms, effects)
         return effects
 
     def appended(self, operations: int, now_ms: int, effects: EffectsT) -> None:
@@ -184,10 +200,23 @@ class Shard(Generic[EffectsT]):
             if operation.durable_events:
                 effects.add_events(operation.durable_events)
             if operation.response is not None:
-                _send(operation, operation.response, effects)
+                send_response(operation, operation.response, effects)
             if operation.completion is not None:
                 self.complete(operation.completion, now_ms, effects)
         assert not operations, "the server acknowledges the appends that it was given, and no more"
+
+    def hold(
+        self,
+        now_ms: int,  # noqa: ARG002 - for subclasses
+        effects: EffectsT,  # noqa: ARG002 - as above
+    ) -> None:
+        """Acknowledge nothing until `release` [cluster/waiting-groups]."""
+        assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
+        self.holds = True
+
+    def release(self, effects: EffectsT) -> None:  # noqa: ARG002 - for subclasses
+        """Let what waits be acknowledged."""
+        self.holds = False
 
     def append_failed(self, error: ErrorCode, now_ms: int, effects: EffectsT) -> None:
         """Discard what memory holds and start to load the log again [coordinator/failed-append].
@@ -259,15 +288,16 @@ class Shard(Generic[EffectsT]):
         for operation in self.unacknowledged:
             if operation.response is not None:
                 response = self.error_response(operation.request, error, operation.version)
-                _send(operation, response, effects)
+                send_response(operation, response, effects)
         failed = {operation.key for operation in self.unacknowledged}
         self.forget(error, failed, now_ms, effects, state)
         assert self.is_blank, f"partition {self.partition} is given up and keeps something"
         self.unacknowledged.clear()
+        self.holds = False
         self.state = state
 
 
-def _send(operation: Operation, response: Any, effects: Effects[Any]) -> None:
+def send_response(operation: Operation, response: Any, effects: Effects[Any]) -> None:
     """Send a delayed response, or put it into its place in a response about several groups."""
     to = operation.to
     if type(to) is ResponsePart:

@@ -57,7 +57,7 @@ def end_transaction(
 ) -> Effects:
     """Decide the end of a transaction, or answer for one that has ended."""
     version = context.version
-    transaction = shard.transactions.get(request.transactional_id)
+    transaction = shard.to_change(request.transactional_id)
     if transaction is None:
         return TransactionEffects(end_error(ErrorCode.INVALID_PRODUCER_ID_MAPPING, version))
     raises_epoch = version >= _RAISES_EPOCH_SINCE

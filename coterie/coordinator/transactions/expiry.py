@@ -46,7 +46,10 @@ class Search:
         self._ids, self._next, self._due = [], 0, []
 
     def step(self, is_due: Callable[[Transaction], bool]) -> list[Transaction]:
-        """Look at some ids, and return those to be changed now, all of one partition: `shard`."""
+        """Look at some ids, and return those to be changed now, all of one partition: `shard`.
+
+        Nothing is changed while too few replicas of the partition are in sync.
+        """
         assert self.busy, "a search that has ended has no steps"
         if not self._due:
             if self._next >= len(self._ids):
@@ -57,7 +60,7 @@ class Search:
             self._next = end
         some, self._due = self._due[:_CHANGED_TOGETHER], self._due[_CHANGED_TOGETHER:]
         # They may have changed since they were found, or their partition was given up.
-        known = self.shard.transactions
+        known = {} if self.shard.lacks_replicas else self.shard.transactions
         return [each for each in some if known.get(each.transactional_id) is each and is_due(each)]
 
     @property

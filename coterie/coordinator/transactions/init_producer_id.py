@@ -41,7 +41,7 @@ def init_producer_id(
     """
     transaction_id = request.transactional_id
     assert transaction_id, "the server answers producers without transactions"
-    transaction = shard.transactions.get(transaction_id)
+    transaction = shard.to_change(transaction_id)
     if transaction is None:
         return _create(shard, transaction_id, now_ms, request, context.version)
     if transaction.is_ending:

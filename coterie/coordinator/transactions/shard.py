@@ -4,15 +4,20 @@ A verb changes a transaction in memory and makes its record; the shard of the ke
 So there is no change in progress that a second request could meet, as there is in Kafka; only the
 time between the decision of a transaction and its last marker is one [transactions/memory-first].
 
+While too few replicas are in sync nothing can be written: a verb changes a copy of the id, and the
+operation is refused [cluster/too-few-in-sync].
+
 Invariant: a shard that is not ACTIVE has no ids.
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
+from coterie.coordinator.kernel.append_errors import translate_append_error
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.coordinator.kernel.operation import Operation
-from coterie.coordinator.kernel.shard import Shard
+from coterie.coordinator.kernel.shard import E, Shard
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.transactions.effects import TransactionEffects, logging
 from coterie.coordinator.transactions.responses import end_error, end_response, error_response
@@ -37,12 +42,33 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         transactions: the ids.
     """
 
-    def __init__(self, partition: int, new_producer_id: Callable[[], int], max_ids: int) -> None:
+    def __init__(
+        self,
+        partition: int,
+        new_producer_id: Callable[[], int],
+        max_ids: int,
+        lacks_replicas: Callable[[int], bool],
+    ) -> None:
         """Start without ids, not yet loaded."""
         super().__init__(partition)
         self.max_ids = max_ids
         self.new_producer_id = new_producer_id
         self.transactions: dict[str, Transaction] = {}
+        self._lacks_replicas = lacks_replicas
+
+    @property
+    def lacks_replicas(self) -> bool:
+        """Whether too few replicas are in sync to write [cluster/too-few-in-sync]."""
+        return self._lacks_replicas(self.partition)
+
+    def to_change(self, transactional_id: str) -> Transaction | None:
+        """Return an id that a request may change; a copy if the change would be refused."""
+        found = self.transactions.get(transactional_id)
+        if found is None or not self.lacks_replicas:
+            return found
+        draft = copy(found)
+        draft.partitions = dict(found.partitions)
+        return draft
 
     @property
     def is_blank(self) -> bool:
@@ -50,6 +76,25 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         return not self.transactions
 
     # -- operations --------------------------------------------------------------------------------
+
+    def settle(
+        self, effects: E, now_ms: int, request: Any = None, to: Any = None, version: int = 0
+    ) -> E:
+        """See `Shard`; what a request writes is refused while too few replicas are in sync.
+
+        A new id stays in memory without an epoch, as in Kafka.
+        """
+        operation = effects.operation
+        if operation is None or request is None or not self.lacks_replicas:
+            return super().settle(effects, now_ms, request, to, version)
+        effects.operation = None
+        created = operation.creates
+        if created is not None:
+            key = created.transactional_id
+            self.transactions[key] = Transaction(key, created.producer_id, now_ms)
+        error = translate_append_error(ErrorCode.NOT_ENOUGH_REPLICAS)
+        effects.response = self.error_response(request, error, version)
+        return effects
 
     def apply(
         self,

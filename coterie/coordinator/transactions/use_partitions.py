@@ -41,7 +41,7 @@ def use_partitions(
         use: the partitions and the producer.
         level: the protocol of the server.
     """
-    transaction = shard.transactions.get(use.transactional_id)
+    transaction = shard.to_change(use.transactional_id)
     error = _refusal(transaction, use)
     if error or transaction is None:
         return TransactionEffects(error)

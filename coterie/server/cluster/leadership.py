@@ -19,8 +19,9 @@ from coterie.server.cluster.elections import FIRST_EPOCH, new_placement
 from coterie.server.cluster.image import ClusterImage, CoordinatorType, Placement
 from coterie.server.cluster.ownership import ownership
 from coterie.server.cluster.replica_placer import place_replicas
-from coterie.server.config.config import Config
+from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
 from coterie.server.config.keys import ConfigSource
+from coterie.server.config.topic_keys import TOPIC
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.environment import Environment
 from coterie.server.loggers import CONTROLLER
@@ -41,6 +42,7 @@ from coterie.storage.errors import describe_error, remedy_for
 
 # The replicas of the topics that brokers write themselves, in a cluster that has so many brokers.
 _OWN_FACTOR = 3
+_MIN_ISR_SETTING = "transaction.state.log.min.isr"
 _FACTOR_SETTING = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
@@ -100,6 +102,17 @@ class Leadership(Placing):
         """Return the broker that coordinates a group or transactional id and runs, or None."""
         return self.member(self.image.coordinator(kind, key))
 
+    def lacks_replicas(self, partition: Partition) -> bool:
+        """Return whether fewer are in sync than min.insync.replicas, and than there are."""
+        topic = partition.topic
+        where = self.image.placed(topic.name, partition.index)
+        least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
+        if least is None:
+            least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
+        if where is None or least is None:
+            return False
+        return len(where.isr) < min(int(least), len(where.replicas))
+
     # --- topics -----------------------------------------------------------------------------------
 
     def begin(self, topics: Topics[Topic]) -> None:
@@ -152,11 +165,20 @@ class Leadership(Placing):
         if topic not in OWN_TOPICS:
             return int(self._config.text("default.replication.factor") or 1)
         setting = _FACTOR_SETTING.get(topic, _FACTOR_SETTING[OFFSETS_TOPIC])
-        given = [source for _, source in self._config.sources(setting)]
-        factor = _OWN_FACTOR
-        if ConfigSource.STATIC_BROKER in given:
-            factor = int(self._config.text(setting) or factor)
+        factor = int(self._given(setting) or _OWN_FACTOR)
         return min(factor, len(self.image.nodes))
+
+    def overrides(self, topic: str) -> dict[str, str]:
+        """See the base class. Transactions survive a death in a cluster of two, too."""
+        if topic != TRANSACTIONS_TOPIC or self._given(_MIN_ISR_SETTING):
+            return {}
+        least = int(self._config.text(_MIN_ISR_SETTING) or 1)
+        return {MIN_INSYNC_REPLICAS: str(max(1, min(least, len(self.image.nodes) - 1)))}
+
+    def _given(self, setting: str) -> str | None:
+        """Return the value of a setting if the start was given one."""
+        given = [source for _, source in self._config.sources(setting)]
+        return self._config.text(setting) if ConfigSource.STATIC_BROKER in given else None
 
     def added(self, topic: TopicMetadata) -> None:
         """Let brokers lead the new partitions of a topic; see the base class."""
@@ -174,6 +196,11 @@ class Leadership(Placing):
             placed.append(new_placement(replicas, live, epoch))
         self._begin_epochs(topic.name, placed)
         self._replace(self.image.with_placements({**self.image.placements, topic.name: placed}))
+        self._hold_or_release(topic.name)
+
+    def configured(self, topic: TopicMetadata) -> None:
+        """Hold or release the high watermarks of a topic whose settings are others now."""
+        self._hold_or_release(topic.name)
 
     def removed(self, topic: TopicMetadata) -> None:
         """Forget the partitions of a deleted topic."""
@@ -208,6 +235,7 @@ class Leadership(Placing):
                     runtime.unload_partition(index)
         for name in changed:
             self._begin_epochs(name, after.placements[name])
+            self._hold_or_release(name)
         self._claim()
         self._replace(after)
         moved = sum(_leaders_moved(before, after, name) for name in changed)
@@ -249,6 +277,25 @@ class Leadership(Placing):
     def _partitions(self, name: str) -> Iterable[Partition]:
         topic = self._topics.find(name)
         return () if topic is None else topic.partitions
+
+    def _hold_or_release(self, name: str) -> None:
+        """Hold the high watermarks of partitions with too few replicas in sync, and no others."""
+        for partition in self._partitions(name):
+            was_held = partition.held_end is not None
+            if self.lacks_replicas(partition):
+                partition.hold()
+            elif was_held:
+                partition.release()
+            if was_held != (partition.held_end is not None):
+                self._hold_coordinators(partition)
+
+    def _hold_coordinators(self, partition: Partition) -> None:
+        """Let the coordinator whose log is held or released wait or go on."""
+        for member in list(self._members):
+            for topic, runtime in _runtimes(member):
+                if topic == partition.topic.name:
+                    change = runtime.release if partition.held_end is None else runtime.hold
+                    change(partition.index)
 
     def _begin_epochs(self, name: str, placed: Sequence[Placement]) -> None:
         for partition, where in zip(self._partitions(name), placed, strict=False):

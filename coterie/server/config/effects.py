@@ -39,7 +39,9 @@ _OF_CLUSTERS = frozenset(
     {
         "default.replication.factor",
         "min.insync.replicas",
+        "offsets.commit.timeout.ms",
         "offsets.topic.replication.factor",
+        "transaction.state.log.min.isr",
         "transaction.state.log.replication.factor",
     }
 )

@@ -6,7 +6,8 @@ operation are in one batch [coordinator/operation].
 
 Invariants: the coordinator learns of appends in the order in which it queued them, partition by
 partition. After the first failed write or sync a partition acknowledges nothing more. What was
-written in an earlier ownership of a partition is never acknowledged in a later one.
+written in an earlier ownership of a partition is never acknowledged in a later one. What is behind
+a high watermark that is held is not acknowledged before it moves [cluster/waiting-groups].
 """
 
 from collections import deque
@@ -102,6 +103,8 @@ class Appends:
         self._writing = False
         # Only these partitions are written to.
         self._owned: dict[int, Ownership] = {}
+        # How many operations of a partition wait for its high watermark.
+        self._held: dict[int, int] = {}
 
     def begin(self, index: int) -> None:
         """Begin to own a partition that has been loaded to the end of its log."""
@@ -112,6 +115,13 @@ class Appends:
         """End the ownership of a partition; its unacknowledged operations stay so."""
         self._queued.pop(index, None)
         self._owned.pop(index, None)
+        self._held.pop(index, None)
+
+    def release(self, index: int) -> None:
+        """Acknowledge what has waited for the high watermark of a partition."""
+        operations = self._held.pop(index, 0)
+        if operations:
+            self._appended(index, operations, self._host.now_ms())
 
     def owns(self, index: int) -> bool:
         """Return whether a partition is owned, and so written to."""
@@ -245,19 +255,30 @@ class Appends:
         """Report written operations to the coordinator, as soon as they are durable."""
         assert operations > 0, "a write has operations"
         flusher = self._host.flusher
-        log = self.partitions[index].log
+        partition = self.partitions[index]
+        log = partition.log
         if not flusher.commit:
             flusher.appended(log)
-            self._appended(index, operations, now_ms)
+            if partition.held_end is None:
+                self._appended(index, operations, now_ms)
+            else:
+                self._hold(index, operations)
             return
 
         def synced(error: Exception | None) -> None:
             # The partition may have been given up and taken over again during the sync. Operations
             # of the earlier ownership have been answered with an error then.
-            if error is None and self._owned.get(index) is ownership:
+            if error is not None or self._owned.get(index) is not ownership:
+                return
+            if partition.held_end is None:
                 self._appended(index, operations, self._host.now_ms())
+            else:
+                self._hold(index, operations)
 
         flusher.appended(log, synced)
+
+    def _hold(self, index: int, operations: int) -> None:
+        self._held[index] = self._held.get(index, 0) + operations
 
 
 def _only_batch(operation: Append, encode: Callable[[Record], Pair]) -> _Batch:

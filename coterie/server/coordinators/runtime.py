@@ -220,6 +220,17 @@ class CoordinatorRuntime(Generic[EffectsT]):
         self._disown(index)
         self.apply(self._machine.unload(index, epoch, self._host.now_ms()))
 
+    def hold(self, index: int) -> None:
+        """Note that the high watermark of a partition is held [cluster/waiting-groups]."""
+        if self._appends.owns(index):
+            self.apply(self._machine.hold(index, self._host.now_ms()))
+
+    def release(self, index: int) -> None:
+        """Acknowledge what has waited for the high watermark of a partition."""
+        if self._appends.owns(index):
+            self.apply(self._machine.release(index))
+            self._appends.release(index)
+
     def write(self) -> None:
         """Write the queued records now instead of at the end of this turn of the loop."""
         self._appends.write()
@@ -248,6 +259,8 @@ class CoordinatorRuntime(Generic[EffectsT]):
     def _loaded(self, index: int, effects: EffectsT) -> None:
         self._appends.begin(index)
         self.apply(effects)
+        if self._partitions[index].held_end is not None:
+            self.hold(index)
         self.load_ended(index)
 
     def _not_loaded(self, index: int, _error: Exception) -> None:

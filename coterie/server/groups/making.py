@@ -16,6 +16,9 @@ def make_group_runtime(broker: Services, host: Host) -> GroupRuntime:
         # look for groups in other partitions [coordinator/partition].
         offsets_topic_num_partitions=len(offsets.partitions)
     )
+    timeout_ms = config.set_text("offsets.commit.timeout.ms")
+    if timeout_ms is not None:
+        group_config = group_config._replace(offsets_commit_timeout_ms=int(timeout_ms))
     groups = GroupRuntime(
         host,
         GroupCoordinator(group_config, environment.new_uuid_text, host.now_ms(), published.image),

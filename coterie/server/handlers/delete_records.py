@@ -69,7 +69,7 @@ def _delete(
     if partition.state is not PartitionState.OPEN:
         return _error(asked, ErrorCode.KAFKA_STORAGE_ERROR)
     try:
-        end = partition.log.log_end_offset
+        end = partition.high_watermark
         offset = end if asked.offset == _HIGH_WATERMARK else asked.offset
         if not 0 <= offset <= end:
             return _error(asked, ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -74,7 +74,7 @@ def _answer(
                     asked.name, index, each.current_leader_epoch, may_follow=debugs
                 )
                 answers[index] = (
-                    _find(found, each.timestamp, isolation)
+                    _find(found, each.timestamp, isolation, debugs=debugs)
                     if isinstance(found, Partition)
                     else _without_offset(index, found)
                 )
@@ -82,10 +82,14 @@ def _answer(
     return ListOffsetsResponse(topics=topics)
 
 
-def _find(partition: Partition, time: int, isolation: int) -> ListOffsetsResponsePartition:
+def _find(
+    partition: Partition, time: int, isolation: int, *, debugs: bool
+) -> ListOffsetsResponsePartition:
     log = partition.log
     try:
-        end = log.last_stable_offset if isolation == READ_COMMITTED else log.log_end_offset
+        end = log.log_end_offset if debugs else partition.high_watermark
+        if isolation == READ_COMMITTED:
+            end = min(end, log.last_stable_offset)
         if time == LATEST_TIMESTAMP:
             return _found(partition, -1, end, log.leader_epoch)
         if time in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):

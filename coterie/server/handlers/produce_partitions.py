@@ -58,7 +58,7 @@ def append_to(
                 return error_partition(asked.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             check.verify(partition, header)
         if request.acks == _ALL_ACKS and broker.logs.lacks_replicas(partition):
-            return error_partition(asked.index, ErrorCode.NOT_ENOUGH_REPLICAS)
+            raise RefusedBatch(ErrorCode.NOT_ENOUGH_REPLICAS)  # noqa: TRY301 - as others are
         valid = validate_batch(batch, header, partition, connection.now_ms)
         return _append_validated(partition, asked.index, valid, connection.now_ms, appended)
     except RefusedBatch as refused:

@@ -11,8 +11,7 @@ NOT_LEADER_OR_FOLLOWER for a partition of which it has no replica.
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
-from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
-from coterie.server.config.topic_keys import TOPIC
+from coterie.protocol.records import iterate_batches
 from coterie.server.logs.fetching import FetchPartition, Read
 from coterie.server.logs.logs import Logs
 from coterie.server.logs.partition import Partition
@@ -30,13 +29,12 @@ _NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 class LedLogs(Logs):
     """The logs of a broker of a cluster."""
 
-    def __init__(self, logs: Logs, leadership: "Leadership", node_id: int, config: Config) -> None:
+    def __init__(self, logs: Logs, leadership: "Leadership", node_id: int) -> None:
         """Use the logs of all brokers as the broker of this id, which leads what the image says."""
         super().__init__(logs.opener, logs.data, logs.topics, durable=logs.durable)
         assert node_id in leadership.image.nodes, f"broker {node_id} is not in the cluster"
         self._leadership = leadership
         self._node_id = node_id
-        self._config = config
 
     def leads(self, partition: Partition) -> bool:
         """Return whether this broker leads a partition."""
@@ -64,15 +62,8 @@ class LedLogs(Logs):
         return self._refusal(found, leader_epoch, may_follow=may_follow) or found
 
     def lacks_replicas(self, partition: Partition) -> bool:
-        """Return whether fewer are in sync than min.insync.replicas, and than there are."""
-        topic = partition.topic
-        where = self._leadership.image.placed(topic.name, partition.index)
-        least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
-        if least is None:
-            least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
-        if where is None or least is None:
-            return False
-        return len(where.isr) < min(int(least), len(where.replicas))
+        """See the base class."""
+        return self._leadership.lacks_replicas(partition)
 
     def fetch_error(self, wanted: FetchPartition, partition: Partition, version: int) -> ErrorCode:
         """Return why a Fetch of some version may not read a partition here, or NONE."""
@@ -116,4 +107,21 @@ class ReadOfReplicas(Read):
             error = self._logs.fetch_error(wanted, partition, self._version)
             if error:
                 return self._error(wanted, error)
-        return super().read_partition(wanted)
+        found = super().read_partition(wanted)
+        if partition is not None and partition.held_end is not None and not found.error_code:
+            self._leave_out_unseen(partition, found)
+        return found
+
+    def _leave_out_unseen(self, partition: Partition, found: "FetchResponsePartition") -> None:
+        """Leave out what is behind a high watermark that is held [cluster/held-high-watermark]."""
+        end = partition.high_watermark
+        found.high_watermark = end
+        found.last_stable_offset = min(found.last_stable_offset, end)
+        records = found.records or b""
+        seen = 0
+        for position, header in iterate_batches(records):
+            if header.base_offset >= end:
+                break
+            seen = position + header.length_bytes
+        found.records = records[:seen]
+        self.size_bytes -= len(records) - seen

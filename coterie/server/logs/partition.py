@@ -1,7 +1,8 @@
 """Topics and their partitions: the logs, and the fetches that wait for their records.
 
-Invariants: the high watermark is the end of the log, because there is one broker. Every append, and
-every other change that a fetch could report, is reported to the watchers of the partition.
+Invariants: the high watermark is the end of the log, unless too few replicas are in sync; then it
+is held where it was [cluster/held-high-watermark]. Every append below it, and every other change
+that a fetch could report, is reported to the watchers of the partition.
 """
 
 from enum import Enum
@@ -47,6 +48,8 @@ class PartitionState(Enum):
 # For the hot path: looking up a member of an enumeration takes as long as a call.
 OPEN = PartitionState.OPEN
 _NONE = ErrorCode.NONE
+# The high watermark is held where the log ends when it is opened.
+_WHEN_OPENED = -1
 # Of clients that expect no epoch.
 _ANY_EPOCH = -1
 
@@ -63,6 +66,7 @@ class Partition:
         failure: why it failed.
         retry_ms: when an opening that failed for a passing reason may be tried again.
         watchers: in the order of their arrival.
+        held_end: where the high watermark is held; None if it is the end of the log.
         first_sequences: of producers of transactions; None before the first one.
     """
 
@@ -70,6 +74,7 @@ class Partition:
         "closed_epoch",
         "failure",
         "first_sequences",
+        "held_end",
         "index",
         "may_have_records",
         "opened_log",
@@ -95,6 +100,7 @@ class Partition:
         self.failure: Exception | None = None
         self.retry_ms = 0
         self.watchers: dict[Watcher, None] = {}
+        self.held_end: int | None = None
         self.first_sequences: FirstSequences | None = None
 
     def __repr__(self) -> str:
@@ -122,6 +128,8 @@ class Partition:
         self.topic.unopened -= 1
         assert self.topic.unopened >= 0, "a partition is opened once"
         self.retry_ms = 0
+        if self.held_end == _WHEN_OPENED:
+            self.held_end = log.log_end_offset
         # Epochs without records are not in the log.
         log.leader_epoch = max(log.leader_epoch, self.closed_epoch)
         if log.leader_epoch != self.closed_epoch:
@@ -136,6 +144,22 @@ class Partition:
             self.opened_log.leader_epoch = epoch
         self.topic.changed()
         self.changed()
+
+    def hold(self) -> None:
+        """Keep the high watermark where it is: too few replicas are in sync."""
+        log = self.opened_log
+        if log is None:
+            self.held_end = _WHEN_OPENED
+        elif self.held_end is None or self.held_end > log.log_end_offset:
+            self.held_end = log.log_end_offset
+
+    def release(self) -> None:
+        """Let the high watermark be the end of the log again."""
+        held, self.held_end = self.held_end, None
+        log = self.opened_log
+        if held is not None and log is not None and held < log.log_end_offset:
+            size_bytes = log.bytes_between(max(held, log.log_start_offset), log.log_end_offset)
+            self._notify_watchers(size_bytes, size_bytes)
 
     def fail(self, error: Exception) -> None:
         """Stop the partition for good: it cannot be opened, or the data directory is lost."""
@@ -159,6 +183,12 @@ class Partition:
         for watcher in list(self.watchers):
             watcher.finish()
         assert not self.watchers, "a fetch that is answered is not delayed any more"
+
+    @property
+    def high_watermark(self) -> int:
+        """Up to where consumers see the records of the open log."""
+        log, held = self.log, self.held_end
+        return log.log_end_offset if held is None else max(held, log.log_start_offset)
 
     @property
     def leader_epoch(self) -> int:
@@ -237,6 +267,8 @@ class Partition:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def _notify_watchers(self, size_bytes: int, stable_bytes: int) -> None:
+        if self.held_end is not None:
+            return
         for watcher in list(self.watchers):
             watcher.records_appended(size_bytes, stable_bytes)
 

@@ -35,8 +35,15 @@ class Placing:
         """
         return []
 
+    def overrides(self, topic: str) -> dict[str, str]:  # noqa: ARG002 - for subclasses
+        """Return the settings that a new topic of this name gets for its place."""
+        return {}
+
     def added(self, topic: TopicMetadata) -> None:
         """Let brokers lead the new partitions of a topic, which has its replicas."""
+
+    def configured(self, topic: TopicMetadata) -> None:
+        """Note that a topic has other settings now."""
 
     def removed(self, topic: TopicMetadata) -> None:
         """Forget the partitions of a topic that was deleted."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.cluster.image import CoordinatorType
 from coterie.server.transactions.markers import Answer, MarkerWriter
 from coterie.server.transactions.use import TransactionUse, TransactionUses
@@ -68,9 +69,16 @@ class MarkersOfCluster(MarkerWriter):
     def write_one(
         self, markers: TransactionMarkers, name: str, index: int, answered: Answer
     ) -> None:
-        """Append a marker here; a partition without a replica here is unknown."""
+        """Append a marker here; a partition without a replica here is unknown.
+
+        With too few replicas in sync it is tried again, but in the log of groups, which waits.
+        """
         where = self._leadership.image.placed(name, index)
+        topic = self._logs.topics.find(name)
+        found = None if topic is None else topic.partition(index)
         if where is not None and self._node_id not in where.replicas:
             answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif name != OFFSETS_TOPIC and found is not None and self._logs.lacks_replicas(found):
+            answered(ErrorCode.NOT_ENOUGH_REPLICAS)
         else:
             super().write_one(markers, name, index, answered)

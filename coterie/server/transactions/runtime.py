@@ -28,6 +28,8 @@ from coterie.server.transactions.use import TransactionUse, TransactionUses
 _BROKER = ClientContext()
 # Batches of the log are never compressed, as in Kafka.
 _NO_CODEC = 0
+# When it is tried again to log the end of a transaction after too few replicas were in sync.
+_RETRY_S = 0.5
 
 # The producer of a decided transaction: partition of the log, transactional id, producer and epoch.
 _Ending = tuple[int, str, int, int]
@@ -136,6 +138,11 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         for ending in [each for each in self._ending if each[0] == index]:
             self._markers.forget(self._ending.pop(ending))
 
+    def stop(self) -> None:
+        """Give up all partitions; no end of a transaction is logged later."""
+        super().stop()
+        self._ending.clear()
+
     def topic_deleted(self) -> None:
         """Forget all transactional ids, because the coordinator's topic was deleted."""
         for index in range(len(self.coordinator.shards)):
@@ -204,9 +211,13 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         self._ending[ending] = markers
 
         def written() -> None:
-            if self._ending.pop(ending, None) is None:
+            if ending not in self._ending:
                 # The partition was given up: another broker coordinates the transaction.
                 return
+            if self.coordinator.lacks_replicas(markers.log_partition):
+                self._host.loop.call_later(_RETRY_S, written)
+                return
+            del self._ending[ending]
             self.apply(self.coordinator.markers_written(*ending, self._host.now_ms()))
 
         self._markers.write(markers, written)

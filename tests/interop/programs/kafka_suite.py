@@ -91,8 +91,6 @@ _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
 _EMPTY_ASSIGNMENT = "the consumer of 4.3.1 may begin with an assignment without partitions"
 # It does not wait until the topic is there; Kafka has not created it when the test looks.
 _AWAITED_ABSENCE = "waits that a topic is missing which it has just created"
-# InitProducerId succeeds with two of three brokers stopped; Kafka refuses it (docs/cluster.md).
-_NO_MIN_ISR = "transaction.state.log.min.isr is not looked at"
 # What a failure says, and why the test cannot pass here.
 _REASONS = {
     "looks inside the broker": "looks inside the broker",
@@ -104,7 +102,6 @@ _KNOWN = {
     # They send requests of share groups.
     "AuthorizerIntegrationTest.testAuthorizationWithTopicExisting": _FEWER_APIS,
     "AuthorizerIntegrationTest.testAuthorizationWithTopicNotExisting": _FEWER_APIS,
-    "TransactionsTest.testFailureToFenceEpoch": _NO_MIN_ISR,
     "FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits": "no part of a batch",
     "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,

@@ -201,6 +201,13 @@ class CounterMachine:
                 effects.reply(to, answer)
         return effects
 
+    def hold(self, _partition: int, now_ms: int) -> CounterEffects:
+        assert now_ms > 0
+        return CounterEffects()
+
+    def release(self, _partition: int) -> CounterEffects:
+        return CounterEffects()
+
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> CounterEffects:
         assert now_ms > 0
         state = self.partitions[partition]

@@ -51,6 +51,7 @@ from tests.unit.server.cluster_requests import (
     heartbeat,
     latest_offset,
     others,
+    produce,
     produced,
 )
 from tests.unit.server.manual import COMMIT, Client
@@ -125,7 +126,9 @@ def test_too_few_replicas_in_sync_refuse_acks_of_all() -> None:
     cluster.cluster.kill(2)
     assert produced(cluster.client(cluster.leads("t")[0]), acks=-1) == ErrorCode.NONE
     cluster.cluster.kill(3)
-    assert produced(cluster.client(1), acks=-1) == ErrorCode.NOT_ENOUGH_REPLICAS
+    (refused,) = produce(cluster.client(1), acks=-1).responses[0].partition_responses
+    assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert (refused.base_offset, refused.log_start_offset) == (-1, 0)
     assert produced(cluster.client(1), acks=1) == ErrorCode.NONE
 
 

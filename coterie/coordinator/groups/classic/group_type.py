@@ -11,10 +11,15 @@ from coterie.coordinator.groups.classic.rebalance import Cause, join_timer_fired
 from coterie.coordinator.groups.classic.records import CLASSIC, ClassicRecords
 from coterie.coordinator.groups.classic.responses import ERROR_RESPONSES, join_error, sync_error
 from coterie.coordinator.groups.classic.states import GroupState
-from coterie.coordinator.groups.classic.static_member import ReplacementWrite, replacement_stored
+from coterie.coordinator.groups.classic.static_member import (
+    ReplacementWrite,
+    replacement_late,
+    replacement_stored,
+)
 from coterie.coordinator.groups.classic.step import Step
 from coterie.coordinator.groups.classic.sync import (
     AssignmentWrite,
+    assignment_late,
     assignment_stored,
     sync_timer_fired,
 )
@@ -130,6 +135,23 @@ class ClassicType(GroupType):
         else:
             assert type(completion) is ReplacementWrite, completion
             replacement_stored(step, completion)
+
+    def late(
+        self,
+        partition: PartitionState,
+        group: Any,
+        completion: Any,
+        error: ErrorCode,
+        now_ms: int,
+        effects: Effects[Any],
+    ) -> None:
+        """See `GroupType`."""
+        step = Step(partition, group, now_ms, effects)
+        if type(completion) is AssignmentWrite:
+            assignment_late(step, completion, error)
+        else:
+            assert type(completion) is ReplacementWrite, completion
+            replacement_late(step, completion, error)
 
 
 def _cancel_member_timers(group: Group, effects: Effects[Any]) -> None:

@@ -52,6 +52,7 @@ class Cause(Enum):
     SESSION_EXPIRY = "session expiry"
     SYNC_TIMEOUT = "sync timeout"
     LARGE_ASSIGNMENT = "large assignment"
+    LATE_ASSIGNMENT = "late assignment"
     LOAD = "load"
     REQUEST = "request"
     DOWNGRADE = "downgrade"

@@ -168,6 +168,25 @@ def replacement_stored(step: Step, write: ReplacementWrite) -> None:
         response.leader = write.previous_leader
     assert write.group is group, f"{write} is of another group than {group}"
     to = group.take_delayed_join(member)
-    assert to is not None, f"{write.member_id} was answered before its record was durable"
+    if to is None:
+        # It was answered when the record took too long.
+        return
+    step.reply(to, response)
+    start_session(step, member, member.session_timeout_ms)
+
+
+def replacement_late(step: Step, write: ReplacementWrite, error: ErrorCode) -> None:
+    """Answer the delayed join of a member whose record takes too long; it keeps its place.
+
+    [cluster/waiting-groups]
+    """
+    group = step.group
+    member = group.members.get(write.member_id)
+    if member is None or group.state is not GroupState.STABLE:
+        return
+    to = group.take_delayed_join(member)
+    assert to is not None, f"{write.member_id} waits once"
+    response = join_response(group, member, [])
+    response.error_code, response.member_id = error, ""
     step.reply(to, response)
     start_session(step, member, member.session_timeout_ms)

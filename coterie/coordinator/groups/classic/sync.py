@@ -151,6 +151,19 @@ def assignment_stored(step: Step, write: AssignmentWrite) -> None:
     step.note(_generation_completed(group, joined_ms, now_ms))
 
 
+def assignment_late(step: Step, write: AssignmentWrite, error: ErrorCode) -> None:
+    """Fail the delayed syncs and rebalance again [cluster/waiting-groups].
+
+    Nothing happens if the group has started another rebalance since.
+    """
+    group = step.group
+    if group.state is GroupState.COMPLETING_REBALANCE and (
+        group.generation_id == write.generation_id
+    ):
+        fail_syncs(step, error)
+        prepare_rebalance(step, Cause.LATE_ASSIGNMENT)
+
+
 def _generation_completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted:
     """Return the fact that a rebalance is over, with all subscriptions and assignments.
 

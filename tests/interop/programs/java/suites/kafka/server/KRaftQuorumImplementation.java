@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import kafka.utils.Logging;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.common.TransactionVersion;
 import org.apache.kafka.server.fault.FaultHandler;
 import outside.OutsideBrokers;
 import outside.Run;
@@ -90,6 +91,9 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
         int id = config.brokerId();
         if (brokers == null || !brokers.ids().contains(id)) {
             brokers = new OutsideBrokers(id, Run.BROKERS_OF_TEST.getAndSet(1), settings);
+            String feature = TransactionVersion.FEATURE_NAME;
+            short level = controllerServer.bootstrapMetadata().featureLevel(feature);
+            brokers.features.put(feature, level);
         }
         if (startup) {
             brokers.start(id);

@@ -1,0 +1,113 @@
+"""Several brokers of which too few are in sync for what is written."""
+
+import pytest
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.end_txn import EndTxnRequest
+from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
+from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
+from tests.unit.server.cluster import ManualCluster
+from tests.unit.server.test_cluster_transactions import (
+    TID,
+    add,
+    begun,
+    coordinator,
+    end,
+    init,
+    state,
+)
+
+NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
+OK = ErrorCode.NONE
+
+
+def test_transactions_are_refused_and_stay_as_they_are() -> None:
+    cluster = begun()
+    charge = coordinator(cluster)
+    client = cluster.client(charge)
+    _, producer_id, epoch = init(client)
+    others = [each for each in (1, 2, 3) if each != charge]
+    cluster.cluster.kill(others[0])
+    assert add(client, producer_id, epoch) == OK
+    cluster.cluster.kill(others[1])
+    assert add(client, producer_id, epoch) == OK
+    assert end(client, producer_id, epoch) == NOT_AVAILABLE
+    assert init(client) == (NOT_AVAILABLE, -1, -1)
+    assert state(client) == (OK, "Ongoing")
+    cluster.complete(cluster.cluster.start_broker(others[0]))
+    assert end(client, producer_id, epoch) == OK
+    assert state(client) == (OK, "CompleteCommit")
+    assert init(client) == (OK, producer_id, epoch + 1)
+
+
+def test_new_id_is_kept_without_an_epoch() -> None:
+    cluster = begun()
+    charge = coordinator(cluster)
+    client = cluster.client(charge)
+    others = [each for each in (1, 2, 3) if each != charge]
+    cluster.cluster.kill(others[0])
+    cluster.cluster.kill(others[1])
+    assert init(client) == (NOT_AVAILABLE, -1, -1)
+    assert state(client) == (OK, "Empty")
+    assert add(client, 0, 0) == ErrorCode.PRODUCER_FENCED
+    cluster.complete(cluster.cluster.start_broker(others[0]))
+    assert init(client) == (OK, 0, 0)
+
+
+def test_timed_out_transaction_is_aborted_when_the_replicas_are_back() -> None:
+    cluster = begun()
+    charge = coordinator(cluster)
+    client = cluster.client(charge)
+    _, producer_id, epoch = init(client)
+    assert add(client, producer_id, epoch) == OK
+    others = [each for each in (1, 2, 3) if each != charge]
+    cluster.cluster.kill(others[0])
+    cluster.cluster.kill(others[1])
+    cluster.loop.advance(80_000)
+    assert state(client) == (OK, "Ongoing")
+    cluster.complete(cluster.cluster.start_broker(others[0]))
+    cluster.loop.advance(20_000)
+    assert state(client) == (OK, "CompleteAbort")
+
+
+def test_end_whose_markers_are_written_too_late_is_logged_when_the_replicas_are_back() -> None:
+    cluster = begun()
+    charge = coordinator(cluster)
+    client = cluster.client(charge)
+    _, producer_id, epoch = init(client)
+    assert add(client, producer_id, epoch) == OK
+    others = [each for each in (1, 2, 3) if each != charge]
+    # Its leader is silent, so the marker waits.
+    cluster.cluster.move("t", 0, others[0])
+    cluster.cluster.kill(others[0], detect_ms=3000)
+    request = EndTxnRequest(
+        transactional_id=TID, producer_id=producer_id, producer_epoch=epoch, committed=True
+    )
+    client.send(request, 3)
+    cluster.loop.advance(1500)
+    assert [answer.error_code for _, answer in client.answers()] == [OK]
+    cluster.cluster.kill(others[1])
+    cluster.loop.advance(3000)
+    assert state(client) == (OK, "PrepareCommit")
+    cluster.complete(cluster.cluster.start_broker(others[0]))
+    cluster.loop.advance(1000)
+    assert state(client) == (OK, "CompleteCommit")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "settings", "shown"),
+    [
+        (3, {}, "2"),
+        (2, {}, "1"),
+        (2, {"transaction.state.log.min.isr": "2"}, "2"),
+        (5, {"transaction.state.log.min.isr": "3"}, "3"),
+    ],
+)
+def test_transactions_of_two_brokers_survive_a_death_by_default(
+    brokers: int, settings: dict[str, str], shown: str
+) -> None:
+    cluster = ManualCluster(settings, brokers=brokers)
+    cluster.client(1).call(FindCoordinatorRequest(key=TID, key_type=1), 3)
+    cluster.loop.turn()
+    topic = cluster.cluster.shared.topics.by_name[TRANSACTIONS_TOPIC]
+    assert topic.config.overrides["min.insync.replicas"] == shown

@@ -78,11 +78,13 @@ async def test_view_follows_its_group_through_kills_and_moves() -> None:
 
 
 def see_member_while_its_coordinator_stops(kafka: Cluster, name: str) -> None:
-    group = kafka.group(name).wait_assigned("t")
+    group = kafka.group(name)
+    group.wait_assigned("t")
     stopped = kafka.coordinator_of(name)
     assert stopped is not None
     kafka.stop(stopped)
-    (member,) = group.wait_stable(members=1).members
+    group.wait_stable(members=1)
+    (member,) = group.members
     assert member.client_id == name
     assert set(group.assignment) == {("t", 0), ("t", 1), ("t", 2)}
     assert [each.trigger.client_id for each in group.history] == [name] * len(group.history)
@@ -98,7 +100,7 @@ def test_member_of_kafka_python_is_seen_while_its_coordinator_stops() -> None:
 
 def test_member_of_librdkafka_is_seen_while_its_coordinator_stops() -> None:
     with cluster(topics={"t": 3}) as kafka:
-        config = kafka.client_config("confluent-kafka", group_id="c", client_id="c", log_level=0)
+        config = kafka.client_config("confluent-kafka", group_id="c", client_id="c")
         consumer = confluent_kafka.Consumer(config)
         consumer.subscribe(["t"])
         ended = threading.Event()
@@ -119,7 +121,8 @@ def test_member_of_librdkafka_is_seen_while_its_coordinator_stops() -> None:
 
 def test_view_of_a_group_without_a_coordinator_says_so() -> None:
     with cluster(topics={"t": 1}) as kafka:
-        group = kafka.group("g").wait_empty()
+        group = kafka.group("g")
+        group.wait_empty()
         assert (group.state, group.generation, group.members) == ("Dead", -1, ())
         dead = kafka.coordinator_of("g")
         kafka.kill(dead, detect_ms=60_000)
@@ -130,7 +133,8 @@ def test_view_of_a_group_without_a_coordinator_says_so() -> None:
         assert "which is down" in group.stuck()
         assert dead is not None
         kafka.start(dead)
-        assert group.wait_empty().state == "Dead"
+        group.wait_empty()
+        assert group.state == "Dead"
         for each in (1, 2, 3):
             kafka.kill(each)
         with pytest.raises(WrongUse, match="no broker runs"):
@@ -161,8 +165,8 @@ async def test_coordinator_really_moves_and_moves_back() -> None:
             await group.wait_assigned("t")
             generation, before = group.generation, kafka.coordinator_of("g")
             with kafka.fault(CoordinatorMoves(), group="g") as fault:
-                assert kafka.coordinator_of("g") == before, "no request has met it yet"
-                await kafka.wait_coordinator("g", node_id=other(kafka, before))
+                while kafka.coordinator_of("g") == before:
+                    await asyncio.sleep(0.01)
                 await consumer.commit({TopicPartition("t", 0): 5})
                 fault.must_have_hit()
                 hits = fault.hits
@@ -177,7 +181,7 @@ async def test_coordinator_really_moves_and_moves_back() -> None:
                 while not fault.hits:
                     await asyncio.sleep(0.01)
                 await kafka.wait_coordinator("g", node_id=before)
-            with kafka.fault(CoordinatorMoves(), for_seconds=0.3):
+            with kafka.fault(CoordinatorMoves(), for_seconds=2):
                 await consumer.commit({TopicPartition("t", 0): 7})
                 assert kafka.coordinator_of("g") != before
                 await kafka.wait_coordinator("g", node_id=before)
@@ -214,8 +218,9 @@ async def test_faults_count_for_all_brokers_or_for_one() -> None:
             elsewhere = kafka.fault(AnswerError("REQUEST_TIMED_OUT"), node_id=other(kafka, here))
             await consumer.commit({where: 1})
             elsewhere.remove()
-            with pytest.raises(FaultNotHit, match="no request at broker"):
-                kafka.fault(Delay(0.01), api="OffsetCommit", node_id=here).must_have_hit()
+            with kafka.fault(Delay(0.01), api="OffsetCommit", node_id=here) as late:
+                with pytest.raises(FaultNotHit, match="no OffsetCommit at broker"):
+                    late.must_have_hit()
             with kafka.fault(CoordinatorLoads(), api="OffsetCommit", times=2) as loads:
                 await consumer.commit({where: 2})
                 loads.must_have_hit(times=2)
@@ -226,7 +231,7 @@ async def test_faults_count_for_all_brokers_or_for_one() -> None:
                 await consumer.commit({where: 3})
                 await kafka.start(here)
                 fault.must_have_hit()
-            assert kafka.faults == [each for each in kafka.faults if each is not fault]
+            assert kafka.faults == []
         finally:
             await consumer.stop()
 
@@ -249,6 +254,7 @@ async def test_views_and_faults_in_virtual_time() -> None:
         assert clock.elapsed_s > 70 + 9
         await consumer.commit({TopicPartition("t", 0): 1})
         assert group.offsets == {("t", 0): 1}
+        await clock.advance(10)
         await consumer.stop()
         await group.wait_empty()
 

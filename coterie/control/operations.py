@@ -32,7 +32,7 @@ _SUBJECT_IDS: dict[str, tuple[str, type, str]] = {
 
 
 # Classes of which only a subclass is public.
-_INHERITED_BY = {"RunningBroker": "Broker", "SecuredBroker": "Broker"}
+_INHERITED_BY = dict.fromkeys(("RunningBroker", "Views", "Lifetime"), "Broker")
 
 
 class Row(NamedTuple):

@@ -76,6 +76,7 @@ BOUNDS: dict[str, Bounds] = {
     "times": Bounds(1, _INT64),
     "skip": Bounds(0, _INT64),
     "connection_id": Bounds(0, _INT64),
+    "node_id": Bounds(0, _INT32),
     "fault_id": Bounds(1, _INT64),
     "sent_bytes": Bounds(0, _INT32),
     "probability": Bounds(0, 1, float, is_open=True),

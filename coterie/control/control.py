@@ -4,7 +4,7 @@ Everything else that the port can do are methods of `coterie.testing` themselves
 """
 
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coterie import __version__
 from coterie.testing.actions import Action
@@ -13,6 +13,7 @@ from coterie.testing.broker import Broker
 from coterie.testing.errors import WrongUse
 from coterie.testing.faults import Fault, Scope
 from coterie.testing.groups import Group
+from coterie.testing.lifetime import Lifetime
 from coterie.testing.members import Member, Partition
 from coterie.testing.requests import Request
 
@@ -82,24 +83,64 @@ class FaultState(NamedTuple):
     is_removed: bool
 
 
-class Control:
-    """A broker under control.
+class ProcessControl:
+    """A process under control: of one broker, or of several.
 
     Attributes:
-        kafka: the broker.
-        is_closed: whether the broker was closed for good.
+        is_closed: whether the brokers were closed for good.
     """
 
-    def __init__(self, kafka: Broker) -> None:
-        """Control a broker that was started."""
-        self.kafka = kafka
+    def __init__(self, running: Lifetime) -> None:
+        """Control what was started."""
         self.is_closed = False
-        self._faults: dict[int, Fault] = {}
-        self._fault_ids = count(1)
+        self._running = running
 
     def health(self) -> Health:
         """Return whether the process answers; the broker may be down."""
         return Health(__version__)
+
+    def close(self) -> None:
+        """Stop the broker for good, check that nothing of it is left, and end the process."""
+        self.is_closed = True
+        self._running.close()
+
+    def subject(self, name: str, arguments: dict[str, Any]) -> Any:  # noqa: ARG002 - as below
+        """Return the object whose method an operation calls, and take its id out of the arguments.
+
+        Args:
+            name: the class of the object, as the operation names it.
+            arguments: of the operation, by name.
+
+        Raises:
+            WrongUse: there is no such object.
+        """
+        return self if name == "Control" else self._running
+
+
+class Control(ProcessControl):
+    """A broker under control.
+
+    Attributes:
+        kafka: the broker.
+    """
+
+    def __init__(self, kafka: Broker) -> None:
+        """Control a broker that was started."""
+        super().__init__(kafka)
+        self.kafka = kafka
+        self._faults: dict[int, Fault] = {}
+        self._fault_ids = count(1)
+
+    def subject(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return a group, a fault, the requests, the broker or this; see the base class."""
+        match name:
+            case "Group":
+                return self.kafka.group(arguments.pop("group_id"))
+            case "Fault":
+                return self.fault(arguments.pop("fault_id"))
+            case "Requests":
+                return self.kafka.requests
+        return super().subject(name, arguments)
 
     def ready(self) -> BrokerState:
         """Return whether the broker runs, and where.
@@ -108,11 +149,6 @@ class Control:
             BrokerNotStarted: it does not, because it is being restarted or was closed.
         """
         return BrokerState(self.kafka.bootstrap_servers, self.kafka.host, self.kafka.port)
-
-    def close(self) -> None:
-        """Stop the broker for good, check that nothing of it is left, and end the process."""
-        self.is_closed = True
-        self.kafka.close()
 
     def requests(self) -> list[Request]:
         """Return the newest requests of clients, in order."""

@@ -2,11 +2,11 @@
 
 A row names an HTTP method, a path and a method of the typed API. Parameters, results and texts are
 those of that method, so server, client (`ProcessBroker`) and OpenAPI document agree with it. To add
-a verb, add a row.
+a verb, add a row. The table of several brokers is in `cluster_operations`.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -31,8 +31,13 @@ _SUBJECT_IDS: dict[str, tuple[str, type, str]] = {
 }
 
 
-# Classes of which only a subclass is public.
-_INHERITED_BY = {"RunningBroker": "Broker", "SecuredBroker": "Broker"}
+# Classes of which only a subclass is public, and the part of each port that is called Control.
+_INHERITED_BY = {
+    "RunningBroker": "Broker",
+    "SecuredBroker": "Broker",
+    "ProcessControl": "Control",
+    "ClusterControl": "Control",
+}
 
 
 class Row(NamedTuple):
@@ -48,7 +53,7 @@ class Row(NamedTuple):
     method: str
     path: str
     verb: Any
-    show: Callable[[Control, Any], Any] | None = None
+    show: Callable[[Any, Any], Any] | None = None
     is_open: bool = False
 
 
@@ -239,6 +244,6 @@ def _subject_ids(subject: str, shapes: Shapes) -> list[Parameter]:
     return [Parameter(name, "path", shapes.of(kind), text, None, True, False)]
 
 
-def operations_of(shapes: Shapes) -> list[ControlOperation]:
+def operations_of(shapes: Shapes, rows: Sequence[Row] = ROWS) -> list[ControlOperation]:
     """Return all operations, in the order of the table."""
-    return [ControlOperation(row, shapes) for row in ROWS]
+    return [ControlOperation(row, shapes) for row in rows]

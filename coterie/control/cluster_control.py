@@ -17,6 +17,7 @@ from coterie.protocol.messages.elect_leaders import (
 )
 from coterie.server.broker import Broker as Server
 from coterie.server.brokers import Cluster as Brokers
+from coterie.server.cluster.image import NO_LEADER
 from coterie.testing.bounds import check
 from coterie.testing.cluster import Cluster
 from coterie.testing.errors import WrongUse
@@ -71,11 +72,13 @@ class ClusterState(NamedTuple):
         controller_id: the broker that clients send changes to.
         metadata_delay_ms: how much later clients are shown changes.
         brokers: all brokers, by their ids; also those that are down.
+        leaderless: the partitions that nothing leads, by topic.
     """
 
     controller_id: int
     metadata_delay_ms: int
     brokers: list[BrokerPlace]
+    leaderless: dict[str, list[int]]
 
 
 class GroupPlace(NamedTuple):
@@ -317,7 +320,8 @@ def _state_of(
                 [] if server is None else _transactional_ids(server),
             )
         )
-    return ClusterState(image.controller_id, brokers.leadership.propagation_ms, places)
+    delay_ms = brokers.leadership.propagation_ms
+    return ClusterState(image.controller_id, delay_ms, places, leads.get(NO_LEADER, {}))
 
 
 def _leads(brokers: Brokers) -> Mapping[int, dict[str, list[int]]]:

@@ -29,6 +29,7 @@ from coterie.server.run import (
     Options,
     end_start,
     listening_failed,
+    metrics_failed,
     port_option,
     prepared_log,
     run_process,
@@ -222,6 +223,8 @@ async def _start(kafka: "ServedBroker | ServedCluster", options: Options) -> Non
             raise CannotStart(str(error)) from error
         option = port_option(options.place)
         raise CannotStart(listening_failed(cause.address, option, cause)) from error
+    except OSError as error:
+        raise metrics_failed(options, error) from error
 
 
 def _announce(asked: ControlOptions, kafka: "ServedBroker | ServedCluster", at: Address) -> None:

@@ -77,7 +77,9 @@ class ServedBroker(Broker):
             # Imported here, because most brokers serve no metrics.
             from coterie.server.metrics.serving import serve_metrics
 
-            self._metrics = await serve_metrics(lambda: self.server, self._options)
+            self._metrics = await serve_metrics(
+                lambda: self.server, self._options.metrics_address, self._options.http
+            )
 
     async def _finish_in_thread(self) -> list[str]:
         if self._metrics is not None:

@@ -84,7 +84,9 @@ class ServedCluster(Cluster):
             # Imported here, because most brokers serve no metrics.
             from coterie.server.metrics.serving import serve_cluster_metrics
 
-            self._metrics = await serve_cluster_metrics(self.server_cluster, self._options)
+            self._metrics = await serve_cluster_metrics(
+                self.server_cluster, self._options.metrics_address, self._options.http
+            )
 
     async def _finish_in_thread(self) -> list[str]:
         if self._metrics is not None:

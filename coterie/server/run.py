@@ -152,15 +152,15 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             # Imported here, because most brokers serve no metrics and start faster without.
             from coterie.server.metrics.serving import serve_metrics
 
-            metrics = await serve_metrics(lambda: broker, options)
+            metrics = await serve_metrics(lambda: broker, options.metrics_address, options.http)
         addresses = await broker.start(place.listeners)
     except CannotListen as error:
         await _stop(broker, metrics, recorder)
         option = port_option(place)
         raise CannotStart(listening_failed(error.address, option, error)) from error
-    except CannotStart:
+    except OSError as error:
         await _stop(broker, metrics, recorder)
-        raise
+        raise metrics_failed(options, error) from error
     except ConfigError as error:
         await _stop(broker, metrics, recorder)
         raise CannotStart(str(error)) from error
@@ -223,6 +223,11 @@ def print_ready_on(options: Options, listening: str, brokers: str = "") -> None:
 def print_metrics(options: Options, address: Address) -> None:
     """Print the line that says where the metrics are."""
     print(f"metrics on {options.http.scheme}://{address}/metrics", flush=True)
+
+
+def metrics_failed(options: Options, error: OSError) -> CannotStart:
+    """Return why the metrics cannot be served."""
+    return CannotStart(listening_failed(options.metrics_address, "--metrics-port", error))
 
 
 def is_plain(place: Place) -> bool:

@@ -26,6 +26,7 @@ from coterie.server.run import (
     begin_with,
     end_start,
     listening_failed,
+    metrics_failed,
     open_shared_parts,
     port_option,
     prepared_log,
@@ -75,13 +76,16 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             # Imported here, because most brokers serve no metrics and start faster without.
             from coterie.server.metrics.serving import serve_cluster_metrics
 
-            metrics = await serve_cluster_metrics(cluster, options)
+            metrics = await serve_cluster_metrics(cluster, options.metrics_address, options.http)
         started = await cluster.start(dict(zip(shared.node_ids, listeners, strict=True)))
     except CannotListen as error:
         await _stop(cluster, metrics)
         text = listening_failed(error.address, port_option(place), error)
         raise CannotStart(text) from error
-    except (CannotStart, ConfigError) as error:
+    except OSError as error:
+        await _stop(cluster, metrics)
+        raise metrics_failed(options, error) from error
+    except ConfigError as error:
         await _stop(cluster, metrics)
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]

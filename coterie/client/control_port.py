@@ -84,9 +84,11 @@ class ControlPort(NamedTuple):
             text = f"The certificate of the control port at {self.url} is not trusted."
             remedy = "Name the file of its authority in SSL_CERT_FILE."
             raise ControlUnreachable(text, remedy) from error
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = getattr(error, "strerror", None) or repr(error)
-            text = f"No control port reached at {self.url}: {reason}."
+        except (http.client.HTTPException, ValueError) as error:
+            text = f"What answers at {self.url} is no control port."
+            raise ControlUnreachable(text) from error
+        except OSError as error:
+            text = f"No control port reached at {self.url}: {error.strerror or error}."
             raise ControlUnreachable(text) from error
         finally:
             connection.close()

@@ -152,7 +152,7 @@ def _refused(port: ControlPort, error: Any) -> CommandFailed:
     """Return the error of a request that the control port refuses."""
     if not isinstance(error, dict) or "kind" not in error:
         return CommandFailed(f"What answers at {port.url} is no control port of Coterie.", _START)
-    text = printable(str(error.get("error", "")))
+    text = printable(str(error.get("error", ""))).rstrip(".")
     match error["kind"]:
         case "Unauthorized":
             return CommandFailed(f"The control port at {port.url} refuses: {text}.", _TOKEN)

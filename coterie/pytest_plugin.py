@@ -13,16 +13,17 @@ pytest loads this module in every run, so it imports the server at the first use
 
 import sys
 from collections.abc import Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
-    from coterie.testing import Broker
+    from coterie.testing import Broker, Cluster
     from coterie.testing.shown import ShownBroker
 
-# The options of the mark that describe the broker of the fixture `kafka`; see `Broker`.
+# The options of the mark that describe the broker of the fixture `kafka`; see `Broker`, `Cluster`.
 _BROKER_OPTIONS: Mapping[str, str] = {
+    "brokers": "how many brokers; several are a Cluster",
     "config": "settings by Kafka's names",
     "topics": "topics with their numbers of partitions",
     "data_dir": "a directory for its data, instead of memory",
@@ -39,6 +40,8 @@ _TEST_OPTIONS: Mapping[str, str] = {
     "seed": "of everything that is left to chance in virtual time",
     "leaves": "patterns of the names that the test may leave in a shared broker",
 }
+# A broker, or several.
+Shown = TypeVar("Shown", "Broker", "Cluster", "Broker | Cluster")
 _BROKERS = pytest.StashKey[dict[str, "ShownBroker"]]()
 _SHARED = "coterie-shared-brokers"
 
@@ -64,8 +67,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker]":
-    """Coterie, a Kafka broker in memory, for this test only (see the mark `kafka`)."""
+def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker | Cluster]":
+    """Coterie, a Kafka broker in memory, for this test only (see the mark `kafka`).
+
+    With `@pytest.mark.kafka(brokers=3)` it is a cluster.
+    """
     options = _options(request.node)
     described = {name: options[name] for name in _BROKER_OPTIONS if name in options}
     if options.get("virtual_time", False):
@@ -78,11 +84,18 @@ def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     else:
         from coterie import testing
         from coterie.pytest_report import explained
+        from coterie.testing.making import described_brokers
 
-        is_process = options.get("process", False)
-        made = testing.ProcessBroker if is_process else testing.Broker
-        with explained(), made(**described) as broker:
-            yield from _shown(request, "kafka", broker)
+        made: Broker | Cluster
+        with explained():
+            if options.get("process", False):
+                if "brokers" in described:
+                    _refuse("@pytest.mark.kafka: several brokers have no process of their own")
+                made = testing.ProcessBroker(**described)
+            else:
+                made = described_brokers(**described)
+            with made:
+                yield from _shown(request, "kafka", made)
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
@@ -152,8 +165,8 @@ def _shared(request: pytest.FixtureRequest, name: str) -> "Iterator[Broker]":
         shared.remove(name)
 
 
-def _shown(request: pytest.FixtureRequest, name: str, broker: "Broker") -> "Iterator[Broker]":
-    """Show a broker in the reports of failures while a fixture yields it."""
+def _shown(request: pytest.FixtureRequest, name: str, broker: Shown) -> Iterator[Shown]:
+    """Show a broker, or several, in the reports of failures while a fixture yields it."""
     from coterie.testing.errors import observers
     from coterie.testing.shown import ShownBroker
 

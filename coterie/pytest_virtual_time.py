@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 if TYPE_CHECKING:
-    from coterie.testing import Broker
+    from coterie.testing import Broker, Cluster
 
 LoopScope = Literal["session", "package", "module", "class", "function"]
 
@@ -44,8 +44,8 @@ def fixtures(config: pytest.Config) -> ModuleType:
 
 def broker_in_virtual_time(
     request: pytest.FixtureRequest, options: Mapping[str, Any], seed: int
-) -> "Broker":
-    """Return a broker that is in virtual time, in the event loop of the requesting test.
+) -> "Broker | Cluster":
+    """Return a broker, or several, in virtual time, in the event loop of the requesting test.
 
     Raises:
         pytest.UsageError: the test has no event loop of asyncio.
@@ -56,7 +56,7 @@ def broker_in_virtual_time(
             " clock could jump; kafka.advance(seconds) puts the broker's clock forward"
         )
     request.node.stash[OPTIONS] = options, seed
-    broker: Broker = request.getfixturevalue(_fixture_of(request))
+    broker: Broker | Cluster = request.getfixturevalue(_fixture_of(request))
     return broker
 
 
@@ -78,15 +78,15 @@ def _fixture_of(request: pytest.FixtureRequest) -> str:
     return f"{_FIXTURE}_{scope or 'function'}"
 
 
-def _new_fixture() -> Callable[[pytest.FixtureRequest], "AsyncIterator[Broker]"]:
-    async def in_virtual_time(request: pytest.FixtureRequest) -> "AsyncIterator[Broker]":
+def _new_fixture() -> Callable[[pytest.FixtureRequest], "AsyncIterator[Broker | Cluster]"]:
+    async def in_virtual_time(request: pytest.FixtureRequest) -> "AsyncIterator[Broker | Cluster]":
         # Every run of pytest imports this module, so it imports little.
         from coterie.pytest_report import explained
-        from coterie.testing import Broker
+        from coterie.testing.making import described_brokers
 
         options, seed = request.node.stash[OPTIONS]
         with explained():
-            async with Broker(**options) as broker, broker.virtual_time(seed):
+            async with described_brokers(**options) as broker, broker.virtual_time(seed):
                 yield broker
 
     return in_virtual_time

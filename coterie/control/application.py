@@ -8,7 +8,7 @@ of its own (DNS rebinding); a body has at most `BODY_BYTES`; when a client goes 
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, unquote
 
@@ -16,12 +16,12 @@ from coterie.control.control import ProcessControl
 from coterie.control.errors import Refused, failure_of
 from coterie.control.openapi import document
 from coterie.control.operations import (
+    BROKER,
     MAX_WAIT_S,
-    ROWS,
     WAIT_PARAMETER,
     ControlOperation,
     Parameter,
-    Row,
+    Table,
     operations_of,
 )
 from coterie.control.page import Page, page
@@ -72,7 +72,7 @@ class ControlApplication:
         self,
         control: ProcessControl,
         token: str,
-        rows: Sequence[Row] = ROWS,
+        table: Table = BROKER,
         *,
         is_local: bool = True,
         when_closed: Callable[[], None] = lambda: None,
@@ -83,7 +83,7 @@ class ControlApplication:
         Args:
             control: the broker, or several.
             token: what clients send to be served.
-            rows: the operations.
+            table: the operations.
             is_local: whether the port is that of the loopback, so that the Host header is checked.
             when_closed: called after the answer to the request that closed the broker.
             report_failure: called with errors that are bugs of ours.
@@ -94,7 +94,7 @@ class ControlApplication:
         self._when_closed = when_closed
         self._report_failure = report_failure
         shapes = new_shapes()
-        self.operations = operations_of(shapes, rows)
+        self.operations = operations_of(shapes, table)
         self.document = document(self.operations, shapes)
         self._pages = {
             "/openapi.json": Answer(200, json.dumps(self.document).encode()),

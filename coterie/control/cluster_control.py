@@ -4,7 +4,7 @@ Everything else that the port can do are methods of `coterie.testing.Cluster` th
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from coterie.control.control import ProcessControl
 from coterie.protocol.errors import ErrorCode
@@ -23,9 +23,6 @@ from coterie.testing.cluster import Cluster
 from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
 from coterie.testing.members import Partition
-from coterie.testing.records import Record, topic_records
-from coterie.testing.server_thread import ServerThread
-from coterie.testing.topics import delete_topic, produce
 from coterie.testing.waiting import Waiting
 
 T = TypeVar("T")
@@ -81,20 +78,6 @@ class ClusterState(NamedTuple):
     leaderless: dict[str, list[int]]
 
 
-class GroupPlace(NamedTuple):
-    """A group, and where it is.
-
-    Attributes:
-        group_id: its id.
-        node_id: the broker that coordinates it.
-        state: Kafka's name of its state.
-    """
-
-    group_id: str
-    node_id: int
-    state: str
-
-
 class ClusterControl(ProcessControl):
     """A cluster under control.
 
@@ -120,18 +103,6 @@ class ClusterControl(ProcessControl):
         paused = self.kafka.paused_brokers
         return self._call(lambda brokers: _state_of(brokers, paused, self.kafka.address))
 
-    def groups(self) -> list[GroupPlace]:
-        """The groups of all brokers, by their ids, each with its coordinator."""
-
-        def places(brokers: Brokers) -> list[GroupPlace]:
-            return sorted(
-                GroupPlace(group.group_id, server.node_id, group.state_name)
-                for server in brokers.brokers.values()
-                for group in server.coordinator.groups()
-            )
-
-        return self._call(places)
-
     # --- brokers ----------------------------------------------------------------------------------
 
     def start(self, node_id: int) -> Waiting[None]:
@@ -146,17 +117,6 @@ class ClusterControl(ProcessControl):
             WrongUse: the broker runs, or there is no such broker.
         """
         return self.kafka.start(node_id)
-
-    def advance(self, seconds: float) -> None:
-        """Put the brokers' clock forward: sessions end, rebalances time out, offsets expire.
-
-        Raises:
-            WrongUse: the number is negative or ends after ten years.
-        """
-        check(seconds=seconds)
-        thread = self.kafka.thread
-        assert isinstance(thread, ServerThread), "a process is not in virtual time"
-        thread.advance(seconds)
 
     def elect(
         self, topic: str | None = None, partition: int | None = None, *, unclean: bool = False
@@ -175,14 +135,14 @@ class ClusterControl(ProcessControl):
         if partition is not None and topic is None:
             raise WrongUse("name the topic of the partition")
 
-        brokers, server = self.kafka.server_cluster, self._answering()
+        brokers = self.kafka.server_cluster
 
         async def work() -> dict[Partition, int]:
             named = None if topic is None else [_named(brokers, topic, partition)]
             request = ElectLeadersRequest(
                 election_type=UNCLEAN if unclean else PREFERRED, topic_partitions=named
             )
-            response = await ask(server, request, ElectLeadersResponse)
+            response = await ask(brokers.any_broker, request, ElectLeadersResponse)
             elected: dict[Partition, int] = {}
             for each in response.replica_election_results:
                 for result in each.partition_result:
@@ -216,81 +176,11 @@ class ClusterControl(ProcessControl):
 
         self._call(reload)
 
-    # --- topics and records -----------------------------------------------------------------------
-
-    def topics(self) -> dict[str, int]:
-        """The number of partitions of each topic, without the brokers' own topics."""
-        return self._call(
-            lambda brokers: {
-                topic.name: len(topic.partitions)
-                for topic in brokers.shared.topics.by_name.values()
-                if not topic.is_own
-            }
-        )
-
-    def delete_topic(self, name: str) -> Waiting[None]:
-        """Delete a topic.
-
-        Raises:
-            WrongUse: it does not exist.
-        """
-        return Waiting(self.kafka.thread, delete_topic(self._answering(), name))
-
-    def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """Return the records of a topic, by partition and offset; with `partition` of one only.
-
-        Raises:
-            WrongUse: the topic or partition does not exist.
-        """
-        check(partition=partition)
-        return self.kafka.thread.run(topic_records(self._answering(), topic, partition))
-
-    def produce(
-        self,
-        topic: str,
-        *values: Any,
-        key: bytes | str | None = None,
-        partition: int = 0,
-        headers: Sequence[tuple[str, bytes]] = (),
-        timestamp_ms: int | None = None,
-    ) -> int:
-        """Append records to a partition, at its leader; return the offset of the first.
-
-        Args:
-            topic: the topic; it is not created.
-            values: bytes, text, or None for a tombstone.
-            key, headers, timestamp_ms: of every record.
-            partition: its number.
-
-        Raises:
-            WrongUse: there are no values, nothing leads the partition, or the leader refuses them.
-        """
-        if not values:
-            raise WrongUse("there is nothing to produce: give at least one value")
-        check(partition=partition, timestamp_ms=timestamp_ms)
-        leader = self._answering(self.kafka.leader_of(topic, partition))
-        work = produce(leader, topic, partition, values, key, headers, timestamp_ms)
-        return self.kafka.thread.run(work)
-
     # --- in the thread ----------------------------------------------------------------------------
 
     def _call(self, function: Callable[[Brokers], T]) -> T:
         brokers = self.kafka.server_cluster
         return self.kafka.thread.call(lambda: function(brokers))
-
-    def _answering(self, node_id: int | None = None) -> Server:
-        """Return a broker that answers requests: a certain one, or any.
-
-        Raises:
-            WrongUse: it is down or paused.
-        """
-        running = self.kafka.server_cluster.brokers
-        paused = self.kafka.paused_brokers
-        for each in sorted(running) if node_id is None else [node_id]:
-            if each in running and each not in paused:
-                return running[each]
-        subject = "every broker" if node_id is None else f"broker {node_id}"
-        raise WrongUse(f"{subject} is down or paused")
 
 
 def _named(brokers: Brokers, topic: str, partition: int | None) -> ElectLeadersRequestTopic:

@@ -13,9 +13,9 @@ from coterie.testing.broker import Broker
 from coterie.testing.errors import WrongUse
 from coterie.testing.faults import Fault, Scope
 from coterie.testing.groups import Group
-from coterie.testing.lifetime import Lifetime
 from coterie.testing.members import Member, Partition
 from coterie.testing.requests import Request
+from coterie.testing.views import Views
 
 
 class Health(NamedTuple):
@@ -90,21 +90,14 @@ class ProcessControl:
         is_closed: whether the brokers were closed for good.
     """
 
-    def __init__(self, running: Lifetime) -> None:
+    def __init__(self, kafka: Views) -> None:
         """Control what was started."""
         self.is_closed = False
-        self._running = running
+        self._kafka = kafka
+        self._faults: dict[int, Fault] = {}
+        self._fault_ids = count(1)
 
-    def health(self) -> Health:
-        """Return whether the process answers; the broker may be down."""
-        return Health(__version__)
-
-    def close(self) -> None:
-        """Stop the broker for good, check that nothing of it is left, and end the process."""
-        self.is_closed = True
-        self._running.close()
-
-    def subject(self, name: str, arguments: dict[str, Any]) -> Any:  # noqa: ARG002 - as below
+    def subject(self, name: str, arguments: dict[str, Any]) -> Any:
         """Return the object whose method an operation calls, and take its id out of the arguments.
 
         Args:
@@ -114,45 +107,29 @@ class ProcessControl:
         Raises:
             WrongUse: there is no such object.
         """
-        return self if name == "Control" else self._running
-
-
-class Control(ProcessControl):
-    """A broker under control.
-
-    Attributes:
-        kafka: the broker.
-    """
-
-    def __init__(self, kafka: Broker) -> None:
-        """Control a broker that was started."""
-        super().__init__(kafka)
-        self.kafka = kafka
-        self._faults: dict[int, Fault] = {}
-        self._fault_ids = count(1)
-
-    def subject(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Return a group, a fault, the requests, the broker or this; see the base class."""
         match name:
+            case "Control":
+                return self
             case "Group":
-                return self.kafka.group(arguments.pop("group_id"))
+                return self._kafka.group(arguments.pop("group_id"))
             case "Fault":
                 return self.fault(arguments.pop("fault_id"))
             case "Requests":
-                return self.kafka.requests
-        return super().subject(name, arguments)
+                return self._kafka.requests
+        return self._kafka
 
-    def ready(self) -> BrokerState:
-        """Return whether the broker runs, and where.
+    def health(self) -> Health:
+        """Return whether the process answers; the broker may be down."""
+        return Health(__version__)
 
-        Raises:
-            BrokerNotStarted: it does not, because it is being restarted or was closed.
-        """
-        return BrokerState(self.kafka.bootstrap_servers, self.kafka.host, self.kafka.port)
+    def close(self) -> None:
+        """Stop the broker for good, check that nothing of it is left, and end the process."""
+        self.is_closed = True
+        self._kafka.close()
 
     def requests(self) -> list[Request]:
         """Return the newest requests of clients, in order."""
-        return list(self.kafka.requests)
+        return list(self._kafka.requests)
 
     # --- faults -----------------------------------------------------------------------------------
 
@@ -198,3 +175,24 @@ class Control(ProcessControl):
             group.offsets,
             group.lag,
         )
+
+
+class Control(ProcessControl):
+    """A broker under control.
+
+    Attributes:
+        kafka: the broker.
+    """
+
+    def __init__(self, kafka: Broker) -> None:
+        """Control a broker that was started."""
+        super().__init__(kafka)
+        self.kafka = kafka
+
+    def ready(self) -> BrokerState:
+        """Return whether the broker runs, and where.
+
+        Raises:
+            BrokerNotStarted: it does not, because it is being restarted or was closed.
+        """
+        return BrokerState(self.kafka.bootstrap_servers, self.kafka.host, self.kafka.port)

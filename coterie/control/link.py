@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from coterie.client.control_port import ControlPort, ControlUnreachable
 from coterie.control.errors import EXCEPTIONS
-from coterie.control.operations import MAX_WAIT_S, ROWS, ControlOperation, Row, operations_of
+from coterie.control.operations import BROKER, MAX_WAIT_S, ControlOperation, Table, operations_of
 from coterie.control.special_shapes import new_shapes
 from coterie.testing.errors import (
     BrokerNotStarted,
@@ -29,18 +29,18 @@ _TIMEOUT_S = MAX_WAIT_S + 60
 
 
 @cache
-def all_operations(rows: tuple[Row, ...] = ROWS) -> dict[str, ControlOperation]:
+def all_operations(table: Table = BROKER) -> dict[str, ControlOperation]:
     """Return the operations of a table by their ids, such as Group.wait_stable."""
-    return {each.operation_id: each for each in operations_of(new_shapes(), rows)}
+    return {each.operation_id: each for each in operations_of(new_shapes(), table)}
 
 
 class Link:
     """The way to a control port."""
 
-    def __init__(self, url: str, token: str, rows: tuple[Row, ...] = ROWS) -> None:
+    def __init__(self, url: str, token: str, table: Table = BROKER) -> None:
         """Take its URL, its token and its operations; nothing is sent yet."""
         self._port = ControlPort(url, token, _TIMEOUT_S)
-        self._rows = rows
+        self._table = table
         self.unawaited: Unawaited = {}
         self._threads = ThreadPoolExecutor(_THREADS, "coterie-control")
 
@@ -74,7 +74,7 @@ class Link:
             WrongUse: an argument cannot be used.
             BrokerNotStarted: the process does not answer.
         """
-        operation = all_operations(self._rows)[operation_id]
+        operation = all_operations(self._table)[operation_id]
         try:
             encoded = {
                 each.name: each.shape.encode(arguments[each.name])
@@ -125,7 +125,7 @@ def _result_of(work: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a request blocks its thread")
 
 
-def over_link(subject: str, rows: tuple[Row, ...] = ROWS) -> Callable[[C], C]:
+def over_link(subject: str, table: Table = BROKER) -> Callable[[C], C]:
     """Replace the inherited methods of a class by requests: those of an operation's subject.
 
     A method that the class itself defines stays. Instances have the method `request_`, which sends
@@ -133,7 +133,7 @@ def over_link(subject: str, rows: tuple[Row, ...] = ROWS) -> Callable[[C], C]:
     """
 
     def replace(cls: C) -> C:
-        for operation in all_operations(rows).values():
+        for operation in all_operations(table).values():
             if operation.subject == subject and operation.name not in vars(cls):
                 setattr(cls, operation.name, _remote(operation))
         return cls

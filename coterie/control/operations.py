@@ -6,7 +6,7 @@ a verb, add a row. The table of several brokers is in `cluster_operations`.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -31,13 +31,10 @@ _SUBJECT_IDS: dict[str, tuple[str, type, str]] = {
 }
 
 
-# Classes of which only a subclass is public, and the part of each port that is called Control.
-_INHERITED_BY = {
-    "RunningBroker": "Broker",
-    "SecuredBroker": "Broker",
-    "ProcessControl": "Control",
-    "ClusterControl": "Control",
-}
+# Of the classes of what runs, only those that a table names are public: Broker and Cluster.
+_OF_WHAT_RUNS = ("Lifetime", "Views", "RunningBroker", "RunningCluster")
+# The port adds the same to one broker and to several under one name.
+_OF_CONTROL = ("Control", "ProcessControl", "ClusterControl")
 
 
 class Row(NamedTuple):
@@ -112,6 +109,21 @@ ROWS = (
 )
 
 
+class Table(NamedTuple):
+    """The operations of a control port.
+
+    Attributes:
+        kafka: the name of the class whose methods most of them are.
+        rows: the operations.
+    """
+
+    kafka: str
+    rows: tuple[Row, ...]
+
+
+BROKER = Table("Broker", ROWS)
+
+
 class Parameter(NamedTuple):
     """A parameter of an operation.
 
@@ -151,8 +163,8 @@ class ControlOperation:
         result: the form of its result as JSON.
     """
 
-    def __init__(self, row: Row, shapes: Shapes) -> None:
-        """Take signature and docstring of the method apart."""
+    def __init__(self, row: Row, shapes: Shapes, kafka: str) -> None:
+        """Take signature and docstring of the method apart; `kafka` is the class of what runs."""
         self.row = row
         names = row.path.strip("/").split("/")
         self.segments = [None if name[0] == "{" else name for name in names]
@@ -160,7 +172,9 @@ class ControlOperation:
         self.is_attribute = isinstance(row.verb, property)
         self.function: Any = row.verb.fget if self.is_attribute else row.verb
         owner = self.function.__qualname__.split(".")[0]
-        self.subject = _INHERITED_BY.get(owner, owner)
+        self.subject = kafka if owner in _OF_WHAT_RUNS else owner
+        if owner in _OF_CONTROL:
+            self.subject = "Control"
         hints = get_type_hints(self.function)
         returned = hints["return"]
         self.waits = get_origin(returned) is Waiting
@@ -244,6 +258,6 @@ def _subject_ids(subject: str, shapes: Shapes) -> list[Parameter]:
     return [Parameter(name, "path", shapes.of(kind), text, None, True, False)]
 
 
-def operations_of(shapes: Shapes, rows: Sequence[Row] = ROWS) -> list[ControlOperation]:
+def operations_of(shapes: Shapes, table: Table = BROKER) -> list[ControlOperation]:
     """Return all operations, in the order of the table."""
-    return [ControlOperation(row, shapes) for row in rows]
+    return [ControlOperation(row, shapes, table.kafka) for row in table.rows]

@@ -10,14 +10,14 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from coterie import __version__
 from coterie.address import LOOPBACK, Address
 from coterie.control.application import ControlApplication
 from coterie.control.control import Control, ProcessControl
-from coterie.control.operations import MAX_WAIT_S, ROWS, Row
+from coterie.control.operations import BROKER, MAX_WAIT_S, Table
 from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_access import HttpAccess
@@ -112,13 +112,13 @@ class Controlled(NamedTuple):
     Attributes:
         kafka: a broker, or several.
         control: what the port adds to it.
-        rows: the operations.
+        table: the operations.
         reload_certificates: reads the files with certificates again.
     """
 
     kafka: "ServedBroker | ServedCluster"
     control: ProcessControl
-    rows: Sequence[Row]
+    table: Table
     reload_certificates: Callable[[], None]
 
 
@@ -133,14 +133,14 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         fatal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
-    kafka, control, rows, reload = _controlled(options, log, handles, failed)
+    kafka, control, table, reload = _controlled(options, log, handles, failed)
     await _start(kafka, options)
     if kafka.has_certificates:
         loop.add_signal_handler(signal.SIGHUP, reload)
     application = ControlApplication(
         control,
         asked.token,
-        rows,
+        table,
         is_local=asked.host in LOOPBACK,
         when_closed=stopping.set,
         report_failure=lambda error: log.error("control request failed", exc_info=error),
@@ -176,16 +176,16 @@ def _controlled(
     # Either kind is imported only where it is served.
     if options.brokers > 1:
         from coterie.control.cluster_control import ClusterControl
-        from coterie.control.cluster_operations import CLUSTER_ROWS
+        from coterie.control.cluster_operations import CLUSTER
         from coterie.control.served_cluster import ServedCluster
 
         cluster = ServedCluster(options, log, handles, when_fatal)
         control = ClusterControl(cluster)
-        return Controlled(cluster, control, CLUSTER_ROWS, control.reload_certificates)
+        return Controlled(cluster, control, CLUSTER, control.reload_certificates)
     from coterie.control.served import ServedBroker
 
     broker = ServedBroker(options, log, handles, when_fatal)
-    return Controlled(broker, Control(broker), ROWS, broker.reload_certificates)
+    return Controlled(broker, Control(broker), BROKER, broker.reload_certificates)
 
 
 async def _try_ports(options: Options, asked: ControlOptions) -> None:

@@ -14,6 +14,7 @@ from coterie.server.run import Options, begin_with, open_shared_parts, print_met
 from coterie.server.run_cluster import listeners_of, print_brokers_ready
 from coterie.server.shared_parts import SharedParts
 from coterie.testing.cluster import Cluster
+from coterie.testing.disk_workers import DiskEnvironment
 from coterie.testing.server_thread import ServerThread
 
 if TYPE_CHECKING:
@@ -72,8 +73,10 @@ class ServedCluster(Cluster):
         return {node_id: listeners_of(place, number) for number, node_id in enumerate(node_ids)}
 
     def _shared_parts(self) -> SharedParts:
-        environment = self.thread.environment(self._process_log)
-        shared = open_shared_parts(self._options, environment, self._handles, self._files)
+        environment = DiskEnvironment(
+            self.thread.environment(self._process_log), self._interception
+        )
+        shared = open_shared_parts(self._options, environment, self._handles, self.disk)
         shared.failures.fatal.add_done_callback(self._failed)
         return shared
 

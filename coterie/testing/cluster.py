@@ -8,7 +8,7 @@ In a coroutine it is `async with`, and what waits is awaited, as with a single b
 run in one thread, over the same logs; see docs/cluster.md.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,6 @@ from coterie.testing.client_configs import CLASSIC, client_config
 from coterie.testing.errors import WrongUse
 from coterie.testing.pausing import Gate
 from coterie.testing.running_cluster import MOST_REPLICAS, RunningCluster
-from coterie.testing.topics import create_topic
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
 
@@ -99,26 +98,27 @@ class Cluster(RunningCluster):
         self,
         name: str,
         partitions: int = 1,
-        replicas: int | Sequence[Sequence[int]] | None = None,
+        records: Iterable[Any] = (),
         config: Mapping[str, str] | None = None,
+        *,
+        replicas: int | Sequence[Sequence[int]] | None = None,
     ) -> str:
         """Create a topic; return its name.
 
         Args:
             name: its name.
             partitions: their number.
+            records: values to produce, in turn to each partition; see `produce`.
+            config: settings of the topic.
             replicas: how many replicas each has, or the brokers of each, the leader first; by
                 default as many as there are brokers, but no more than three.
-            config: settings of the topic.
 
         Raises:
             WrongUse: it exists already, or a value cannot be used; the text is Kafka's.
         """
-        check(partitions=partitions, replicas=replicas if isinstance(replicas, int) else None)
+        check(replicas=replicas if isinstance(replicas, int) else None)
         wanted = min(MOST_REPLICAS, self._count) if replicas is None else replicas
-        brokers, settings = self._running, config or {}
-        self.thread.run(create_topic(brokers.any_broker, name, partitions, settings, wanted))
-        return name
+        return self._create(name, partitions, records, config, wanted)
 
     # --- what goes wrong --------------------------------------------------------------------------
 

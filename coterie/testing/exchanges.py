@@ -39,6 +39,7 @@ class Exchanged(NamedTuple):
         subject: the groups or topics that it is about.
         outcome: "ok", the errors of the answer, or why there is none.
         fault: the number of the fault that it met; null for none.
+        node_id: which of several brokers has received it; null for the only one.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Exchanged(NamedTuple):
     subject: str
     outcome: str
     fault: int | None
+    node_id: int | None
 
 
 class HandledRequest:
@@ -117,6 +119,7 @@ class HandledRequest:
             ", ".join(subjects),
             self.outcome or self._outcome(),
             self.fault,
+            request.node_id if broker.leadership is not None else None,
         )
 
     def _outcome(self) -> str:

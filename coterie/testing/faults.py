@@ -1,6 +1,6 @@
 """Faults: what goes wrong, and for which requests, as data.
 
-A fault is an action (`actions.py`), laid over some requests by `Broker.fault`:
+A fault is an action (`actions.py`), laid over some requests by `Views.fault`:
 
     with kafka.fault(AnswerError("NOT_COORDINATOR"), api="Heartbeat", client_id="a") as fault:
         ...
@@ -12,7 +12,7 @@ seed, so the same requests meet the same faults.
 
 import random
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.resources import groups_of
@@ -21,19 +21,7 @@ from coterie.testing.actions import APIS, Action, DiskAction, SlowDisk, check_ac
 from coterie.testing.bounds import check
 from coterie.testing.errors import FaultNotHit, WrongUse, failed
 from coterie.testing.request_subjects import topics_of
-from coterie.testing.requests import api_named
-
-
-class Sender(Protocol):
-    """Who has sent a request: a connection, or a recorded request."""
-
-    @property
-    def client_id(self) -> str:
-        """The client id in the header."""
-
-    @property
-    def connection_id(self) -> int:
-        """The number of the connection."""
+from coterie.testing.requests import Request, api_named
 
 
 class Scope(NamedTuple):
@@ -45,7 +33,8 @@ class Scope(NamedTuple):
         client_id: of the request.
         group: the group id in the request.
         topic: a topic that the request names.
-        connection_id: the number of the connection.
+        connection_id: the number of the connection; each broker counts its own.
+        node_id: the broker.
     """
 
     api: ApiKey | None = None
@@ -54,6 +43,7 @@ class Scope(NamedTuple):
     group: str | None = None
     topic: str | None = None
     connection_id: int | None = None
+    node_id: int | None = None
 
     def __str__(self) -> str:
         """Describe the requests: Heartbeat of client 'one' for group 'billing'."""
@@ -63,21 +53,21 @@ class Scope(NamedTuple):
             ("for group '{}'", self.group),
             ("about topic '{}'", self.topic),
             ("on connection {}", self.connection_id),
+            ("at broker {}", self.node_id),
         )
         name = "request" if self.api is None else self.api.kafka_name
         return " ".join([name, *(text.format(value) for text, value in parts if value is not None)])
 
-    def covers(
-        self, api: ApiKey, version: int, client: Sender, request: Any, broker: Services
-    ) -> bool:
+    def covers(self, api: ApiKey, request: Request, broker: Services) -> bool:
         """Return whether a request is in scope."""
         return (
             self.api in (None, api)
-            and self.version in (None, version)
-            and self.client_id in (None, client.client_id)
-            and self.connection_id in (None, client.connection_id)
-            and (self.group is None or self.group in groups_of(request))
-            and (self.topic is None or self.topic in topics_of(request, broker))
+            and self.version in (None, request.version)
+            and self.client_id in (None, request.client_id)
+            and self.connection_id in (None, request.connection_id)
+            and self.node_id in (None, request.node_id)
+            and (self.group is None or self.group in groups_of(request.message))
+            and (self.topic is None or self.topic in topics_of(request.message, broker))
         )
 
 
@@ -92,6 +82,7 @@ class Fault:
         received: how many requests were received before it was installed.
         ended: how many were received before it was removed; None until then.
         explain: returns why it was not met so many times; set by its broker.
+        when_removed: called after it was removed; set by its broker.
     """
 
     def __init__(
@@ -105,7 +96,7 @@ class Fault:
         probability: float = 1.0,
         seed: int = 0,
     ) -> None:
-        """Declare a fault; see `Broker.fault`.
+        """Declare a fault; see `Views.fault`.
 
         Raises:
             WrongUse: a value makes no sense.
@@ -122,7 +113,7 @@ class Fault:
             raise WrongUse(
                 f"{type(action).__name__} is about {known}, not about {scope.api.kafka_name}"
             )
-        check(version=scope.version, connection_id=scope.connection_id)
+        check(version=scope.version, connection_id=scope.connection_id, node_id=scope.node_id)
         check(for_seconds=for_seconds, probability=probability, seed=seed, skip=skip, times=times)
         self.action = action
         self.scope = scope
@@ -131,6 +122,7 @@ class Fault:
         self.received = 0
         self.ended: int | None = None
         self.explain: Callable[[int | None], str] = lambda _: f"the fault was not met: {self}"
+        self.when_removed: Callable[[], None] = lambda: None
         self._received: Callable[[], int] = lambda: 0
         self.until_ms: int | None = None
         self._apis = apis
@@ -162,7 +154,8 @@ class Fault:
         """Let requests be handled as usual from now on."""
         if not self._is_removed:
             self.ended = self._received()
-        self._is_removed = True
+            self._is_removed = True
+            self.when_removed()
 
     @property
     def is_removed(self) -> bool:
@@ -211,13 +204,9 @@ class Fault:
             or (self._times is not None and self.hits >= self._times)
         )
 
-    def covers(
-        self, api: ApiKey, version: int, client: Sender, request: Any, broker: Services
-    ) -> bool:
+    def covers(self, api: ApiKey, request: Request, broker: Services) -> bool:
         """Return whether the action and the scope concern a request."""
-        return (self._apis is None or api in self._apis) and self.scope.covers(
-            api, version, client, request, broker
-        )
+        return (self._apis is None or api in self._apis) and self.scope.covers(api, request, broker)
 
     def is_met(self, now_ms: int) -> bool:
         """Decide whether what it covers meets it, and count that."""
@@ -239,6 +228,7 @@ def scope_of(
     group: str | None,
     topic: str | None,
     connection_id: int | None,
+    node_id: int | None,
 ) -> Scope:
     """Return a scope from what a test wrote.
 
@@ -246,4 +236,4 @@ def scope_of(
         WrongUse: there is no such API.
     """
     named = None if api is None else api_named(api)
-    return Scope(named, version, client_id, group, topic, connection_id)
+    return Scope(named, version, client_id, group, topic, connection_id, node_id)

@@ -1,19 +1,15 @@
 """A view of one consumer group: its state, its history, and waits for what becomes of it.
 
-The view keeps nothing. Each attribute is read from the coordinator when it is used, so two of them
-may belong to two moments; a wait checks its whole condition in one.
+The view keeps nothing. Each attribute is read from the broker that coordinates the group when it is
+used, so two of them may belong to two moments; a wait checks its whole condition in one.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TypeVar
 
-from coterie.coordinator.groups.group_like import GroupLike
-from coterie.coordinator.groups.offsets import fetch
-from coterie.near_names import did_you_mean
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.model import Rebalance
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import decode_fact
 from coterie.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -21,59 +17,36 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponse,
 )
 from coterie.protocol.topic_names import JOURNAL_TOPIC
+from coterie.server.broker import Broker
 from coterie.testing.bounds import check, check_all
 from coterie.testing.errors import WrongUse
+from coterie.testing.in_charge import (
+    NobodyInCharge,
+    Running,
+    any_server,
+    coordinator,
+    loaded_coordinator,
+)
 from coterie.testing.loopback import ask
-from coterie.testing.members import Member, Partition, member_of, picture, rebalance_line
+from coterie.testing.members import Member, Partition, rebalance_line
 from coterie.testing.records import no_topic, opened_log, partition_records
-from coterie.testing.runner import Runner
+from coterie.testing.seen_group import SeenGroup
 from coterie.testing.topics import delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
+T = TypeVar("T")
 
-DEAD = "Dead"
-_STABLE = "Stable"
 _PAUSE_S = 0.001
 _REBALANCE_REASON = "the test asked for a rebalance"
 # The key of a fact is its type, the length of the group id, and the group id.
 _FACT_TYPE_BYTES = 2
 
 
-class _Here(NamedTuple):
-    """A broker whose thread this is."""
-
-    server: "Broker"
-
-    @property
-    def thread(self) -> Runner:
-        """Raise an error: nothing waits for the broker in its own thread."""
-        raise WrongUse("the broker's own thread cannot wait for the broker")
-
-
-def pictured(server: "Broker", group_id: str) -> str:
-    """Return the picture of a group, in the broker's thread."""
-    return Group(_Here(server), group_id).pictured()
-
-
-class Running(Protocol):
-    """The parts of a broker of a test that a view needs."""
-
-    @property
-    def thread(self) -> Runner:
-        """Where the broker runs."""
-
-    @property
-    def server(self) -> "Broker":
-        """The broker; another one after a restart."""
-
-
 class Group:
     """A view of a group; it may not exist yet."""
 
     def __init__(self, running: Running, group_id: str) -> None:
-        """Look at a group; see `Broker.group`."""
+        """Look at a group; see `Views.group`."""
         self.group_id = group_id
         self._running = running
 
@@ -88,17 +61,17 @@ class Group:
 
         A group that does not exist is Dead, as for DescribeGroups.
         """
-        return self._running.thread.call(self._state)
+        return self._seen(lambda seen: seen.state)
 
     @property
     def generation(self) -> int:
         """Its generation; -1 if the group does not exist."""
-        return self._running.thread.call(self._generation)
+        return self._seen(lambda seen: seen.generation)
 
     @property
     def members(self) -> tuple[Member, ...]:
         """Its members, in the order in which they joined."""
-        return self._running.thread.call(self._members)
+        return self._seen(lambda seen: seen.members)
 
     @property
     def assignment(self) -> dict[Partition, Member]:
@@ -108,12 +81,12 @@ class Group:
     @property
     def offsets(self) -> dict[Partition, int]:
         """Its committed offsets."""
-        return self._running.thread.call(self._offsets)
+        return self._seen(lambda seen: seen.offsets)
 
     @property
     def lag(self) -> dict[Partition, int]:
         """How many records follow each committed offset."""
-        return self._running.thread.call(self._lag)
+        return self._seen(lambda seen: seen.lag)
 
     @property
     def history(self) -> list[Rebalance]:
@@ -126,7 +99,7 @@ class Group:
 
     def stuck(self) -> str:
         """Describe why the group makes no progress: what it waits for, and until when."""
-        return self._running.thread.call(self.pictured)
+        return self._running.thread.call(self._pictured)
 
     # --- what becomes of it -----------------------------------------------------------------------
 
@@ -136,11 +109,8 @@ class Group:
         """Wait until the group is Stable; with `members`, until it has just so many."""
         check(members=members)
 
-        def holds() -> "Group | None":
-            group = self._find()
-            is_stable = group is not None and group.state_name == _STABLE
-            counts = members is None or (group is not None and group.member_count == members)
-            return self if is_stable and counts else None
+        def holds(seen: SeenGroup) -> bool:
+            return seen.is_stable and members in (None, seen.member_count)
 
         wanted = "" if members is None else f" with {members} member{'s' * (members != 1)}"
         return self._wait(holds, f"group '{self.group_id}' is Stable{wanted}", timeout_s)
@@ -148,9 +118,8 @@ class Group:
     def wait_empty(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> Waiting["Group"]:
         """Wait until the group has no members, or does not exist."""
 
-        def holds() -> "Group | None":
-            group = self._find()
-            return self if group is None or group.is_empty else None
+        def holds(seen: SeenGroup) -> bool:
+            return seen.group is None or seen.group.is_empty
 
         return self._wait(holds, f"group '{self.group_id}' has no members", timeout_s)
 
@@ -160,25 +129,23 @@ class Group:
         Without topics all those count that the members subscribe to.
         """
 
-        def holds() -> "Group | None":
-            group = self._find()
-            if group is None or group.state_name != _STABLE:
-                return None
-            members = self._members()
+        def holds(seen: SeenGroup) -> bool:
+            if not seen.is_stable:
+                return False
+            members = seen.members
             names = set(topics) or {name for each in members for name in each.topics or ()}
             assigned = {partition for each in members for partition in each.assignment}
-            wanted = {each for name in names for each in self._partitions(name)}
-            return self if wanted and wanted <= assigned else None
+            wanted = {each for name in names for each in seen.partitions(name)}
+            return bool(wanted) and wanted <= assigned
 
         named = f" of {', '.join(topics)}" if topics else ""
         what = f"every partition{named} is assigned in group '{self.group_id}'"
 
         def with_topics() -> str:
-            known = self._running.server.topics.by_name
-            unknown = [
-                f"\n{no_topic(self._running.server, each)}" for each in topics if each not in known
-            ]
-            return self.pictured() + "".join(unknown)
+            server = any_server(self._running)
+            known = server.topics.by_name
+            unknown = [f"\n{no_topic(server, each)}" for each in topics if each not in known]
+            return self._pictured() + "".join(unknown)
 
         return self._wait(holds, what, timeout_s, with_topics)
 
@@ -197,18 +164,16 @@ class Group:
         """
         check_all("offset", (offsets or {}).values())
 
-        def holds() -> "Group | None":
-            committed = self._offsets()
+        def holds(seen: SeenGroup) -> bool:
+            committed = seen.offsets
             if offsets is not None:
-                done = all(committed.get(key, -1) >= offset for key, offset in offsets.items())
-            else:
-                topics = {topic for topic, _ in committed}
-                done = bool(topics) and all(
-                    (end := self._end(each)) is not None and committed.get(each, 0) >= end
-                    for name in topics
-                    for each in self._partitions(name)
-                )
-            return self if done else None
+                return all(committed.get(key, -1) >= offset for key, offset in offsets.items())
+            topics = {topic for topic, _ in committed}
+            return bool(topics) and all(
+                (end := seen.end(each)) is not None and committed.get(each, 0) >= end
+                for name in topics
+                for each in seen.partitions(name)
+            )
 
         wanted = "everything" if offsets is None else str(dict(offsets))
         return self._wait(holds, f"group '{self.group_id}' has committed {wanted}", timeout_s)
@@ -219,11 +184,8 @@ class Group:
         """Wait until the group is Stable in a later generation than `since_generation`."""
         check(since_generation=since_generation)
 
-        def holds() -> "Group | None":
-            group = self._find()
-            if group is None or group.state_name != _STABLE:
-                return None
-            return self if group.logged_generation() > since_generation else None
+        def holds(seen: SeenGroup) -> bool:
+            return seen.is_stable and seen.generation > since_generation
 
         what = f"group '{self.group_id}' is Stable after generation {since_generation}"
         return self._wait(holds, what, timeout_s)
@@ -237,14 +199,13 @@ class Group:
             WrongUse: the group has no members, or is in a rebalance already.
         """
 
-        def begin() -> bool:
-            groups = self._running.server.groups
-            now_ms = self._running.server.now_ms()
+        def begin(seen: SeenGroup) -> bool:
+            groups, now_ms = seen.server.groups, seen.server.now_ms()
             began = groups.coordinator.begin_rebalance(self.group_id, _REBALANCE_REASON, now_ms)
             groups.apply(began)
             return bool(began.events)
 
-        if not self._running.thread.call(begin):
+        if not self._seen(begin):
             raise WrongUse(f"no rebalance can begin now\n{self.stuck()}")
 
     def delete(self) -> Waiting[None]:
@@ -253,7 +214,11 @@ class Group:
         Raises:
             WrongUse: it has members, or does not exist.
         """
-        return Waiting(self._running.thread, delete_group(self._running.server, self.group_id))
+
+        async def delete() -> None:
+            await delete_group(await self._coordinator(), self.group_id)
+
+        return Waiting(self._running.thread, delete())
 
     def expel(self, member: Member | str, reason: str = "the test expelled it") -> Waiting[None]:
         """Remove a member, as an administrator would; its client notices and joins anew.
@@ -272,10 +237,10 @@ class Group:
                 member_id=found.member_id, group_instance_id=found.instance_id, reason=reason
             )
             request = LeaveGroupRequest(group_id=self.group_id, members=[listed])
-            response = await ask(self._running.server, request, LeaveGroupResponse)
+            response = await ask(await self._coordinator(), request, LeaveGroupResponse)
             error = response.error_code or response.members[0].error_code
             if error:
-                raise WrongUse(f"{found.name} is no member any more\n{self.pictured()}")
+                raise WrongUse(f"{found.name} is no member any more\n{self._pictured()}")
 
         return Waiting(self._running.thread, leave())
 
@@ -289,72 +254,45 @@ class Group:
         count = "several members have" if found else "no member has"
         raise WrongUse(f"{count} the id '{name}' in group '{self.group_id}'; members: {known}")
 
-    # --- in the broker's thread -------------------------------------------------------------------
+    # --- in the thread of the brokers -------------------------------------------------------------
+
+    async def _coordinator(self) -> Broker:
+        return await loaded_coordinator(self._running, self.group_id)
+
+    def _seen(self, read: Callable[[SeenGroup], T]) -> T:
+        """Return what is read from the group, once its coordinator has loaded it."""
+
+        async def reading() -> T:
+            return read(SeenGroup(await self._coordinator(), self.group_id))
+
+        return self._running.thread.run(reading())
 
     def _wait(
         self,
-        holds: "Callable[[], Group | None]",
+        holds: Callable[[SeenGroup], bool],
         what: str,
         timeout_s: float,
         pictured: Callable[[], str] | None = None,
     ) -> Waiting["Group"]:
         check(timeout_s=timeout_s)
         thread = self._running.thread
-        return Waiting(thread, until(thread, holds, what, timeout_s, pictured or self.pictured))
 
-    def _find(self) -> GroupLike | None:
-        return self._running.server.coordinator.group(self.group_id)
+        def condition() -> "Group | None":
+            try:
+                server = coordinator(self._running, self.group_id)
+            except NobodyInCharge:
+                return None
+            return self if holds(SeenGroup(server, self.group_id)) else None
 
-    def _state(self) -> str:
-        group = self._find()
-        return DEAD if group is None else group.state_name
-
-    def _generation(self) -> int:
-        group = self._find()
-        return -1 if group is None else group.logged_generation()
-
-    def _members(self) -> tuple[Member, ...]:
-        group = self._find()
-        if group is None:
-            return ()
-        return tuple(member_of(each) for each in group.seen_members())
-
-    def _offsets(self) -> dict[Partition, int]:
-        coordinator = self._running.server.coordinator
-        shard = coordinator.shards[coordinator.partition_for(self.group_id)]
-        return {
-            (topic.name, each.partition_index): each.committed_offset
-            for topic in fetch(shard, self.group_id, None, stable=False)
-            for each in topic.partitions
-        }
-
-    def _lag(self) -> dict[Partition, int]:
-        return {
-            partition: max(0, end - offset)
-            for partition, offset in self._offsets().items()
-            if (end := self._end(partition)) is not None
-        }
-
-    def _end(self, partition: Partition) -> int | None:
-        """Return the end of a partition's log; None while it is being opened."""
-        logs = self._running.server.logs
-        found = logs.led(*partition)
-        if isinstance(found, ErrorCode):
-            return 0
-        logs.opener.open_now(found)
-        log = found.opened_log
-        return None if log is None else log.log_end_offset
-
-    def _partitions(self, topic: str) -> list[Partition]:
-        found = self._running.server.topics.find(topic)
-        count = 0 if found is None else len(found.partitions)
-        return [(topic, index) for index in range(count)]
+        picture = pictured or self._pictured
+        return Waiting(thread, until(thread, condition, what, timeout_s, picture))
 
     async def _history(self) -> list[Rebalance]:
-        server = self._running.server
-        journal = server.groups.journal
-        journal.write()
-        while not journal.idle:  # noqa: ASYNC110 - its topic is being created, which takes a few turns
+        server = any_server(self._running)
+        journals = [each.groups.journal for each in self._running.servers]
+        for journal in journals:
+            journal.write()
+        while not all(each.idle for each in journals):  # noqa: ASYNC110 - nothing signals it
             await asyncio.sleep(_PAUSE_S)
         topic = server.topics.find(JOURNAL_TOPIC)
         group = self.group_id.encode()
@@ -368,16 +306,13 @@ class Group:
         return group_history(self.group_id, facts, ()).rebalances
 
     async def described(self, *, with_history: bool) -> str:
-        """Return its picture, and below it a line for each rebalance; in the broker's thread."""
+        """Return its picture, and below it a line for each rebalance; in the brokers' thread."""
         rebalances = await self._history() if with_history else []
-        return "\n".join([self.pictured(), *(f"  {rebalance_line(each)}" for each in rebalances)])
+        return "\n".join([self._pictured(), *(f"  {rebalance_line(each)}" for each in rebalances)])
 
-    def pictured(self) -> str:
-        """Return what `stuck` returns; in the broker's thread."""
-        group = self._find()
-        if group is None:
-            groups = self._running.server.coordinator.groups()
-            others = did_you_mean(self.group_id, (each.group_id for each in groups), "groups")
-            text = f"group '{self.group_id}' does not exist: no client has joined or committed"
-            return text + others
-        return picture(group, self._lag(), self._running.server.now_ms())
+    def _pictured(self) -> str:
+        try:
+            server = coordinator(self._running, self.group_id)
+        except NobodyInCharge as error:
+            return str(error)
+        return SeenGroup(server, self.group_id).pictured()

@@ -45,9 +45,10 @@ from coterie.testing.edits import (
 from coterie.testing.error_answers import error_answer
 from coterie.testing.exchanges import HandledRequest
 from coterie.testing.faults import Fault
-from coterie.testing.groups import pictured
+from coterie.testing.moves import Moves
 from coterie.testing.report import Left
 from coterie.testing.requests import Request, Requests
+from coterie.testing.seen_group import SeenGroup
 
 # The listener of the other address, at which groups are served while their coordinator has moved.
 ELSEWHERE = "ELSEWHERE"
@@ -67,6 +68,7 @@ class Interception:
             meets a request decides.
         exchanges: the newest requests with what became of them.
         elsewhere: the address of the second listener; None before a coordinator has moved.
+        moves: what faults move in a cluster; None for a single broker, which pretends it.
         now_ms: the broker's clock.
         received: how many requests were received.
         left: by group, how it was before members left, until another one joins.
@@ -83,10 +85,11 @@ class Interception:
         self._installed = 0
         self.faults: list[Fault] = []
         self.elsewhere: Address | None = None
+        self.moves: Moves | None = None
         self.now_ms: Callable[[], int] = lambda: 0
         # The latest request of each connection, and the way of its response if a fault changes it.
         # A request that was postponed arrives here again.
-        self._latest: dict[int, tuple[HandledRequest, Detour | None]] = {}
+        self._latest: dict[Connection, tuple[HandledRequest, Detour | None]] = {}
 
     def install(self, fault: Fault, now_ms: int) -> None:
         """Let requests meet a fault, after those that are installed already."""
@@ -94,6 +97,11 @@ class Interception:
         self.known.append(fault)
         fault.begin(now_ms, self._installed, lambda: self.received)
         self.faults = [*self.installed(now_ms), fault]
+
+    def end_moves(self, fault: Fault) -> None:
+        """Move back what a fault has moved."""
+        if self.moves is not None:
+            self.moves.end(fault)
 
     def installed(self, now_ms: int) -> list[Fault]:
         """Return the faults that are not over."""
@@ -119,7 +127,6 @@ class Interception:
 
     def lay_over(self, broker: Broker) -> None:
         """Record all requests of a broker from now on, and let them meet the faults."""
-        self._latest.clear()
         wrappers = {api: partial(self._wrap, api) for api in SERVED_VERSIONS}
         broker.use_routes(Overlay(broker.routes, wrappers))
 
@@ -133,10 +140,9 @@ class Interception:
         self, api: ApiKey, below: Handler, broker: Broker, request: Any, connection: Connection
     ) -> Any:
         client = connection.client
-        connection_id = client.connection_id
-        latest = self._latest.get(connection_id)
+        latest = self._latest.get(connection)
         if latest is None:
-            connection.when_closed(self, partial(self._forget, connection_id))
+            connection.when_closed(self, partial(self._forget, connection))
         elif latest[0].request.message is request:
             exchange, detour = latest
             if detour is not None:
@@ -147,14 +153,15 @@ class Interception:
             api.kafka_name,
             connection.version,
             client.client_id,
-            connection_id,
+            client.connection_id,
+            broker.node_id,
             request,
         )
         self.requests.add(recorded)
         exchange = HandledRequest(self.received, api, recorded)
         self.received += 1
         self.exchanges.append(exchange)
-        self._latest[connection_id] = exchange, None
+        self._latest[connection] = exchange, None
         if api in _MEMBERSHIP:
             self._note_membership(api, exchange, broker)
         if not self.faults and self.elsewhere is None:
@@ -167,12 +174,12 @@ class Interception:
         if api is ApiKey.JOIN_GROUP:
             self.left.pop(group_id, None)
         elif group_id not in self.left and broker.coordinator.group(group_id) is not None:
-            text = pictured(broker, group_id)
+            text = SeenGroup(broker, group_id).pictured()
             self.left[group_id] = Left(exchange.request.at_ms, exchange.number, text)
 
-    def _forget(self, connection_id: int) -> None:
+    def _forget(self, connection: Connection) -> None:
         """Forget a connection that was closed."""
-        self._latest.pop(connection_id, None)
+        self._latest.pop(connection, None)
 
     def _with_faults(
         self,
@@ -184,12 +191,14 @@ class Interception:
     ) -> Any:
         """Let a request meet the first fault that covers it, if it meets that one."""
         request = exchange.request.message
-        client, now_ms = connection.client, broker.now_ms()
-        is_elsewhere = client.listener == ELSEWHERE and api in COORDINATOR_APIS
+        now_ms, moves = broker.now_ms(), self.moves
+        if moves is not None:
+            moves.end_all(self.faults, now_ms)
+        is_elsewhere = connection.client.listener == ELSEWHERE and api in COORDINATOR_APIS
         for fault in self.faults:
-            if fault.is_over(now_ms) or not fault.covers(
-                api, connection.version, client, request, broker
-            ):
+            if fault.is_over(now_ms) or not fault.covers(api, exchange.request, broker):
+                continue
+            if moves is not None and not moves.concern(fault, exchange.request, broker):
                 continue
             if is_elsewhere and isinstance(fault.action, CoordinatorMoves):
                 # This is where the coordinator has moved to.
@@ -203,7 +212,7 @@ class Interception:
             return _answer_error(ErrorCode.NOT_COORDINATOR, api, broker, request, connection)
         if self.elsewhere is not None and api is ApiKey.METADATA:
             edited = self._edited([exchange.answered], broker, connection)
-            return self._take(edited, below, broker, exchange)
+            return self._take(edited, below, broker, exchange, connection)
         return exchange.passed_on(below, broker, request, connection)
 
     def _meet(
@@ -220,6 +229,11 @@ class Interception:
         exchange.outcome = OUTCOMES.get(type(fault.action))
         edits: list[Edit] = []
         match fault.action:
+            case CoordinatorMoves() | NoLeader() if self.moves is not None:
+                self.moves.meet(fault, exchange.request, broker)
+                # This request finds what has moved where it is now.
+                broker.loop.call_soon(self.moves.end_all, [fault], broker.now_ms())
+                return exchange.passed_on(below, broker, request, connection)
             case Delay(seconds):
                 broker.loop.call_later(seconds, connection.postpone(request))
                 return None
@@ -234,12 +248,13 @@ class Interception:
                 connection.delay(DelayedResponse(connection))
                 return None
             case NeverAnswer():
-                return self._take(Dropped(connection), below, broker, exchange)
+                return self._take(Dropped(connection), below, broker, exchange, connection)
             case CloseAfter():
-                return self._take(Cut(connection, broker.loop, 0), below, broker, exchange)
+                cut = Cut(connection, broker.loop, 0)
+                return self._take(cut, below, broker, exchange, connection)
             case CutAnswer(sent_bytes):
                 cut = Cut(connection, broker.loop, sent_bytes)
-                return self._take(cut, below, broker, exchange)
+                return self._take(cut, below, broker, exchange, connection)
             case Throttle(milliseconds):
                 edits.append(throttle(milliseconds))
             case CoordinatorMoves() if api is ApiKey.FIND_COORDINATOR:
@@ -252,7 +267,8 @@ class Interception:
                 exchange.outcome = code.name
                 return _answer_error(code, api, broker, request, connection)
         edits.append(exchange.answered)
-        return self._take(self._edited(edits, broker, connection), below, broker, exchange)
+        edited = self._edited(edits, broker, connection)
+        return self._take(edited, below, broker, exchange, connection)
 
     def _edited(self, edits: list[Edit], broker: Broker, connection: Connection) -> Detour:
         """Return the way of a response that is changed; Metadata has both listeners."""
@@ -261,10 +277,15 @@ class Interception:
         return Edited(connection, edits)
 
     def _take(
-        self, detour: Detour, below: Handler, broker: Broker, exchange: HandledRequest
+        self,
+        detour: Detour,
+        below: Handler,
+        broker: Broker,
+        exchange: HandledRequest,
+        connection: Connection,
     ) -> Any:
         """Let a response take another way."""
-        self._latest[detour.client.connection_id] = exchange, detour
+        self._latest[connection] = exchange, detour
         return detour.pass_on(below, broker, exchange.request.message)
 
 

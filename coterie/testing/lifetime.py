@@ -7,10 +7,11 @@ it is left.
 import asyncio
 from typing import Self
 
+from coterie.testing.bounds import check
 from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.runner import Runner
 from coterie.testing.server_thread import ServerThread
-from coterie.testing.virtual_time import LoopRunner
+from coterie.testing.virtual_time import LoopRunner, VirtualClock
 from coterie.testing.waiting import take_unawaited
 
 NOT_RUNNING = "the broker does not run: call start(), or use `with`"
@@ -78,6 +79,38 @@ class Lifetime:
         if self._thread is None:
             raise BrokerNotStarted(NOT_RUNNING)
         return self._thread
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def advance(self, seconds: float) -> None:
+        """Put the broker's clock forward: sessions end, rebalances time out, offsets expire.
+
+        The clocks of clients stay, so this is for what the broker does on its own; `virtual_time`
+        is for both. Several brokers have one clock.
+
+        Raises:
+            WrongUse: the number is negative or ends after ten years, or the broker is in virtual
+                time.
+        """
+        if isinstance(self.thread, LoopRunner):
+            raise WrongUse("in virtual time write `await clock.advance(seconds)`")
+        check(seconds=seconds)
+        assert isinstance(self.thread, ServerThread), "there are two kinds of runners"
+        self.thread.advance(seconds)
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The clock of virtual time.
+
+        Raises:
+            WrongUse: the broker is in real time.
+        """
+        if not isinstance(self.thread, LoopRunner):
+            raise WrongUse(
+                "the broker is in real time: mark the test @pytest.mark.kafka(virtual_time=True),"
+                " or use `async with kafka.virtual_time() as clock`"
+            )
+        return self.thread.clock
 
     # --- for subclasses ---------------------------------------------------------------------------
 

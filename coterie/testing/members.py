@@ -50,11 +50,21 @@ def member_of(member: SeenMember) -> Member:
     )
 
 
-def picture(group: GroupLike, lag: Mapping[Partition, int], now_ms: int) -> str:
-    """Describe a group in lines: its state, what it waits for, its members and its offsets."""
+def picture(
+    group: GroupLike, lag: Mapping[Partition, int], now_ms: int, node_id: int | None
+) -> str:
+    """Describe a group in lines: its state, what it waits for, its members and its offsets.
+
+    Args:
+        group: the group.
+        lag: how many records follow each committed offset.
+        now_ms: the time.
+        node_id: which of several brokers coordinates it; None for the only one.
+    """
     count = group.member_count
+    where = "" if node_id is None else f" at broker {node_id}"
     head = f"{group.state_name}, generation {group.logged_generation()}"
-    lines = [f"group '{group.group_id}': {head}, {count} member{'s' * (count != 1)}"]
+    lines = [f"group '{group.group_id}'{where}: {head}, {count} member{'s' * (count != 1)}"]
     waits_for = group.waits_for(now_ms)
     if waits_for is not None:
         lines.append(f"  waits for {waits_for}")

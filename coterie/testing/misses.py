@@ -29,7 +29,7 @@ def why_not_met(
     subject = str(fault.scope)
     kept = list(requests)
     covered = {
-        number: fault.covers(api_named(each.api), each.version, each, each.message, broker)
+        number: fault.covers(api_named(each.api), each, broker)
         for number, each in enumerate(kept, received - len(kept))
     }
     ended = received if fault.ended is None else fault.ended

@@ -143,7 +143,7 @@ def _rows(requests: Iterable[Exchanged]) -> list[Row]:
             polled.clear()
             rows.append(Row(each, 1, each.at_ms))
             continue
-        key = (each.client_id, each.request, each.subject)
+        key = (str(each.node_id), each.client_id, each.request, each.subject)
         at = polled.setdefault(key, len(rows))
         if at == len(rows):
             rows.append(Row(each, 1, each.at_ms))
@@ -163,7 +163,8 @@ def _table(rows: Sequence[Row], began_ms: int) -> list[str]:
         if times > 1:
             outcome += f"  ({times} times until {(last_ms - began_ms) / 1000:+.3f} s)"
         at = f"{(first.at_ms - began_ms) / 1000:+.3f} s"
-        cells.append((at, first.client_id, first.request, first.subject, outcome))
+        where = () if first.node_id is None else (f"broker {first.node_id}",)
+        cells.append((at, *where, first.client_id, first.request, first.subject, outcome))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
     return [
         "  ".join(

@@ -39,7 +39,8 @@ class Request(NamedTuple):
         api: Kafka's name of its API.
         version: its version.
         client_id: of its header.
-        connection_id: the number of its connection.
+        connection_id: the number of its connection; each broker counts its own.
+        node_id: the broker that has received it.
         message: its fields, such as `message.group_id`.
     """
 
@@ -48,6 +49,7 @@ class Request(NamedTuple):
     version: int
     client_id: str
     connection_id: int
+    node_id: int
     message: Message
 
     def __getattr__(self, name: str) -> Any:

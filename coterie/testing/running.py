@@ -6,9 +6,8 @@ task of it is left; a restart keeps address and data.
 
 import asyncio
 import errno
-import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -27,18 +26,21 @@ from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.testing.access_rules import AUTHORIZED, parsed_rules
+from coterie.testing.actions import CoordinatorMoves
 from coterie.testing.bounds import check, check_all
 from coterie.testing.disk import Disk
 from coterie.testing.disk_workers import DiskEnvironment
 from coterie.testing.errors import BrokerNotStarted, WrongUse
-from coterie.testing.interception import ELSEWHERE, Interception
-from coterie.testing.lifetime import NOT_RUNNING, Lifetime
+from coterie.testing.faults import Fault
+from coterie.testing.interception import ELSEWHERE
+from coterie.testing.lifetime import NOT_RUNNING
 from coterie.testing.runner import Listening
 from coterie.testing.security import CertificateFiles, Security
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.users import Users
 from coterie.testing.versions import initial_levels, release_of
+from coterie.testing.views import Views
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting
 
@@ -62,7 +64,7 @@ TEST_CONFIG: Mapping[str, str] = {
 }
 
 
-class RunningBroker(Lifetime):
+class RunningBroker(Views):
     """A broker that runs from `start` to `close`, or in a `with` or `async with` block.
 
     Attributes:
@@ -107,6 +109,7 @@ class RunningBroker(Lifetime):
             WrongUse: an unknown `flush`, `version`, feature or protocol, or a number out of its
                 bounds.
         """
+        super().__init__()
         check(port=port)
         _check_mapping("topics", topics, '{"orders": 3}')
         _check_mapping("config", config, '{"group.max.size": "2"}')
@@ -124,7 +127,6 @@ class RunningBroker(Lifetime):
         self._values = {**TEST_CONFIG, **authorizer, **(config or {})}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
-        self._interception = Interception()
         files = MemoryFileSystem() if data_dir is None else OsFileSystem()
         self.disk = Disk(files, self._interception)
         self._flush = _flush_mode(flush)
@@ -135,9 +137,6 @@ class RunningBroker(Lifetime):
         # Ids of the cluster, topics and members are the same in each run of a test. It is kept over
         # restarts, so that no id is given twice.
         self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
-        # For `Broker.unique`.
-        self._numbers = itertools.count(1)
-        self._unique: set[str] = set()
         self._server: Server | None = None
 
     def __repr__(self) -> str:
@@ -211,36 +210,6 @@ class RunningBroker(Lifetime):
         await end
 
     # --- time -------------------------------------------------------------------------------------
-
-    def advance(self, seconds: float) -> None:
-        """Put the broker's clock forward: sessions end, rebalances time out, offsets expire.
-
-        The clocks of clients stay, so this is for what the broker does on its own; `virtual_time`
-        is for both.
-
-        Raises:
-            WrongUse: the number is negative or ends after ten years, or the broker is in virtual
-                time.
-        """
-        if isinstance(self.thread, LoopRunner):
-            raise WrongUse("in virtual time write `await clock.advance(seconds)`")
-        check(seconds=seconds)
-        assert isinstance(self.thread, ServerThread), "there are two kinds of runners"
-        self.thread.advance(seconds)
-
-    @property
-    def clock(self) -> VirtualClock:
-        """The clock of virtual time.
-
-        Raises:
-            WrongUse: the broker is in real time.
-        """
-        if not isinstance(self.thread, LoopRunner):
-            raise WrongUse(
-                "the broker is in real time: mark the test @pytest.mark.kafka(virtual_time=True),"
-                " or use `async with kafka.virtual_time() as clock`"
-            )
-        return self.thread.clock
 
     @asynccontextmanager
     async def virtual_time(self, seed: int = 0) -> AsyncIterator[VirtualClock]:
@@ -376,6 +345,11 @@ class RunningBroker(Lifetime):
             values.update(self._users.settings(self._listeners[0].name))
         return values
 
+    async def _install(self, fault: Fault) -> None:
+        if isinstance(fault.action, CoordinatorMoves) and self._elsewhere is None:
+            await self._listen_elsewhere()
+        await super()._install(fault)
+
     async def _listen_elsewhere(self) -> None:
         """Serve clients at a second address, where another node seems to be."""
         server = self.server
@@ -392,6 +366,11 @@ class RunningBroker(Lifetime):
     def address(self) -> Address:
         """Where it listens; port 0 before it has started for the first time."""
         return Address(self.host, self.port)
+
+    @property
+    def servers(self) -> Sequence[Server]:
+        """The server; see `Views`."""
+        return [self.server]
 
     @property
     def server(self) -> Server:

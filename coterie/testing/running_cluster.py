@@ -23,15 +23,22 @@ from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import parse_flush_mode
 from coterie.server.shared_parts import SharedParts
 from coterie.storage.errors import StorageError
+from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.testing.actions import CoordinatorMoves
 from coterie.testing.bounds import check, check_all
+from coterie.testing.disk import Disk
+from coterie.testing.disk_workers import DiskEnvironment
 from coterie.testing.errors import BrokerNotStarted, WrongUse
-from coterie.testing.lifetime import NOT_RUNNING, Lifetime
+from coterie.testing.faults import Fault
+from coterie.testing.lifetime import NOT_RUNNING
+from coterie.testing.moves import Moves
 from coterie.testing.pausing import Gate
 from coterie.testing.running import TEST_CONFIG, not_listening
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.versions import release_of
+from coterie.testing.views import Views
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting
 
@@ -41,8 +48,12 @@ T = TypeVar("T")
 MOST_REPLICAS = 3
 
 
-class RunningCluster(Lifetime):
-    """A cluster that runs from `start` to `close`, or in a `with` or `async with` block."""
+class RunningCluster(Views):
+    """A cluster that runs from `start` to `close`, or in a `with` or `async with` block.
+
+    Attributes:
+        disk: the files of its brokers.
+    """
 
     def __init__(
         self,
@@ -69,6 +80,7 @@ class RunningCluster(Lifetime):
         Raises:
             WrongUse: a value cannot be used.
         """
+        super().__init__()
         if not 2 <= brokers <= MOST_BROKERS:
             raise WrongUse(f"brokers is from 2 to {MOST_BROKERS}, not {brokers}")
         check_all("partitions", (topics or {}).values())
@@ -76,7 +88,8 @@ class RunningCluster(Lifetime):
         self._values = {**TEST_CONFIG, **(config or {})}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
-        self._files = MemoryFileSystem() if data_dir is None else None
+        files = MemoryFileSystem() if data_dir is None else OsFileSystem()
+        self.disk = Disk(files, self._interception)
         self._host = host
         try:
             self._flush = parse_flush_mode(flush)
@@ -135,6 +148,7 @@ class RunningCluster(Lifetime):
         if not isinstance(thread, ServerThread):
             raise WrongUse("the cluster is in virtual time already, in another event loop")
         clock = VirtualClock(asyncio.get_running_loop(), seed)
+        real_ms = brokers.shared.environment.now_ms()
         self._brokers = None
         await asyncio.wrap_future(thread.submit(brokers.stop()))
         host, port = VIRTUAL_ADDRESS
@@ -144,6 +158,7 @@ class RunningCluster(Lifetime):
         for node_id, address in self._addresses.items():
             clock.listeners[address] = self._accepting(node_id, address)
         clock.install()
+        self._interception.clock_changed(clock.now_ms() - real_ms)
         self._thread = LoopRunner(clock, thread.unawaited)
         try:
             await self._begin_in_thread()
@@ -155,6 +170,7 @@ class RunningCluster(Lifetime):
             # What the clients have left to do in this turn.
             await asyncio.sleep(0)
             clock.uninstall()
+            self._interception.clock_changed(real_ms - clock.now_ms())
             self._thread, self._addresses = thread, real
             await asyncio.wrap_future(thread.submit(self._begin_in_thread()))
 
@@ -177,6 +193,25 @@ class RunningCluster(Lifetime):
     def server_cluster(self) -> Brokers:
         """The brokers and what they share; to be used in their thread."""
         return self._running
+
+    @property
+    def servers(self) -> Sequence[Server]:
+        """The servers that run, by their ids; see `Views`."""
+        return [server for _, server in sorted(self._running.brokers.items())]
+
+    async def _install(self, fault: Fault) -> None:
+        brokers, interception = self._running, self._interception
+        if isinstance(fault.action, CoordinatorMoves) and len(brokers.brokers) == 1:
+            raise WrongUse("the coordinator cannot move: no other broker runs")
+        fault.when_removed = lambda: self._end_moves(fault)
+        await super()._install(fault)
+        if fault.until_ms is not None:
+            left_s = (fault.until_ms - interception.now_ms()) / 1000
+            brokers.shared.loop.call_later(left_s, interception.end_moves, fault)
+
+    def _end_moves(self, fault: Fault) -> None:
+        if self._brokers is not None:
+            self.thread.call(lambda: self._interception.end_moves(fault))
 
     @property
     def _running(self) -> Brokers:
@@ -215,8 +250,11 @@ class RunningCluster(Lifetime):
             self._gates[server.node_id] = Gate(server)
             if self._release is not None:
                 server.pretend(self._release)
+            self._interception.lay_over(server)
 
         self._brokers = brokers = Brokers(shared, serve=runner.serve, prepare=prepare)
+        self._interception.now_ms = shared.environment.now_ms
+        self._interception.moves = Moves(brokers)
         try:
             started = await brokers.start(self._listeners(shared.node_ids))
         except CannotListen as error:
@@ -243,10 +281,10 @@ class RunningCluster(Lifetime):
             return SharedParts(
                 Config.load(given),
                 self._data_dir,
-                self.thread.environment(make_logger("error")),
+                DiskEnvironment(self.thread.environment(make_logger("error")), self._interception),
                 flush=self._flush,
-                filesystem=self._files,
-                files_are_private=self._files is not None,
+                filesystem=self.disk,
+                files_are_private=self._data_dir == IN_MEMORY,
                 brokers=self._count,
             )
         except ConfigError as error:
@@ -262,4 +300,4 @@ class RunningCluster(Lifetime):
         return []
 
     def _open_files(self) -> list[str]:
-        return []
+        return list(self.disk.open_files.values())

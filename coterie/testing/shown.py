@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from types import CodeType, TracebackType
 from typing import NamedTuple
 
-from coterie.testing.broker import Broker
 from coterie.testing.callers import end_at_caller
 from coterie.testing.errors import EXPLAINED, BrokerNotStarted, WrongUse
 from coterie.testing.report import Report, group_text, request_lines
+from coterie.testing.views import Views
 from coterie.testing.wrong_calls import right_call
 
 # A helper may retry what fails; the latest failures are enough.
@@ -32,7 +32,7 @@ class ShownBroker:
         began: when the present test began.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Views) -> None:
         """Show a broker from now on; the present test has just begun."""
         self._broker = broker
         self._failures: list[tuple[BaseException | Line, Report]] = []

@@ -20,18 +20,20 @@ from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.testing.broker import Broker
 from coterie.testing.callers import is_inner
+from coterie.testing.cluster import Cluster
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.members import Member
 from coterie.testing.records import Record
 from coterie.testing.requests import Request, Requests
-from coterie.testing.running import RunningBroker
+from coterie.testing.views import Views
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
 
 # The public classes, with the name that examples have for an object of them.
 _NAMES: dict[type, str] = {
     Broker: "kafka",
+    Cluster: "kafka",
     Group: 'kafka.group("billing")',
     Fault: "fault",
     Requests: "kafka.requests",
@@ -71,6 +73,19 @@ _GUESSES: dict[type, dict[str, str]] = {
         "kill()": "crash abort sigkill",
         "unique('orders')": "unique_name unique_topic random_topic",
         'delete_topic("orders")': "delete_topics remove_topic drop_topic",
+    },
+    Cluster: {
+        'topic("orders", partitions=3)': "create_topic create_topics new_topic add_topic make_topic",
+        "bootstrap_servers": "bootstrap_server bootstrap servers url connection_string broker_list",
+        "brokers": "nodes node_ids live_brokers running",
+        'kill(kafka.coordinator_of("billing"))': "kill_broker crash kill_coordinator sigkill",
+        'leader_of("orders", 0)': "leader get_leader partition_leader",
+        'coordinator_of("billing")': "coordinator get_coordinator find_coordinator",
+        'move("orders", 0, to=2)': "move_leader elect elect_leader reassign transfer",
+        "paused(2)": "pause suspend freeze sigstop",
+        'group("billing")': "consumer_group get_group describe_group",
+        'group("billing").wait_stable(members=2)': "wait_stable wait_for_group wait_group",
+        'fault(AnswerError("NOT_COORDINATOR"), api="Heartbeat")': "inject inject_fault add_fault",
     },
     Group: {
         "wait_stable(members=2)": "wait wait_until_stable wait_for_members wait_members wait_joined"
@@ -158,7 +173,7 @@ def _called(call: ast.Call, frame: FrameType) -> str | None:
     if not inspect.isfunction(attribute) or _fits(attribute, call):
         return None
     shown = _signature(attribute)
-    right = _right_fault(call) if attribute is Broker.fault else None
+    right = _right_fault(call) if attribute is Views.fault else None
     text = f"`{name}` is called as `{subject}.{name}{shown}`"
     return text if right is None else f"{text}\nwrite `{subject}.{right}`"
 
@@ -259,7 +274,5 @@ def _type_of(node: ast.expr, frame: FrameType) -> Any:
     function = found.fget if isinstance(found, property) else found
     if not inspect.isfunction(function) or is_call is isinstance(found, property):
         return None
-    returned = get_type_hints(function, vars(inspect.getmodule(function) or RunningBroker)).get(
-        "return"
-    )
+    returned = get_type_hints(function, vars(inspect.getmodule(function) or Views)).get("return")
     return get_args(returned)[0] if get_origin(returned) is Waiting else returned

@@ -10,7 +10,7 @@ brokers:
   It leads what nothing leads, and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from coterie.server.cluster.image import NO_LEADER, ClusterImage, Node, Placement
 
@@ -104,6 +104,20 @@ def reassigned(
     else:
         moved = moved._replace(leader_epoch=where.leader_epoch + 1)
     return _placed(image, topic, index, moved)
+
+
+def without_leaders(image: ClusterImage, partitions: Collection[tuple[str, int]]) -> ClusterImage:
+    """Return the image in which nothing leads these partitions, as if all replicas were down."""
+    changed = {
+        name: [
+            Placement(NO_LEADER, where.leader_epoch + 1, where.replicas, [], where.replicas)
+            if (name, index) in partitions
+            else where
+            for index, where in enumerate(placed)
+        ]
+        for name, placed in image.placements.items()
+    }
+    return image.with_placements(changed)
 
 
 def _stepped_down(where: Placement, node_id: int) -> Placement:

@@ -1,5 +1,6 @@
 """The pytest plugin, in pytest processes of its own."""
 
+import re
 from pathlib import Path
 
 from tests.live.testing.pytest_runs import run_pytest
@@ -297,3 +298,60 @@ def test_what_is_left_in_a_shared_broker_is_an_error_of_its_test(tmp_path: Path)
 def test_unused_plugin_imports_no_server(tmp_path: Path) -> None:
     code, output = run_pytest(tmp_path, [UNUSED])
     assert code == 0, output
+
+
+CLUSTER = """
+    import pytest
+    from aiokafka import AIOKafkaConsumer
+    from coterie.testing import AnswerError, Cluster
+
+    @pytest.mark.kafka(brokers=3, topics={"t": 2})
+    def test_marked_cluster(kafka):
+        assert isinstance(kafka, Cluster)
+        assert (kafka.brokers, kafka.topics) == ([1, 2, 3], {"t": 2})
+
+    @pytest.mark.asyncio
+    @pytest.mark.kafka(brokers=2, topics={"t": 1}, virtual_time=True)
+    async def test_in_virtual_time(kafka):
+        config = kafka.client_config("aiokafka", group_id="g")
+        async with AIOKafkaConsumer("t", **config):
+            await kafka.group("g").wait_assigned("t")
+            await kafka.kill(kafka.coordinator_of("g"), detect_ms=9000)
+            await kafka.clock.advance(60)
+            assert kafka.group("g").state == "Stable"
+
+    @pytest.mark.asyncio
+    @pytest.mark.kafka(brokers=3, topics={"t": 1})
+    async def test_fails(kafka):
+        config = kafka.client_config("aiokafka", group_id="g", client_id="one")
+        async with AIOKafkaConsumer("t", **config) as consumer:
+            await kafka.group("g").wait_assigned("t")
+            kafka.fault(AnswerError("REQUEST_TIMED_OUT"), api="OffsetCommit", times=1)
+            await kafka.stop(kafka.coordinator_of("g"))
+            await kafka.group("g").wait_stable(members=2, timeout_s=0.1)
+
+    @pytest.mark.kafka(brokers=3, users=["alice"], features={})
+    def test_has_no_users(kafka): ...
+
+    @pytest.mark.kafka(brokers=3, process=True)
+    def test_has_no_process(kafka): ...
+
+    @pytest.mark.kafka(brokers=3)
+    def test_wrong_call(kafka):
+        kafka.create_topic("t")
+"""
+
+
+def test_mark_describes_a_cluster_which_reports_show(tmp_path: Path) -> None:
+    code, output = run_pytest(tmp_path, [CLUSTER])
+    assert code == 1, output
+    assert "2 passed" in output, output
+    assert "with brokers=3 there is no features, users yet" in output
+    assert "several brokers have no process of their own" in output
+    assert 'Cluster has no `create_topic`: write `kafka.topic("orders", partitions=3)`' in output
+    assert "group 'g' is Stable with 2 members: not so within 0.1 s" in output
+    section = output.partition("groups of kafka ---")[2]
+    assert re.search(r"brokers that run: \d, \d; down: \d\n", section)
+    assert re.search(r"group 'g' at broker \d: Stable, generation \d, 1 member\n", section)
+    assert re.search(r"s  broker \d  one  JoinGroup v\d +g +-> ok, generation 1", section), section
+    assert "fault 1: AnswerError(error='REQUEST_TIMED_OUT') for OffsetCommit, 0 hits" in section

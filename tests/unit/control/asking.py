@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from coterie.control.application import ControlApplication
 from coterie.control.cluster_control import ClusterControl
-from coterie.control.cluster_operations import CLUSTER_ROWS
+from coterie.control.cluster_operations import CLUSTER
 from coterie.control.control import Control
-from coterie.control.operations import ROWS
+from coterie.control.operations import BROKER
 from coterie.testing import Broker, Cluster
 
 TOKEN = "secret"
@@ -32,7 +32,7 @@ class Asking:
         self.application = ControlApplication(
             Control(kafka) if isinstance(kafka, Broker) else ClusterControl(kafka),
             TOKEN,
-            ROWS if is_single else CLUSTER_ROWS,
+            BROKER if is_single else CLUSTER,
             when_closed=self._closed,
             report_failure=self.failures.append,
         )

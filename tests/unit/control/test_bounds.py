@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from coterie.control.cluster_operations import CLUSTER_ROWS
+from coterie.control.cluster_operations import CLUSTER
 from coterie.control.link import all_operations
-from coterie.control.operations import ROWS, ControlOperation, Parameter, Row
+from coterie.control.operations import BROKER, ControlOperation, Parameter, Table
 from coterie.testing import Broker, Cluster, cluster
 from coterie.testing.actions import Action
 from coterie.testing.bounds import BOUNDS
@@ -38,18 +38,18 @@ def is_number(parameter: Parameter) -> bool:
     return any(part.get("type") in NUMBERS for part in parameter.shape.alternatives)
 
 
-def numbers_of(rows: tuple[Row, ...]) -> list[tuple[ControlOperation, Parameter]]:
+def numbers_of(table: Table) -> list[tuple[ControlOperation, Parameter]]:
     """Return the numbers that the operations of a port take."""
     return [
         (operation, parameter)
-        for operation in all_operations(rows).values()
+        for operation in all_operations(table).values()
         for parameter in operation.all_parameters
         if is_number(parameter)
     ]
 
 
-CASES = numbers_of(ROWS)
-CASES_OF_SEVERAL = numbers_of(CLUSTER_ROWS)
+CASES = numbers_of(BROKER)
+CASES_OF_SEVERAL = numbers_of(CLUSTER)
 
 
 @pytest.fixture(scope="module")

@@ -81,8 +81,8 @@ def validated(shape: Shape, data: Any) -> Any:
         (ErrorCode, ErrorCode.NOT_COORDINATOR),
         (ApiKey, ApiKey.JOIN_GROUP),
         (Record, Record(0, 1, None, b"v", (("h", None),), 7)),
-        (Request, Request(1, "JoinGroup", 5, "a", 3, JOIN)),
-        (Request, Request(1, "DeleteTopics", 6, "a", 3, DELETE)),
+        (Request, Request(1, "JoinGroup", 5, "a", 3, 1, JOIN)),
+        (Request, Request(1, "DeleteTopics", 6, "a", 3, 1, DELETE)),
         (
             list[FaultState],
             [FaultState(1, Delay(0.5), Scope(ApiKey.FETCH, topic="t"), 2, None, is_removed=False)],

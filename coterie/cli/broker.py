@@ -37,23 +37,38 @@ _SECURITY_KEY = "coterie.security"
 
 def broker_options(function: F) -> F:
     """Add the options of a connection to a command or group; `connected` reads them."""
-    timeout = click.option(
-        "--timeout",
-        metavar="SECONDS",
-        type=Number(0, _MAX_TIMEOUT_S, min_open=True),
-        expose_value=False,
-        callback=_store(_TIMEOUT_KEY),
-        help=f"Time limit for one operation, including retries.  [default: {DEFAULT_TIMEOUT_S:g}]",
-    )
     bootstrap = click.option(
         "--bootstrap-server",
         metavar="HOST:PORT",
         expose_value=False,
-        callback=_store(_BOOTSTRAP_KEY),
+        callback=store(_BOOTSTRAP_KEY),
         help="Broker to connect to first; separate several with commas.  "
         f"[env: {BOOTSTRAP_VARIABLE}; default: {DEFAULT_BOOTSTRAP}]",
     )
-    return bootstrap(command_config(timeout(function)))
+    return bootstrap(command_config(timeout_option(function)))
+
+
+def timeout_option(function: F) -> F:
+    """Add --timeout to a command or group; `timeout_of` reads it."""
+    return click.option(
+        "--timeout",
+        metavar="SECONDS",
+        type=Number(0, _MAX_TIMEOUT_S, min_open=True),
+        expose_value=False,
+        callback=store(_TIMEOUT_KEY),
+        help=f"Time limit for one operation, including retries.  [default: {DEFAULT_TIMEOUT_S:g}]",
+    )(function)
+
+
+def timeout_of(context: click.Context) -> float:
+    """Return the time limit of one operation, in seconds."""
+    found: float = context.meta.get(_TIMEOUT_KEY, DEFAULT_TIMEOUT_S)
+    return found
+
+
+def names_bootstrap(context: click.Context) -> bool:
+    """Return whether the command line has --bootstrap-server."""
+    return _BOOTSTRAP_KEY in context.meta
 
 
 def command_config(function: F) -> F:
@@ -63,7 +78,7 @@ def command_config(function: F) -> F:
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         expose_value=False,
-        callback=_store(_SECURITY_KEY),
+        callback=store(_SECURITY_KEY),
         help="Client properties with TLS and SASL settings, as for Kafka's own tools."
         f"  [env: {SECURITY_VARIABLE}]",
     )(function)
@@ -86,14 +101,14 @@ def security_of_command(context: click.Context) -> Security:
         raise click.UsageError(f"{path}: {error}") from error
 
 
-def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def store(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Return a callback that stores an option's value where group and subcommand both find it."""
 
-    def store(context: click.Context, _: click.Parameter, value: Any) -> None:
+    def keep(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
             context.meta[key] = value
 
-    return store
+    return keep
 
 
 def cluster_of(context: click.Context, timeout_s: float | None = None) -> Cluster:
@@ -110,11 +125,11 @@ def cluster_of(context: click.Context, timeout_s: float | None = None) -> Cluste
     try:
         return Cluster(
             bootstrap or DEFAULT_BOOTSTRAP,
-            timeout_s or context.meta.get(_TIMEOUT_KEY, DEFAULT_TIMEOUT_S),
+            timeout_s or timeout_of(context),
             security_of_command(context),
         )
     except ValueError as error:
-        source = "--bootstrap-server" if _BOOTSTRAP_KEY in context.meta else BOOTSTRAP_VARIABLE
+        source = "--bootstrap-server" if names_bootstrap(context) else BOOTSTRAP_VARIABLE
         raise click.UsageError(f"Invalid value for {source}: {error}.") from error
 
 

@@ -22,7 +22,7 @@ class ControlArguments(NamedTuple):
     control_host: str
 
     def run(self, options: "Options") -> int:
-        """Run one broker, with a control port if that is wanted, or several.
+        """Run one broker or several, with a control port if that is wanted.
 
         Returns:
             The exit code.
@@ -30,21 +30,13 @@ class ControlArguments(NamedTuple):
         Raises:
             UsageError: the options contradict each other.
         """
-        if options.brokers > 1:
-            return self._run_cluster(options)
         if self.control_port is None:
-            from coterie.server.run import run
-
             if self.file is not None:
                 raise click.UsageError("--control-file needs --control PORT")
-            return run(options)
-        for option, is_given in (
-            ("--metrics-port", options.metrics_port is not None),
-            ("--record", options.recording is not None),
-        ):
-            if is_given:
-                text = f"--control and {option} can't be used together: leave one of them out"
-                raise click.UsageError(text)
+            return _run_alone(options)
+        if options.recording is not None:
+            text = "--control and --record can't be used together: leave one of them out"
+            raise click.UsageError(text)
         # Most brokers have no control port and start faster without this import.
         from coterie.control.run import ControlOptions, run_controlled
 
@@ -60,18 +52,19 @@ class ControlArguments(NamedTuple):
             raise click.UsageError(str(error)) from None
         return run_controlled(options, control)
 
-    def _run_cluster(self, options: "Options") -> int:
-        for option, is_given in (
-            ("--metrics-port", options.metrics_port is not None),
-            ("--record", options.recording is not None),
-            ("--control", self.control_port is not None),
-        ):
-            if is_given:
-                raise click.UsageError(f"{option} is for one broker: leave --brokers out")
-        # Most processes have one broker and start faster without this import.
-        from coterie.server.run_cluster import run_cluster
 
-        return run_cluster(options)
+def _run_alone(options: "Options") -> int:
+    """Run what has no control port."""
+    if options.brokers == 1:
+        from coterie.server.run import run
+
+        return run(options)
+    if options.recording is not None:
+        raise click.UsageError("--record is for one broker: leave --brokers out")
+    # Most processes have one broker and start faster without this import.
+    from coterie.server.run_cluster import run_cluster
+
+    return run_cluster(options)
 
 
 def control_options(function: F) -> F:

@@ -25,6 +25,7 @@ COMMANDS = {
     "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe, assign and delete topics.",
     "configs": "Describe, alter and list settings.",
+    "cluster": "Show brokers; kill, start and move those of `serve --brokers`.",
     "transactions": "List, describe and abort transactions.",
     "quotas": "List, set and remove quotas of users, client ids and addresses.",
     "acls": "List, add and remove access rules.",

@@ -12,14 +12,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, unquote
 
-from coterie.control.control import Control
+from coterie.control.control import ProcessControl
 from coterie.control.errors import Refused, failure_of
 from coterie.control.openapi import document
 from coterie.control.operations import (
+    BROKER,
     MAX_WAIT_S,
     WAIT_PARAMETER,
     ControlOperation,
     Parameter,
+    Table,
     operations_of,
 )
 from coterie.control.page import Page, page
@@ -68,8 +70,9 @@ class ControlApplication:
 
     def __init__(
         self,
-        control: Control,
+        control: ProcessControl,
         token: str,
+        table: Table = BROKER,
         *,
         is_local: bool = True,
         when_closed: Callable[[], None] = lambda: None,
@@ -78,8 +81,9 @@ class ControlApplication:
         """Serve the operations of a broker.
 
         Args:
-            control: the broker.
+            control: the broker, or several.
             token: what clients send to be served.
+            table: the operations.
             is_local: whether the port is that of the loopback, so that the Host header is checked.
             when_closed: called after the answer to the request that closed the broker.
             report_failure: called with errors that are bugs of ours.
@@ -90,7 +94,7 @@ class ControlApplication:
         self._when_closed = when_closed
         self._report_failure = report_failure
         shapes = new_shapes()
-        self.operations = operations_of(shapes)
+        self.operations = operations_of(shapes, table)
         self.document = document(self.operations, shapes)
         self._pages = {
             "/openapi.json": Answer(200, json.dumps(self.document).encode()),
@@ -166,7 +170,7 @@ class ControlApplication:
         self, operation: ControlOperation, arguments: dict[str, Any], receive: Receive
     ) -> Answer:
         """Call the method of an operation; wait for its end, unless the client goes away."""
-        subject = self._subject(operation, arguments)
+        subject = self._control.subject(operation.subject, arguments)
         if operation.waits:
             result = await _unless_disconnected(operation.calls(subject, arguments), receive)
         else:
@@ -175,19 +179,6 @@ class ControlApplication:
         if show is not None:
             result = await asyncio.to_thread(show, self._control, result)
         return Answer(200, json.dumps(operation.result.encode(result)).encode())
-
-    def _subject(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
-        """Return the object whose method is called, and take its id out of the arguments."""
-        match operation.subject:
-            case "Control":
-                return self._control
-            case "Group":
-                return self._control.kafka.group(arguments.pop("group_id"))
-            case "Fault":
-                return self._control.fault(arguments.pop("fault_id"))
-            case "Requests":
-                return self._control.kafka.requests
-        return self._control.kafka
 
 
 def _html(shown: Page) -> Answer:

@@ -4,7 +4,7 @@ Everything else that the port can do are methods of `coterie.testing` themselves
 """
 
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coterie import __version__
 from coterie.testing.actions import Action
@@ -15,6 +15,7 @@ from coterie.testing.faults import Fault, Scope
 from coterie.testing.groups import Group
 from coterie.testing.members import Member, Partition
 from coterie.testing.requests import Request
+from coterie.testing.views import Views
 
 
 class Health(NamedTuple):
@@ -82,41 +83,53 @@ class FaultState(NamedTuple):
     is_removed: bool
 
 
-class Control:
-    """A broker under control.
+class ProcessControl:
+    """A process under control: of one broker, or of several.
 
     Attributes:
-        kafka: the broker.
-        is_closed: whether the broker was closed for good.
+        is_closed: whether the brokers were closed for good.
     """
 
-    def __init__(self, kafka: Broker) -> None:
-        """Control a broker that was started."""
-        self.kafka = kafka
+    def __init__(self, kafka: Views) -> None:
+        """Control what was started."""
         self.is_closed = False
+        self._kafka = kafka
         self._faults: dict[int, Fault] = {}
         self._fault_ids = count(1)
+
+    def subject(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the object whose method an operation calls, and take its id out of the arguments.
+
+        Args:
+            name: the class of the object, as the operation names it.
+            arguments: of the operation, by name.
+
+        Raises:
+            WrongUse: there is no such object.
+        """
+        match name:
+            case "Control":
+                return self
+            case "Group":
+                return self._kafka.group(arguments.pop("group_id"))
+            case "Fault":
+                return self.fault(arguments.pop("fault_id"))
+            case "Requests":
+                return self._kafka.requests
+        return self._kafka
 
     def health(self) -> Health:
         """Return whether the process answers; the broker may be down."""
         return Health(__version__)
 
-    def ready(self) -> BrokerState:
-        """Return whether the broker runs, and where.
-
-        Raises:
-            BrokerNotStarted: it does not, because it is being restarted or was closed.
-        """
-        return BrokerState(self.kafka.bootstrap_servers, self.kafka.host, self.kafka.port)
-
     def close(self) -> None:
         """Stop the broker for good, check that nothing of it is left, and end the process."""
         self.is_closed = True
-        self.kafka.close()
+        self._kafka.close()
 
     def requests(self) -> list[Request]:
         """Return the newest requests of clients, in order."""
-        return list(self.kafka.requests)
+        return list(self._kafka.requests)
 
     # --- faults -----------------------------------------------------------------------------------
 
@@ -162,3 +175,24 @@ class Control:
             group.offsets,
             group.lag,
         )
+
+
+class Control(ProcessControl):
+    """A broker under control.
+
+    Attributes:
+        kafka: the broker.
+    """
+
+    def __init__(self, kafka: Broker) -> None:
+        """Control a broker that was started."""
+        super().__init__(kafka)
+        self.kafka = kafka
+
+    def ready(self) -> BrokerState:
+        """Return whether the broker runs, and where.
+
+        Raises:
+            BrokerNotStarted: it does not, because it is being restarted or was closed.
+        """
+        return BrokerState(self.kafka.bootstrap_servers, self.kafka.host, self.kafka.port)

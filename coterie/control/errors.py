@@ -82,10 +82,12 @@ class Failure(NamedTuple):
 
 def failure_of(error: BaseException) -> Failure:
     """Return how an error is answered."""
+    # An error of a narrower class is answered as the class that clients know.
+    raised = next((cls for cls in RAISED if isinstance(error, cls)), None)
     if isinstance(error, Refused):
         name, kind = error.kind, HTTP[error.kind]
-    elif type(error) in RAISED:
-        name, kind = type(error).__name__, RAISED[type(error)]  # type: ignore[index]
+    elif raised is not None:
+        name, kind = raised.__name__, RAISED[raised]
     else:
         name, kind = "InternalError", HTTP["InternalError"]
         error = RuntimeError(f"{type(error).__name__}: {error}")

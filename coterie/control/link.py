@@ -1,15 +1,14 @@
 """The client of the control port: calls of methods of `coterie.testing` become requests."""
 
-import http.client
-import json
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, wraps
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
+from coterie.client.control_port import ControlPort, ControlUnreachable
 from coterie.control.errors import EXCEPTIONS
-from coterie.control.operations import MAX_WAIT_S, ControlOperation, operations_of
+from coterie.control.operations import BROKER, MAX_WAIT_S, ControlOperation, Table, operations_of
 from coterie.control.special_shapes import new_shapes
 from coterie.testing.errors import (
     BrokerNotStarted,
@@ -30,25 +29,24 @@ _TIMEOUT_S = MAX_WAIT_S + 60
 
 
 @cache
-def all_operations() -> dict[str, ControlOperation]:
-    """Return all operations by their ids, such as Group.wait_stable."""
-    return {each.operation_id: each for each in operations_of(new_shapes())}
+def all_operations(table: Table = BROKER) -> dict[str, ControlOperation]:
+    """Return the operations of a table by their ids, such as Group.wait_stable."""
+    return {each.operation_id: each for each in operations_of(new_shapes(), table)}
 
 
 class Link:
     """The way to a control port."""
 
-    def __init__(self, url: str, token: str) -> None:
-        """Take its URL and its token; nothing is sent yet."""
-        self._address = urlsplit(url)
-        self._token = token
+    def __init__(self, url: str, token: str, table: Table = BROKER) -> None:
+        """Take its URL, its token and its operations; nothing is sent yet."""
+        self._port = ControlPort(url, token, _TIMEOUT_S)
+        self._table = table
         self.unawaited: Unawaited = {}
         self._threads = ThreadPoolExecutor(_THREADS, "coterie-control")
 
     def lead_to(self, url: str, token: str) -> None:
         """Lead to another process."""
-        self._address = urlsplit(url)
-        self._token = token
+        self._port = ControlPort(url, token, _TIMEOUT_S)
 
     def close(self) -> None:
         """End the threads of waits; the broker's process has ended, and so have they."""
@@ -76,7 +74,7 @@ class Link:
             WrongUse: an argument cannot be used.
             BrokerNotStarted: the process does not answer.
         """
-        operation = all_operations()[operation_id]
+        operation = all_operations(self._table)[operation_id]
         try:
             encoded = {
                 each.name: each.shape.encode(arguments[each.name])
@@ -94,29 +92,20 @@ class Link:
             **{name: quote(str(each), safe="") for name, each in in_path.items()}
         )
         rest = {name: each for name, each in arguments.items() if name not in in_path}
-        body = b""
+        body = None
         if operation.row.method == "POST":
-            body = json.dumps(rest).encode()
+            body = rest
         elif given := {name: each for name, each in rest.items() if each is not None}:
             path += f"?{urlencode(given)}"
-        status, answer = self._send(operation.row.method, path, body)
-        if status == http.client.OK:
-            return answer
-        error = _error(answer)
-        raise failed(error) if isinstance(error, FaultNotHit | RequestNotSeen) else error
-
-    def _send(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
-        host, port = self._address.hostname, self._address.port
-        connection = http.client.HTTPConnection(str(host), port, timeout=_TIMEOUT_S)
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise BrokerNotStarted(f"the broker's process does not answer: {error!r}") from error
-        finally:
-            connection.close()
+            answer = self._port.send(operation.row.method, path, body)
+        except ControlUnreachable as silence:
+            text = f"the broker's process does not answer: {silence.cause}"
+            raise BrokerNotStarted(text) from silence
+        if not answer.is_error:
+            return answer.body
+        error = _error(answer.body)
+        raise failed(error) if isinstance(error, FaultNotHit | RequestNotSeen) else error
 
 
 def _error(answer: Mapping[str, str]) -> Exception:
@@ -136,7 +125,7 @@ def _result_of(work: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a request blocks its thread")
 
 
-def over_link(subject: str) -> Callable[[C], C]:
+def over_link(subject: str, table: Table = BROKER) -> Callable[[C], C]:
     """Replace the inherited methods of a class by requests: those of an operation's subject.
 
     A method that the class itself defines stays. Instances have the method `request_`, which sends
@@ -144,7 +133,7 @@ def over_link(subject: str) -> Callable[[C], C]:
     """
 
     def replace(cls: C) -> C:
-        for operation in all_operations().values():
+        for operation in all_operations(table).values():
             if operation.subject == subject and operation.name not in vars(cls):
                 setattr(cls, operation.name, _remote(operation))
         return cls

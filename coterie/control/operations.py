@@ -2,7 +2,7 @@
 
 A row names an HTTP method, a path and a method of the typed API. Parameters, results and texts are
 those of that method, so server, client (`ProcessBroker`) and OpenAPI document agree with it. To add
-a verb, add a row.
+a verb, add a row. The table of several brokers is in `cluster_operations`.
 """
 
 import inspect
@@ -31,8 +31,10 @@ _SUBJECT_IDS: dict[str, tuple[str, type, str]] = {
 }
 
 
-# Classes of which only a subclass is public.
-_INHERITED_BY = dict.fromkeys(("RunningBroker", "Views", "Lifetime"), "Broker")
+# Of the classes of what runs, only those that a table names are public: Broker and Cluster.
+_OF_WHAT_RUNS = ("Lifetime", "Views", "RunningBroker", "RunningCluster")
+# The port adds the same to one broker and to several under one name.
+_OF_CONTROL = ("Control", "ProcessControl", "ClusterControl")
 
 
 class Row(NamedTuple):
@@ -48,7 +50,7 @@ class Row(NamedTuple):
     method: str
     path: str
     verb: Any
-    show: Callable[[Control, Any], Any] | None = None
+    show: Callable[[Any, Any], Any] | None = None
     is_open: bool = False
 
 
@@ -107,6 +109,21 @@ ROWS = (
 )
 
 
+class Table(NamedTuple):
+    """The operations of a control port.
+
+    Attributes:
+        kafka: the name of the class whose methods most of them are.
+        rows: the operations.
+    """
+
+    kafka: str
+    rows: tuple[Row, ...]
+
+
+BROKER = Table("Broker", ROWS)
+
+
 class Parameter(NamedTuple):
     """A parameter of an operation.
 
@@ -146,8 +163,8 @@ class ControlOperation:
         result: the form of its result as JSON.
     """
 
-    def __init__(self, row: Row, shapes: Shapes) -> None:
-        """Take signature and docstring of the method apart."""
+    def __init__(self, row: Row, shapes: Shapes, kafka: str) -> None:
+        """Take signature and docstring of the method apart; `kafka` is the class of what runs."""
         self.row = row
         names = row.path.strip("/").split("/")
         self.segments = [None if name[0] == "{" else name for name in names]
@@ -155,7 +172,9 @@ class ControlOperation:
         self.is_attribute = isinstance(row.verb, property)
         self.function: Any = row.verb.fget if self.is_attribute else row.verb
         owner = self.function.__qualname__.split(".")[0]
-        self.subject = _INHERITED_BY.get(owner, owner)
+        self.subject = kafka if owner in _OF_WHAT_RUNS else owner
+        if owner in _OF_CONTROL:
+            self.subject = "Control"
         hints = get_type_hints(self.function)
         returned = hints["return"]
         self.waits = get_origin(returned) is Waiting
@@ -239,6 +258,6 @@ def _subject_ids(subject: str, shapes: Shapes) -> list[Parameter]:
     return [Parameter(name, "path", shapes.of(kind), text, None, True, False)]
 
 
-def operations_of(shapes: Shapes) -> list[ControlOperation]:
+def operations_of(shapes: Shapes, table: Table = BROKER) -> list[ControlOperation]:
     """Return all operations, in the order of the table."""
-    return [ControlOperation(row, shapes) for row in ROWS]
+    return [ControlOperation(row, shapes, table.kafka) for row in table.rows]

@@ -1,7 +1,7 @@
-"""Runs one broker with a control port as a process: `coterie serve --control`.
+"""Runs one broker, or several, with a control port as a process: `coterie serve --control`.
 
-The control port has the main thread and its event loop; the broker has a thread of its own, as in
-a test, so an answer waits for the broker and never the other way round.
+The control port has the main thread and its event loop; the brokers have a thread of their own, as
+in a test, so an answer waits for them and never the other way round.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ import os
 import secrets
 import signal
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from coterie import __version__
 from coterie.address import LOOPBACK, Address
 from coterie.control.application import ControlApplication
-from coterie.control.control import Control
-from coterie.control.operations import MAX_WAIT_S
-from coterie.control.served import ServedBroker
+from coterie.control.control import Control, ProcessControl
+from coterie.control.operations import BROKER, MAX_WAIT_S, Table
 from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_access import HttpAccess
@@ -29,9 +29,9 @@ from coterie.server.run import (
     Options,
     end_start,
     listening_failed,
+    metrics_failed,
     port_option,
     prepared_log,
-    print_ready,
     run_process,
     signalled,
     try_listeners,
@@ -41,6 +41,9 @@ from coterie.testing.errors import BrokerLeak, BrokerNotStarted
 
 if TYPE_CHECKING:
     from coterie.server.logging import Logger
+
+    from coterie.control.served import ServedBroker
+    from coterie.control.served_cluster import ServedCluster
 
 # Tests run some at a time, each with a wait or two. A wait may take its time.
 BOUNDS = Bounds(connections=64, request_s=10.0, answer_s=MAX_WAIT_S + 30)
@@ -99,15 +102,30 @@ class ControlOptions(NamedTuple):
 
 
 def run_controlled(options: Options, control: ControlOptions) -> int:
-    """Run a broker until a signal, a fatal error or a request stops it; return the exit code."""
+    """Run brokers until a signal, a fatal error or a request stops them; return the exit code."""
     return run_process(lambda handles: asyncio.run(_serve(options, control, handles)))
+
+
+class Controlled(NamedTuple):
+    """What the control port serves.
+
+    Attributes:
+        kafka: a broker, or several.
+        control: what the port adds to it.
+        table: the operations.
+        reload_certificates: reads the files with certificates again.
+    """
+
+    kafka: "ServedBroker | ServedCluster"
+    control: ProcessControl
+    table: Table
+    reload_certificates: Callable[[], None]
 
 
 async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     loop = asyncio.get_running_loop()
-    await try_listeners(options.place)
-    await try_port(asked.address, "--control")
+    await _try_ports(options, asked)
     log = prepared_log(options)
     fatal: list[str] = []
 
@@ -115,13 +133,14 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         fatal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
-    kafka = ServedBroker(options, log, handles, failed)
+    kafka, control, table, reload = _controlled(options, log, handles, failed)
     await _start(kafka, options)
-    if kafka.server.tls_listeners:
-        loop.add_signal_handler(signal.SIGHUP, kafka.reload_certificates)
+    if kafka.has_certificates:
+        loop.add_signal_handler(signal.SIGHUP, reload)
     application = ControlApplication(
-        Control(kafka),
+        control,
         asked.token,
+        table,
         is_local=asked.host in LOOPBACK,
         when_closed=stopping.set,
         report_failure=lambda error: log.error("control request failed", exc_info=error),
@@ -133,7 +152,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         await asyncio.to_thread(kafka.close)
         raise CannotStart(listening_failed(asked.address, "--control", error)) from error
     try:
-        _announce(options, asked, kafka, server.address)
+        _announce(asked, kafka, server.address)
         end_start()
         await stopping.wait()
     finally:
@@ -147,7 +166,45 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     return code
 
 
-async def _close(kafka: ServedBroker, log: "Logger") -> int:
+def _controlled(
+    options: Options,
+    log: "Logger",
+    handles: FileHandles,
+    when_fatal: Callable[[str], None],
+) -> Controlled:
+    """Return what is served; nothing is started yet."""
+    # Either kind is imported only where it is served.
+    if options.brokers > 1:
+        from coterie.control.cluster_control import ClusterControl
+        from coterie.control.cluster_operations import CLUSTER
+        from coterie.control.served_cluster import ServedCluster
+
+        cluster = ServedCluster(options, log, handles, when_fatal)
+        control = ClusterControl(cluster)
+        return Controlled(cluster, control, CLUSTER, control.reload_certificates)
+    from coterie.control.served import ServedBroker
+
+    broker = ServedBroker(options, log, handles, when_fatal)
+    return Controlled(broker, Control(broker), BROKER, broker.reload_certificates)
+
+
+async def _try_ports(options: Options, asked: ControlOptions) -> None:
+    """Find out whether all ports are free before anything else happens.
+
+    Raises:
+        CannotStart: one is not.
+    """
+    if options.brokers > 1:
+        from coterie.server.run_cluster import free_listeners
+
+        await free_listeners(options)
+    else:
+        await try_listeners(options.place)
+    await try_port(asked.address, "--control")
+    await try_port(options.metrics_address, "--metrics-port")
+
+
+async def _close(kafka: "ServedBroker | ServedCluster", log: "Logger") -> int:
     """Close the broker; return the exit code."""
     try:
         await asyncio.to_thread(kafka.close)
@@ -157,24 +214,26 @@ async def _close(kafka: ServedBroker, log: "Logger") -> int:
     return EXIT_OK
 
 
-async def _start(kafka: ServedBroker, options: Options) -> None:
+async def _start(kafka: "ServedBroker | ServedCluster", options: Options) -> None:
     try:
         await asyncio.to_thread(kafka.start)
     except BrokerNotStarted as error:
         cause = error.__cause__
         if not isinstance(cause, CannotListen):
-            raise
+            raise CannotStart(str(error)) from error
         option = port_option(options.place)
         raise CannotStart(listening_failed(cause.address, option, cause)) from error
+    except OSError as error:
+        raise metrics_failed(options, error) from error
 
 
-def _announce(options: Options, asked: ControlOptions, kafka: ServedBroker, at: Address) -> None:
-    """Say where broker and control port are: in two lines, and as JSON where that is wanted.
+def _announce(asked: ControlOptions, kafka: "ServedBroker | ServedCluster", at: Address) -> None:
+    """Say where brokers and control port are: in two lines, and as JSON where that is wanted.
 
     Raises:
         CannotStart: the file cannot be written.
     """
-    print_ready(options, kafka.addresses)
+    kafka.print_ready()
     # A token that was given is known where it is needed, and does not belong into logs.
     token = f", token {asked.token}" if asked.is_random else ""
     url = f"{HttpAccess(asked.certificate).scheme}://{at}"

@@ -1,5 +1,7 @@
 """The broker of `coterie serve --control`: that of a test, with the options of the command.
 
+Several brokers are in `served_cluster`.
+
 It runs in a thread, on asyncio's own event loop, whose clock can be put forward.
 """
 
@@ -8,13 +10,12 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from coterie.address import Address
 from coterie.security.mechanisms import Mechanism
 from coterie.server.broker import Broker as Server
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
-from coterie.server.run import Options, open_broker
+from coterie.server.run import Options, open_broker, print_metrics, print_ready
 from coterie.server.security.user_changes import add_user, revoke_user
 from coterie.testing.broker import Broker
 from coterie.testing.server_thread import ServerThread
@@ -22,6 +23,8 @@ from coterie.testing.users import Users
 
 if TYPE_CHECKING:
     from coterie.server.logging import Logger
+
+    from coterie.server.network.http_server import HttpServer
 
 
 class ServedBroker(Broker):
@@ -55,11 +58,33 @@ class ServedBroker(Broker):
         self._process_log = log
         self._handles = handles
         self._when_fatal = when_fatal
+        self._metrics: HttpServer | None = None
 
     @property
-    def addresses(self) -> list[Address]:
-        """Where each of its listeners listens."""
-        return [each.address for each in self._listeners]
+    def has_certificates(self) -> bool:
+        """Whether a listener has TLS."""
+        return bool(self.server.tls_listeners)
+
+    def print_ready(self) -> None:
+        """Print the lines that say where it listens, and where its metrics are."""
+        print_ready(self._options, [each.address for each in self._listeners])
+        if self._metrics is not None:
+            print_metrics(self._options, self._metrics.address)
+
+    async def _begin_in_thread(self) -> None:
+        await super()._begin_in_thread()
+        if self._options.metrics_port is not None:
+            # Imported here, because most brokers serve no metrics.
+            from coterie.server.metrics.serving import serve_metrics
+
+            self._metrics = await serve_metrics(
+                lambda: self.server, self._options.metrics_address, self._options.http
+            )
+
+    async def _finish_in_thread(self) -> list[str]:
+        if self._metrics is not None:
+            await self._metrics.stop()
+        return await super()._finish_in_thread()
 
     async def _again(
         self, end: Coroutine[Any, Any, None], between: Callable[[], None] = lambda: None

@@ -47,6 +47,7 @@ class Cluster:
         shared: what they share.
         leadership: who leads what.
         brokers: those that run, by their ids.
+        started_ms: when the first of them began.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Cluster:
         self.shared = shared
         self.leadership: Leadership = shared.leadership
         self.brokers: dict[int, Broker] = {}
+        self.started_ms = shared.environment.now_ms()
         self._log = shared.log
         self._serve = serve
         self._prepare = prepare
@@ -247,10 +249,13 @@ class Cluster:
         """Let a broker lead a partition; it gets the replica of the present leader if it has none.
 
         Raises:
-            UnknownNode: the broker does not run, or there is no such partition.
+            UnknownNode: the broker does not run, or the others take it for dead, or there is no
+                such partition.
         """
         self.running(to)
         self._partition(topic, index)
+        if not self.leadership.image.nodes[to].is_live:
+            raise UnknownNode(f"broker {to} is paused, and the others take it for dead")
         self.leadership.change(leader_moved(self.leadership.image, topic, index, to))
 
     def move_coordinator(self, kind: CoordinatorType, key: str, to: int) -> None:

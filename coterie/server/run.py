@@ -114,6 +114,11 @@ class Options(NamedTuple):
     announcement: str = ""
     brokers: int = 1
 
+    @property
+    def metrics_address(self) -> Address:
+        """Where the metrics are served, if they are; port 0 is a free one."""
+        return Address(self.place.host, self.metrics_port or 0)
+
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
     """The broker cannot start here; the text says why and what to do about it."""
@@ -138,7 +143,7 @@ def run_process(serve: Callable[[FileHandles], int]) -> int:
 async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     await try_listeners(options.place)
-    await try_port(Address(options.place.host, options.metrics_port or 0), "--metrics-port")
+    await try_port(options.metrics_address, "--metrics-port")
     log = prepared_log(options)
     broker = open_broker(options, Environment.of_process(log), handles)
     recorder = await _record(broker, options)
@@ -150,7 +155,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             # Imported here, because most brokers serve no metrics and start faster without.
             from coterie.server.metrics.serving import serve_metrics
 
-            metrics = await serve_metrics(broker, place.host, options.metrics_port, options.http)
+            metrics = await serve_metrics(lambda: broker, options.metrics_address, options.http)
         addresses = await broker.start(place.listeners)
     except CannotListen as error:
         await _stop(broker, metrics, recorder)
@@ -158,14 +163,13 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         raise CannotStart(listening_failed(error.address, option, error)) from error
     except OSError as error:
         await _stop(broker, metrics, recorder)
-        failed = Address(place.host, options.metrics_port or 0)
-        raise CannotStart(listening_failed(failed, "--metrics-port", error)) from error
+        raise metrics_failed(options, error) from error
     except ConfigError as error:
         await _stop(broker, metrics, recorder)
         raise CannotStart(str(error)) from error
     print_ready(options, addresses)
     if metrics is not None:
-        print(f"metrics on {options.http.scheme}://{metrics.address}/metrics", flush=True)
+        print_metrics(options, metrics.address)
     if broker.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
@@ -217,6 +221,16 @@ def print_ready_on(options: Options, listening: str, brokers: str = "") -> None:
     )
     if options.announcement:
         print(options.announcement, flush=True)
+
+
+def print_metrics(options: Options, address: Address) -> None:
+    """Print the line that says where the metrics are."""
+    print(f"metrics on {options.http.scheme}://{address}/metrics", flush=True)
+
+
+def metrics_failed(options: Options, error: OSError) -> CannotStart:
+    """Return why the metrics cannot be served."""
+    return CannotStart(listening_failed(options.metrics_address, "--metrics-port", error))
 
 
 def is_plain(place: Place) -> bool:

@@ -5,6 +5,8 @@ be used, nothing has been started or written.
 """
 
 import signal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -24,15 +26,21 @@ from coterie.server.run import (
     begin_with,
     end_start,
     listening_failed,
+    metrics_failed,
     open_shared_parts,
     port_option,
     prepared_log,
+    print_metrics,
     print_ready_on,
     run_process,
     signalled,
     try_listeners,
+    try_port,
     watch,
 )
+
+if TYPE_CHECKING:
+    from coterie.server.network.http_server import HttpServer
 
 _HIGHEST_PORT = 65_535
 
@@ -50,9 +58,8 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     """
     stopping = signalled(with_input=options.stops_with_input)
     place = options.place
-    listeners = [listeners_of(place, number) for number in range(options.brokers)]
-    for each in listeners:
-        await try_listeners(place._replace(listeners=each))
+    listeners = await free_listeners(options)
+    await try_port(options.metrics_address, "--metrics-port")
     log = prepared_log(options)
     shared = open_shared_parts(options, Environment.of_process(log), handles)
 
@@ -63,20 +70,29 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     cluster = Cluster(shared, prepare=prepare)
     fatal = shared.failures.fatal
     fatal.add_done_callback(lambda _: stopping.set())
+    metrics: HttpServer | None = None
     try:
+        if options.metrics_port is not None:
+            # Imported here, because most brokers serve no metrics and start faster without.
+            from coterie.server.metrics.serving import serve_cluster_metrics
+
+            metrics = await serve_cluster_metrics(cluster, options.metrics_address, options.http)
         started = await cluster.start(dict(zip(shared.node_ids, listeners, strict=True)))
     except CannotListen as error:
-        await cluster.stop()
+        await _stop(cluster, metrics)
         text = listening_failed(error.address, port_option(place), error)
         raise CannotStart(text) from error
+    except OSError as error:
+        await _stop(cluster, metrics)
+        raise metrics_failed(options, error) from error
     except ConfigError as error:
-        await cluster.stop()
+        await _stop(cluster, metrics)
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]
     begin_with(first, options)
-    # The bootstrap servers are the first listeners of all brokers.
-    bootstrap = ",".join(str(addresses[0]) for addresses in started.values())
-    print_ready_on(options, bootstrap, f"{len(started)} brokers, ")
+    print_brokers_ready(options, [addresses[0] for addresses in started.values()])
+    if metrics is not None:
+        print_metrics(options, metrics.address)
     if first.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
@@ -94,8 +110,33 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if fatal.done():
         log.error("brokers failed", reason=fatal.result())
         code = EXIT_FAILED
-    await cluster.stop()
+    await _stop(cluster, metrics)
     return code
+
+
+async def _stop(cluster: Cluster, metrics: "HttpServer | None") -> None:
+    if metrics is not None:
+        await metrics.stop()
+    await cluster.stop()
+
+
+async def free_listeners(options: Options) -> list[tuple[Listener, ...]]:
+    """Return where the brokers listen, after finding out whether all of their ports are free.
+
+    Raises:
+        CannotStart: one is not.
+    """
+    place = options.place
+    listeners = [listeners_of(place, number) for number in range(options.brokers)]
+    for each in listeners:
+        await try_listeners(place._replace(listeners=each))
+    return listeners
+
+
+def print_brokers_ready(options: Options, addresses: Sequence[Address]) -> None:
+    """Print the line that says where the brokers listen: the first listener of each."""
+    bootstrap = ",".join(map(str, addresses))
+    print_ready_on(options, bootstrap, f"{len(addresses)} brokers, ")
 
 
 def listeners_of(place: Place, number: int) -> tuple[Listener, ...]:

@@ -63,12 +63,17 @@ BOUNDS: dict[str, Bounds] = {
     "timeout_s": Bounds(0, _LONGEST_S, float),
     # `throttle_time_ms` has 32 bits.
     "milliseconds": Bounds(0, _INT32),
+    "detect_ms": Bounds(0, _INT32),
     "timestamp_ms": Bounds(-1, _INT64),
     # What Kafka counts in 16, 32 and 64 bits. -1 are the default partitions of a topic.
     "partitions": Bounds(-1, _INT32),
     "partition": Bounds(0, _INT32),
     "since_generation": Bounds(-1, _INT32),
     "offset": Bounds(-1, _INT64),
+    "to_offset": Bounds(0, _INT64),
+    "node_id": Bounds(0, _INT32),
+    "to": Bounds(0, _INT32),
+    "replicas": Bounds(-1, _INT16),
     "version": Bounds(0, _INT16),
     "port": Bounds(0, 2**16 - 1),
     # What a test counts.
@@ -76,7 +81,6 @@ BOUNDS: dict[str, Bounds] = {
     "times": Bounds(1, _INT64),
     "skip": Bounds(0, _INT64),
     "connection_id": Bounds(0, _INT64),
-    "node_id": Bounds(0, _INT32),
     "fault_id": Bounds(1, _INT64),
     "sent_bytes": Bounds(0, _INT32),
     "probability": Bounds(0, 1, float, is_open=True),

@@ -15,6 +15,7 @@ from typing import Any
 from coterie.server.brokers import Cluster as Brokers
 from coterie.server.brokers import UnknownNode
 from coterie.server.cluster.image import CoordinatorType, Placement
+from coterie.testing.bounds import check
 from coterie.testing.client_configs import CLASSIC, client_config
 from coterie.testing.errors import WrongUse
 from coterie.testing.pausing import Gate
@@ -85,6 +86,7 @@ class Cluster(RunningCluster):
         )
 
     def _placement(self, topic: str, partition: int) -> Placement:
+        check(partition=partition)
         found = self._call(lambda brokers: brokers.leadership.image.placed(topic, partition))
         if found is None:
             raise WrongUse(f"there is no partition {topic}-{partition}: create it with topic()")
@@ -114,6 +116,7 @@ class Cluster(RunningCluster):
         Raises:
             WrongUse: it exists already, or a value cannot be used; the text is Kafka's.
         """
+        check(replicas=replicas if isinstance(replicas, int) else None)
         wanted = min(MOST_REPLICAS, self._count) if replicas is None else replicas
         return self._create(name, partitions, records, config, wanted)
 
@@ -129,6 +132,7 @@ class Cluster(RunningCluster):
         Raises:
             WrongUse: it does not run.
         """
+        check(detect_ms=detect_ms)
         return self._do(lambda brokers: brokers.kill(_named(node_id), detect_ms))
 
     def stop(self, node_id: int | None) -> Waiting[None]:
@@ -151,32 +155,71 @@ class Cluster(RunningCluster):
             WrongUse: it does not run.
         """
         paused = _named(node_id)
+        gate = self._close_gate(paused, detect_ms)
+        try:
+            yield
+        finally:
+            self._open_gate(paused, gate)
+
+    def pause(self, node_id: int | None, detect_ms: int | None = None) -> None:
+        """Pause a broker until `resume`; see `paused`.
+
+        Args:
+            node_id: the broker.
+            detect_ms: after which time the others take it for dead; None for never.
+
+        Raises:
+            WrongUse: it does not run.
+        """
+        self._close_gate(_named(node_id), detect_ms)
+
+    def resume(self, node_id: int | None) -> None:
+        """Let a paused broker go on; it is in sync again if the others have taken it for dead.
+
+        Raises:
+            WrongUse: it is not paused.
+        """
+        resumed = _named(node_id)
+        if resumed not in self.paused_brokers:
+            raise WrongUse(f"broker {resumed} is not paused")
+        self._open_gate(resumed, self._gates[resumed])
+
+    @property
+    def paused_brokers(self) -> list[int]:
+        """The ids of the brokers that run and are paused."""
+        return self._call(
+            lambda brokers: [
+                each for each in sorted(brokers.brokers) if self._gates[each].is_closed
+            ]
+        )
+
+    def _close_gate(self, node_id: int, detect_ms: int | None) -> Gate:
+        check(detect_ms=detect_ms)
 
         def close(brokers: Brokers) -> Gate:
-            brokers.running(paused)
-            gate = self._gates[paused]
+            brokers.running(node_id)
+            gate = self._gates[node_id]
             gate.close()
             if detect_ms is not None:
                 brokers.shared.loop.call_later(detect_ms / 1000, detect, brokers, gate)
             return gate
 
         def detect(brokers: Brokers, gate: Gate) -> None:
-            if gate.is_closed and self._gates.get(paused) is gate:
-                brokers.detect(paused)
-
-        def reopen(brokers: Brokers) -> None:
-            gate.open()
-            if self._gates.get(paused) is gate and paused in brokers.brokers:
-                brokers.rejoin(paused)
+            if gate.is_closed and self._gates.get(node_id) is gate and node_id in brokers.brokers:
+                brokers.detect(node_id)
 
         try:
-            gate = self._call(close)
+            return self._call(close)
         except UnknownNode as error:
             raise WrongUse(str(error)) from None
-        try:
-            yield
-        finally:
-            self._call(reopen)
+
+    def _open_gate(self, node_id: int, gate: Gate) -> None:
+        def reopen(brokers: Brokers) -> None:
+            gate.open()
+            if self._gates.get(node_id) is gate and node_id in brokers.brokers:
+                brokers.rejoin(node_id)
+
+        self._call(reopen)
 
     def move(self, topic: str, partition: int = 0, *, to: int) -> Waiting[None]:
         """Let another broker lead a partition; its leader epoch grows by one.
@@ -184,6 +227,7 @@ class Cluster(RunningCluster):
         Raises:
             WrongUse: the broker does not run, or there is no such partition.
         """
+        check(partition=partition, to=to)
         return self._do(lambda brokers: brokers.move(topic, partition, to))
 
     def cut(self, topic: str, partition: int = 0, *, to_offset: int) -> Waiting[None]:
@@ -197,6 +241,7 @@ class Cluster(RunningCluster):
             WrongUse: there is no such partition, or it does not have the offset; only brokers write
                 it; it has no leader; or the brokers have `flush="commit"`.
         """
+        check(partition=partition, to_offset=to_offset)
         return self._wait(lambda brokers: brokers.cut(topic, partition, to_offset))
 
     def move_coordinator(self, group_id: str, *, to: int) -> Waiting[None]:
@@ -205,6 +250,7 @@ class Cluster(RunningCluster):
         Raises:
             WrongUse: the broker does not run.
         """
+        check(to=to)
         kind = CoordinatorType.GROUP
         return self._do(lambda brokers: brokers.move_coordinator(kind, group_id, to))
 
@@ -214,11 +260,17 @@ class Cluster(RunningCluster):
         Raises:
             WrongUse: the broker does not run, or nothing has used a transaction yet.
         """
+        check(to=to)
         kind = CoordinatorType.TRANSACTION
         return self._do(lambda brokers: brokers.move_coordinator(kind, transactional_id, to))
 
     def delay_metadata(self, milliseconds: int) -> None:
-        """Let clients be shown each change so much later; the brokers know it at once."""
+        """Let clients be shown each change so much later; the brokers know it at once.
+
+        Raises:
+            WrongUse: the number is negative.
+        """
+        check(milliseconds=milliseconds)
 
         def delay(brokers: Brokers) -> None:
             brokers.leadership.propagation_ms = milliseconds
@@ -233,7 +285,7 @@ class Cluster(RunningCluster):
         partition: int = 0,
         *,
         node_id: int | None = None,
-        timeout: float = DEFAULT_TIMEOUT_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Waiting[None]:
         """Wait until a broker leads a partition and runs: a certain one, or any.
 
@@ -241,25 +293,29 @@ class Cluster(RunningCluster):
             WaitTimedOut: it does not in time.
         """
 
+        check(partition=partition, node_id=node_id)
+
         def led(brokers: Brokers) -> bool:
             leader = brokers.leadership.leader(topic, partition)
             return leader is not None and node_id in (None, leader.node_id)
 
         who = "a broker" if node_id is None else f"broker {node_id}"
-        return self._until(led, f"{who} leads {topic}-{partition}", timeout)
+        return self._until(led, f"{who} leads {topic}-{partition}", timeout_s)
 
     def wait_coordinator(
         self,
         group_id: str,
         *,
         node_id: int | None = None,
-        timeout: float = DEFAULT_TIMEOUT_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Waiting[None]:
         """Wait until a broker coordinates a group and has loaded it: a certain one, or any.
 
         Raises:
             WaitTimedOut: it does not in time.
         """
+
+        check(node_id=node_id)
 
         def coordinates(brokers: Brokers) -> bool:
             found = brokers.leadership.coordinator(CoordinatorType.GROUP, group_id)
@@ -269,7 +325,7 @@ class Cluster(RunningCluster):
             return not found.groups.is_loading(index)
 
         who = "a broker" if node_id is None else f"broker {node_id}"
-        return self._until(coordinates, f"{who} coordinates group '{group_id}'", timeout)
+        return self._until(coordinates, f"{who} coordinates group '{group_id}'", timeout_s)
 
     def wait_isr(
         self,
@@ -277,7 +333,7 @@ class Cluster(RunningCluster):
         partition: int = 0,
         *,
         isr: Sequence[int],
-        timeout: float = DEFAULT_TIMEOUT_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Waiting[None]:
         """Wait until exactly these brokers are in sync for a partition.
 
@@ -285,15 +341,18 @@ class Cluster(RunningCluster):
             WaitTimedOut: they are not in time.
         """
 
+        check(partition=partition)
+
         def in_sync(brokers: Brokers) -> bool:
             where = brokers.leadership.image.placed(topic, partition)
             return where is not None and sorted(where.isr) == sorted(isr)
 
-        return self._until(in_sync, f"the ISR of {topic}-{partition} is {sorted(isr)}", timeout)
+        return self._until(in_sync, f"the ISR of {topic}-{partition} is {sorted(isr)}", timeout_s)
 
     def _until(
         self, condition: Callable[[Brokers], bool], what: str, timeout_s: float
     ) -> Waiting[None]:
+        check(timeout_s=timeout_s)
         brokers, thread = self._running, self.thread
 
         def picture() -> str:
@@ -313,4 +372,5 @@ def cluster(brokers: int = 3, **options: Any) -> Cluster:
 def _named(node_id: int | None) -> int:
     if node_id is None:
         raise WrongUse("there is no such broker now: nothing leads or coordinates that")
+    check(node_id=node_id)
     return node_id

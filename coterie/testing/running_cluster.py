@@ -125,6 +125,7 @@ class RunningCluster(Views):
         """
         if node_id is None:
             return super().start()
+        check(node_id=node_id)
         return self._wait(lambda brokers: brokers.start_broker(node_id))
 
     # --- virtual time -----------------------------------------------------------------------------
@@ -189,6 +190,11 @@ class RunningCluster(Views):
     # --- the thread -------------------------------------------------------------------------------
 
     @property
+    def server_cluster(self) -> Brokers:
+        """The brokers and what they share; to be used in their thread."""
+        return self._running
+
+    @property
     def servers(self) -> Sequence[Server]:
         """The servers that run, by their ids; see `Views`."""
         return [server for _, server in sorted(self._running.brokers.items())]
@@ -249,20 +255,25 @@ class RunningCluster(Views):
         self._brokers = brokers = Brokers(shared, serve=runner.serve, prepare=prepare)
         self._interception.now_ms = shared.environment.now_ms
         self._interception.moves = Moves(brokers)
-        # A cluster that was closed and is started again keeps its addresses.
-        listeners = {
-            node_id: [Listener(self._addresses.get(node_id, Address(self._host, 0)))]
-            for node_id in shared.node_ids
-        }
         try:
-            started = await brokers.start(listeners)
+            started = await brokers.start(self._listeners(shared.node_ids))
         except CannotListen as error:
             raise BrokerNotStarted(not_listening(error.address, error)) from error
+        except ConfigError as error:
+            raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
         self._addresses = {node_id: addresses[0] for node_id, addresses in started.items()}
         factor = min(MOST_REPLICAS, self._count)
         for name, partitions in self._topics.items():
             if shared.topics.find(name) is None:
                 await create_topic(brokers.any_broker, name, partitions, {}, factor)
+
+    def _listeners(self, node_ids: Sequence[int]) -> dict[int, Sequence[Listener]]:
+        """Return where the clients of each broker connect."""
+        # A cluster that was closed and is started again keeps its addresses.
+        return {
+            node_id: [Listener(self._addresses.get(node_id, Address(self._host, 0)))]
+            for node_id in node_ids
+        }
 
     def _shared_parts(self) -> SharedParts:
         given = [f"{name}={value}" for name, value in self._values.items()]

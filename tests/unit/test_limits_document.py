@@ -106,7 +106,7 @@ CONSTANTS = {
     ),
     "groups and partitions counted for the metrics in one turn": (
         "_GROUPS_PER_TURN",
-        "_PARTITIONS_PER_TURN",
+        "PARTITIONS_PER_TURN",
     ),
 }
 # What has no number of its own, or several parts in several files.

@@ -3,7 +3,7 @@
 State that changes anyway (groups, logs, connections) is counted during the scrape, in slices
 between which the event loop serves other connections. Events are counted in plain integers where
 they happen. The names follow [metrics/names] and [metrics/stable-names], the slices
-[metrics/collected-in-slices].
+[metrics/collected-in-slices]. Those of several brokers are in `cluster_metrics`.
 """
 
 import os
@@ -18,11 +18,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
 from coterie.coordinator.kernel.shard_state import ShardState
-from coterie.server.metrics.security import security_metrics
+from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.metrics.security import denials, login_metrics, principal_connections
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.groups.runtime import GroupRuntime
+    from coterie.server.shared_parts import SharedParts
 
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _RUNTIME = "kafka.server:type=group-coordinator-metrics,name="
@@ -41,18 +43,45 @@ _SHARD_STATES = {
 }
 # Groups and partitions that are counted before the event loop gets a turn: half a millisecond.
 _GROUPS_PER_TURN = 1_000
-_PARTITIONS_PER_TURN = 500
+PARTITIONS_PER_TURN = 500
 
 
 async def collect(broker: "Broker") -> list[Metric]:
-    """Return all metrics of `broker`."""
+    """Return all metrics of the only broker of a process."""
+    shared = broker.shared
     return [
         *await _groups(broker),
-        *await _logs(broker),
-        *_cleaner(broker),
-        *_disk_and_network(broker),
-        *security_metrics(broker),
-        *_process(broker),
+        *await _logs(shared),
+        *_cleaner(shared),
+        *_flushes(shared),
+        *_network(broker),
+        *_telemetry(shared),
+        principal_connections(broker),
+        denials(shared),
+        *login_metrics(broker),
+        *_process(broker.started_ms, broker.now_ms()),
+    ]
+
+
+async def collect_of_broker(broker: "Broker") -> list[Metric]:
+    """Return the metrics that each of several brokers has."""
+    return [
+        *await _groups(broker),
+        *_network(broker),
+        principal_connections(broker),
+        *login_metrics(broker),
+    ]
+
+
+async def collect_shared(shared: "SharedParts", started_ms: int) -> list[Metric]:
+    """Return the metrics of what the brokers of a process share, the process among it."""
+    return [
+        *await _logs(shared),
+        *_cleaner(shared),
+        *_flushes(shared),
+        *_telemetry(shared),
+        denials(shared),
+        *_process(started_ms, shared.environment.now_ms()),
     ]
 
 
@@ -90,7 +119,11 @@ async def _groups(broker: "Broker") -> list[Metric]:
             seen += 1
             if seen % _GROUPS_PER_TURN == 0:
                 await broker.environment.next_turn()
-    shard_states = Counter(_SHARD_STATES.get(shard.state, "failed") for shard in shards)
+    shard_states = Counter(
+        _SHARD_STATES.get(shard.state, "failed")
+        for index, shard in enumerate(shards)
+        if _leads(broker, index)
+    )
     return [
         _gauge(
             "kafka_coordinator_group_num_groups",
@@ -122,6 +155,14 @@ async def _groups(broker: "Broker") -> list[Metric]:
         ),
         *_group_events(broker.groups),
     ]
+
+
+def _leads(broker: "Broker", index: int) -> bool:
+    """Return whether a broker leads a partition of the topic of offsets."""
+    if broker.leadership is None:
+        return True
+    where = broker.leadership.image.placed(OFFSETS_TOPIC, index)
+    return where is not None and where.leader_id == broker.node_id
 
 
 def _group_events(groups: "GroupRuntime") -> Iterator[Metric]:
@@ -162,13 +203,13 @@ def _group_events(groups: "GroupRuntime") -> Iterator[Metric]:
     yield events
 
 
-async def _logs(broker: "Broker") -> list[Metric]:
+async def _logs(shared: "SharedParts") -> list[Metric]:
     """Return sizes by topic [metrics/sizes-by-topic]."""
     sizes: list[tuple[str, float]] = []
     segments: list[tuple[str, float]] = []
     offsets: list[tuple[str, float]] = []
     partition_count = offline_count = 0
-    for topic in list(broker.topics.by_name.values()):
+    for topic in list(shared.topics.by_name.values()):
         size_bytes = segment_count = offset_count = 0
         for partition in list(topic.partitions):
             log = partition.opened_log
@@ -179,8 +220,8 @@ async def _logs(broker: "Broker") -> list[Metric]:
                 segment_count += len(log.segments)
                 offset_count += log.log_end_offset - log.log_start_offset
             partition_count += 1
-            if partition_count % _PARTITIONS_PER_TURN == 0:
-                await broker.environment.next_turn()
+            if partition_count % PARTITIONS_PER_TURN == 0:
+                await shared.environment.next_turn()
         sizes.append((topic.name, size_bytes))
         segments.append((topic.name, segment_count))
         offsets.append((topic.name, offset_count))
@@ -213,8 +254,8 @@ async def _logs(broker: "Broker") -> list[Metric]:
     ]
 
 
-def _cleaner(broker: "Broker") -> list[Metric]:
-    maintenance = broker.maintenance
+def _cleaner(shared: "SharedParts") -> list[Metric]:
+    maintenance = shared.maintenance
     cleaner = maintenance.cleaner
     return [
         _counter("coterie_log_cleaner_cleanings", "Logs that were compacted.", cleaner.cleanings),
@@ -268,10 +309,8 @@ def _cleaner(broker: "Broker") -> list[Metric]:
     ]
 
 
-def _disk_and_network(broker: "Broker") -> list[Metric]:
-    flusher = broker.flusher
-    quotas = broker.connection_quotas
-    sessions = broker.fetch_sessions
+def _flushes(shared: "SharedParts") -> list[Metric]:
+    flusher = shared.flusher
     return [
         _counter("kafka_log_flushes", f"{_FLUSHES} Syncs of logs.", flusher.syncs),
         _counter(
@@ -284,6 +323,13 @@ def _disk_and_network(broker: "Broker") -> list[Metric]:
             "Duration of the slowest sync since the start.",
             flusher.slowest_sync_seconds,
         ),
+    ]
+
+
+def _network(broker: "Broker") -> list[Metric]:
+    quotas = broker.connection_quotas
+    sessions = broker.fetch_sessions
+    return [
         _gauge(
             "kafka_server_connection_count",
             "kafka.server:type=socket-server-metrics,name=connection-count. Open connections.",
@@ -310,12 +356,11 @@ def _disk_and_network(broker: "Broker") -> list[Metric]:
             " others.",
             sessions.evictions,
         ),
-        *_telemetry(broker),
     ]
 
 
-def _telemetry(broker: "Broker") -> list[Metric]:
-    telemetry = broker.telemetry
+def _telemetry(shared: "SharedParts") -> list[Metric]:
+    telemetry = shared.telemetry
     return [
         _counter(
             "coterie_telemetry_client_instances",
@@ -333,7 +378,7 @@ def _telemetry(broker: "Broker") -> list[Metric]:
     ]
 
 
-def _process(broker: "Broker") -> list[Metric]:
+def _process(started_ms: int, now_ms: int) -> list[Metric]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     metrics = [
         _gauges("coterie_build_info", "Always 1, with the version.", "version", [(__version__, 1)]),
@@ -341,12 +386,12 @@ def _process(broker: "Broker") -> list[Metric]:
         _gauge(
             "process_start_time_seconds",
             "Start of the broker in seconds since the epoch.",
-            broker.started_ms / 1000,
+            started_ms / 1000,
         ),
         _gauge(
             "coterie_uptime_seconds",
             "Time since the start of the broker.",
-            (broker.now_ms() - broker.started_ms) / 1000,
+            (now_ms - started_ms) / 1000,
         ),
     ]
     if sys.platform == "linux":

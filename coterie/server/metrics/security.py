@@ -17,27 +17,36 @@ from coterie.server.security.shown import shown
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
+    from coterie.server.shared_parts import SharedParts
 
 _SOCKETS = "kafka.server:type=socket-server-metrics,name="
 
 
-def security_metrics(broker: "Broker") -> Iterator[Metric]:
-    """Yield the metrics."""
-    connections = GaugeMetricFamily(
+def principal_connections(broker: "Broker") -> Metric:
+    """Return how many connections each principal has."""
+    family = GaugeMetricFamily(
         "coterie_principal_connections", "Open connections by principal.", labels=["principal"]
     )
     for principal, count in _bounded(broker.connection_quotas.principals()):
-        connections.add_metric([principal], count)
-    yield connections
-    denials = CounterMetricFamily(
+        family.add_metric([principal], count)
+    return family
+
+
+def denials(shared: "SharedParts") -> Metric:
+    """Return how often the authorizer, which the brokers of a process share, has refused."""
+    family = CounterMetricFamily(
         "coterie_authorizer_denials",
         "Operations that the authorizer has denied, by principal.",
         labels=["principal"],
     )
-    if broker.access is not None:
-        for principal, count in broker.access.denials.items():
-            denials.add_metric([shown(principal)], count)
-    yield denials
+    if shared.access is not None:
+        for principal, count in shared.access.denials.items():
+            family.add_metric([shown(principal)], count)
+    return family
+
+
+def login_metrics(broker: "Broker") -> Iterator[Metric]:
+    """Yield the logins."""
     logins = broker.logins
     yield from _logins("authentication", "Logins", logins.first)
     yield from _logins("reauthentication", "Later logins on a connection", logins.again)

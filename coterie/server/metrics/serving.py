@@ -1,29 +1,54 @@
-"""Serving the metrics of a broker over HTTP.
+"""Serving the metrics of a broker, or of several, over HTTP.
 
 Most brokers serve none and start faster without importing this module.
 """
 
+from collections.abc import Callable
+
+from coterie.address import Address
 from coterie.server.broker import Broker
-from coterie.server.metrics.endpoint import MetricsEndpoint
+from coterie.server.brokers import Cluster
+from coterie.server.metrics.cluster_metrics import collect_brokers
+from coterie.server.metrics.endpoint import Collect, MetricsEndpoint
 from coterie.server.metrics.metrics import collect
-from coterie.server.network.http_access import OPEN, HttpAccess
+from coterie.server.network.http_access import HttpAccess
 from coterie.server.network.http_server import HttpServer
+from coterie.server.shared_parts import SharedParts
 
 
 async def serve_metrics(
-    broker: Broker, host: str, port: int, access: HttpAccess = OPEN
+    current: Callable[[], Broker], address: Address, access: HttpAccess
 ) -> HttpServer:
-    """Serve the metrics; return the server, whose address has the port that 0 has picked.
+    """Serve the metrics of the only broker; return the server.
+
+    Args:
+        current: returns the broker, which may be another one after a restart.
+        address: where to listen; the server then has the port that 0 has picked.
+        access: how the port is secured.
 
     Raises:
         OSError: the address cannot be used.
     """
+    return await _serve(lambda: collect(current()), current().shared, address, access)
+
+
+async def serve_cluster_metrics(
+    cluster: Cluster, address: Address, access: HttpAccess
+) -> HttpServer:
+    """Serve the metrics of several brokers at one address; see `serve_metrics`."""
+    return await _serve(lambda: collect_brokers(cluster), cluster.shared, address, access)
+
+
+async def _serve(
+    collect_all: Collect, shared: SharedParts, address: Address, access: HttpAccess
+) -> HttpServer:
+    environment = shared.environment
     endpoint = MetricsEndpoint(
-        lambda: collect(broker),
-        lambda error: broker.log.error("metrics failed", exc_info=error),
-        broker.environment.run_blocking,
+        collect_all,
+        lambda error: environment.log.error("metrics failed", exc_info=error),
+        environment.run_blocking,
         access.token,
     )
-    server = HttpServer(endpoint, broker.loop, certificate=access.certificate)
-    await server.start(host, port)
+    server = HttpServer(endpoint, environment.loop, certificate=access.certificate)
+    await server.start(*address)
     return server

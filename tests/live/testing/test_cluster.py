@@ -212,7 +212,7 @@ def test_others_learn_late_of_a_dead_broker() -> None:
         kafka.kill(dead, detect_ms=300)
         assert kafka.leader_of("t") == dead
         with pytest.raises(WaitTimedOut, match=r"a broker leads t-0: not so within 0\.05 s"):
-            kafka.wait_leader("t", timeout=0.05)
+            kafka.wait_leader("t", timeout_s=0.05)
         kafka.wait_leader("t")
         assert dead is not None
         kafka.wait_isr("t", isr=[each for each in (1, 2, 3) if each != dead])

@@ -5,8 +5,11 @@ import json
 from typing import Any, NamedTuple
 
 from coterie.control.application import ControlApplication
+from coterie.control.cluster_control import ClusterControl
+from coterie.control.cluster_operations import CLUSTER
 from coterie.control.control import Control
-from coterie.testing import Broker
+from coterie.control.operations import BROKER
+from coterie.testing import Broker, Cluster
 
 TOKEN = "secret"
 
@@ -20,14 +23,16 @@ class Answered(NamedTuple):
 
 
 class Asking:
-    """The application of a broker, and what went wrong in it."""
+    """The application of a broker, or of several, and what went wrong in it."""
 
-    def __init__(self, kafka: Broker) -> None:
+    def __init__(self, kafka: Broker | Cluster) -> None:
         self.failures: list[BaseException] = []
         self.was_closed = False
+        is_single = isinstance(kafka, Broker)
         self.application = ControlApplication(
-            Control(kafka),
+            Control(kafka) if isinstance(kafka, Broker) else ClusterControl(kafka),
             TOKEN,
+            BROKER if is_single else CLUSTER,
             when_closed=self._closed,
             report_failure=self.failures.append,
         )

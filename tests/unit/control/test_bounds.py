@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from coterie.control.cluster_operations import CLUSTER
 from coterie.control.link import all_operations
-from coterie.control.operations import ControlOperation, Parameter
-from coterie.testing import Broker
+from coterie.control.operations import BROKER, ControlOperation, Parameter, Table
+from coterie.testing import Broker, Cluster, cluster
 from coterie.testing.actions import Action
 from coterie.testing.bounds import BOUNDS
 from tests.unit.control.asking import Asking
@@ -23,26 +24,45 @@ GIVEN: dict[str, Any] = {
     "values": ["a"],
     "since_generation": 0,
     "seconds": 1,
+    "to": 1,
+    "to_offset": 0,
+    "isr": [1],
 }
-PATH = {"name": "t", "topic": "t", "group_id": "g", "fault_id": "1", "api": "Heartbeat"}
+PATH = {
+    "name": "t", "topic": "t", "group_id": "g", "fault_id": "1", "api": "Heartbeat", "node_id": "1",
+    "transactional_id": "tx",
+}  # fmt: skip
 
 
 def is_number(parameter: Parameter) -> bool:
     return any(part.get("type") in NUMBERS for part in parameter.shape.alternatives)
 
 
-CASES = [
-    (operation, parameter)
-    for operation in all_operations().values()
-    for parameter in operation.all_parameters
-    if is_number(parameter)
-]
+def numbers_of(table: Table) -> list[tuple[ControlOperation, Parameter]]:
+    """Return the numbers that the operations of a port take."""
+    return [
+        (operation, parameter)
+        for operation in all_operations(table).values()
+        for parameter in operation.all_parameters
+        if is_number(parameter)
+    ]
+
+
+CASES = numbers_of(BROKER)
+CASES_OF_SEVERAL = numbers_of(CLUSTER)
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """A broker that only wrong numbers meet."""
     with Broker(topics={"t": 1}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[Cluster]:
+    """Several brokers that only wrong numbers meet."""
+    with cluster(brokers=2, topics={"t": 1}) as running:
         yield running
 
 
@@ -78,8 +98,22 @@ def test_wrong_number_is_refused(
     assert broker.server.now_ms() < 2e12
 
 
+@pytest.mark.parametrize("number", WRONG, ids=lambda number: number[:9])
+@pytest.mark.parametrize(
+    ("operation", "parameter"), CASES_OF_SEVERAL, ids=lambda each: getattr(each, "name", "")
+)
+def test_wrong_number_is_refused_by_several_brokers(
+    brokers: Cluster, operation: ControlOperation, parameter: Parameter, number: str
+) -> None:
+    answered = ask(Asking(brokers), operation, parameter.name, number)
+    assert answered.status == 400, answered
+    assert len(answered.body["error"]) < 1000
+    assert (brokers.brokers, brokers.paused_brokers) == ([1, 2], [])
+    assert brokers.epoch_of("t") == 0
+
+
 def test_every_number_has_bounds_in_one_place() -> None:
-    assert {parameter.name for _, parameter in CASES} <= set(BOUNDS)
+    assert {parameter.name for _, parameter in CASES + CASES_OF_SEVERAL} <= set(BOUNDS)
     fields = {
         name
         for action in Action.__args__

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from coterie.control.cluster_operations import CLUSTER
 from coterie.control.docstrings import names_in, summary_of
 from coterie.control.link import all_operations
-from coterie.testing import Broker, Fault, Group, ProcessBroker, Requests
+from coterie.control.operations import BROKER, Table
+from coterie.testing import Broker, Cluster, Fault, Group, ProcessBroker, Requests
 from coterie.testing.exchanges import Exchanged
 from coterie.testing.report import Installed, Left, Moment, Report
 
@@ -39,7 +41,25 @@ WITHOUT_ROW = {
     "Fault.is_removed": "in the state of a fault",
     "Fault.why_passed": "in the error of must_have_hit",
     "Requests.add": "the broker calls it",
+    "Cluster.close": "Control.close also ends the process",
+    "Cluster.start": "the process is the start; Control.start is for one broker",
+    "Cluster.address": "in Control.state",
+    "Cluster.brokers": "in Control.state",
+    "Cluster.paused_brokers": "in Control.state",
+    "Cluster.bootstrap_servers": "Control.ready",
+    "Cluster.client_config": "for Python's libraries; made from bootstrap_servers",
+    "Cluster.paused": "a block of the test; Cluster.pause and Cluster.resume",
+    "Cluster.virtual_time": "clocks of another process cannot be virtual",
+    "Cluster.thread": "not data",
+    "Cluster.server_cluster": "not data",
+    "Cluster.servers": "not data",
+    "Cluster.clock": "clocks of another process cannot be virtual",
+    "Cluster.unique": "the test counts, not the brokers",
+    "Cluster.delete_unique": "made from delete_topic and Group.delete",
+    "Cluster.requests": "Control.requests",
 }
+# Of both ports; those with the same id differ in what they answer.
+OPERATIONS = {**all_operations(), **all_operations(CLUSTER)}
 
 
 def public(cls: type) -> list[str]:
@@ -50,24 +70,38 @@ def public(cls: type) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("cls", [Broker, Group, Fault, Requests])
+@pytest.mark.parametrize("cls", [Broker, Group, Fault, Requests, Cluster])
 def test_every_public_method_has_a_row_or_a_reason(cls: type) -> None:
-    missing = [each for each in public(cls) if each not in {*all_operations(), *WITHOUT_ROW}]
+    missing = [each for each in public(cls) if each not in {*OPERATIONS, *WITHOUT_ROW}]
     assert not missing, "add rows to coterie/control/operations.py, or reasons here"
 
 
 def test_reasons_are_of_methods_that_exist_and_have_no_row() -> None:
-    known = {each for cls in (Broker, Group, Fault, Requests) for each in public(cls)}
+    known = {each for cls in (Broker, Group, Fault, Requests, Cluster) for each in public(cls)}
     assert set(WITHOUT_ROW) <= known
-    assert not set(WITHOUT_ROW) & set(all_operations())
+    assert not set(WITHOUT_ROW) & set(OPERATIONS)
 
 
-def test_operations_are_unique() -> None:
-    rows = [each.row for each in all_operations().values()]
+@pytest.mark.parametrize("table", [BROKER, CLUSTER], ids=["broker", "cluster"])
+def test_operations_are_unique(table: Table) -> None:
+    rows = table.rows
     assert len({(row.method, row.path) for row in rows}) == len(rows)
+    assert len(all_operations(table)) == len(rows)
 
 
-@pytest.mark.parametrize("operation", all_operations().values(), ids=lambda each: each.operation_id)
+def test_what_both_ports_have_takes_the_same() -> None:
+    """A client for one broker need not know how many there are."""
+    single = {(each.row.method, each.row.path): each for each in all_operations().values()}
+    for each in all_operations(CLUSTER).values():
+        known = single.get((each.row.method, each.row.path))
+        names = [one.name for one in each.all_parameters]
+        if known is not None:
+            taken = [one.name for one in known.all_parameters]
+            # A topic of several brokers also has replicas.
+            assert names[: len(taken)] == taken
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda each: each.operation_id)
 def test_operation_and_its_parameters_are_described(operation: Any) -> None:
     assert operation.texts[0].endswith(".")
     variables = {each.name for each in operation.all_parameters if each.place == "path"}
@@ -108,7 +142,7 @@ def test_docstring_is_taken_apart() -> None:
 
 def test_document_has_every_operation_with_what_it_takes() -> None:
     lines = (ROOT / "docs" / "control.md").read_text(encoding="utf-8").splitlines()
-    for each in all_operations().values():
+    for each in (*all_operations().values(), *all_operations(CLUSTER).values()):
         taken = [one for one in each.parameters if one.place != "path"]
         names = ", ".join(f"`{one.name}`" + "…" * one.is_variadic for one in taken)
         row = f"| `{each.row.method} {each.row.path}` | {names} | "

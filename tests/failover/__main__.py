@@ -1,11 +1,15 @@
 """Move leaders and coordinators and kill brokers under load: `python -m tests.failover`."""
 
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import click
 
 from coterie.testing import cluster
+from tests.failover.libraries import LIBRARIES
+from tests.failover.remote import remote_libraries
 from tests.failover.run import PARTITIONS, REGISTER, TOPIC, Plan, Run
 
 
@@ -17,9 +21,13 @@ from tests.failover.run import PARTITIONS, REGISTER, TOPIC, Plan, Run
 @click.option("--pause-ms", default=20, show_default=True, help="The time between two moves.")
 @click.option("--seed", default=0, show_default=True, help="Of the choices.")
 def main(moves: int, kills: int, pause_ms: int, seed: int) -> None:
-    """Run clients of three libraries against a cluster whose brokers die; print what was seen."""
-    with cluster(topics={TOPIC: PARTITIONS, REGISTER[0]: 1}) as kafka:
-        run = Run(kafka, Plan(moves, kills, pause_ms / 1000, seed))
+    """Run clients of five libraries against a cluster whose brokers die; print what was seen."""
+    with (
+        cluster(topics={TOPIC: PARTITIONS, REGISTER[0]: 1}) as kafka,
+        tempfile.TemporaryDirectory(prefix="failover-") as directory,
+        remote_libraries(kafka.bootstrap_servers, Path(directory)) as remote,
+    ):
+        run = Run(kafka, Plan(moves, kills, pause_ms / 1000, seed), [*LIBRARIES, *remote])
         began_s = time.monotonic()
         run.carry_out()
         seconds = time.monotonic() - began_s

@@ -1,4 +1,4 @@
-"""What three client libraries do in a run: send records, commit and fetch offsets, read in a group.
+"""What client libraries do in a run: send records, commit and fetch offsets, read in a group.
 
 Each object belongs to one thread and its calls block. A call that fails raises an error of its
 library; a commit or a record that has failed may have happened all the same.
@@ -21,8 +21,13 @@ from tests.soak.ledger import TopicPartition
 
 T = TypeVar("T")
 
+
+class RemoteError(Exception):
+    """A client in another language has failed."""
+
+
 # What a call may raise; anything else is a mistake of the run.
-ERRORS = (AiokafkaError, KafkaError, confluent_kafka.KafkaException, TimeoutError)
+ERRORS = (AiokafkaError, KafkaError, confluent_kafka.KafkaException, RemoteError, TimeoutError)
 _LIMIT_S = 30.0
 _LIMIT_MS = 30_000
 # A consumer of kafka-python 3.0 hangs now and then if a shorter poll ends while it joins.
@@ -91,7 +96,7 @@ class Library(NamedTuple):
     """A client library.
 
     Attributes:
-        name: its name on PyPI.
+        name: its name, without blanks.
         producer: makes a producer of the bootstrap servers; it repeats what has no answer, without
             writing it twice.
         register: makes a register of the bootstrap servers, a group and a partition.

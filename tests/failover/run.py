@@ -1,4 +1,4 @@
-"""One run: clients of three libraries work while leaders and coordinators move and brokers die.
+"""One run: clients of several libraries work while leaders and coordinators move and brokers die.
 
 Checked at the end: every acknowledged record is in its place, once; all answers about committed
 offsets of a group have one order in real time; no member was given partitions a second time.
@@ -9,7 +9,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ from tests.soak.ledger import Ledger
 TOPIC = "orders"
 REGISTER = ("registers", 0)
 PARTITIONS = 6
-_PAUSE_S = 0.004
+# Between two calls of a client, for each library: more libraries make no more load.
+_PAUSE_S = 0.0015
 _READS_OF_A_CLIENT = 20
 _JOIN_LIMIT_S = 90.0
 
@@ -53,27 +54,31 @@ class Run:
         gaps_s: of each library, the longest time between two acknowledged commits.
     """
 
-    def __init__(self, cluster: Cluster, plan: Plan) -> None:
+    def __init__(
+        self, cluster: Cluster, plan: Plan, libraries: Sequence[Library] = LIBRARIES
+    ) -> None:
         """Prepare a run; the cluster is started and has the topics."""
         self.ledger = Ledger()
-        self.histories: dict[str, list[Operation]] = {each.name: [] for each in LIBRARIES}
+        self.histories: dict[str, list[Operation]] = {each.name: [] for each in libraries}
         self.gaps_s: dict[str, float] = {}
         self._cluster = cluster
         self._plan = plan
+        self._libraries = libraries
+        self._pause_s = _PAUSE_S * len(libraries)
         self._began_s = time.monotonic()
         self._bootstrap = cluster.bootstrap_servers
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._assigned: dict[str, int] = {}
         # The next offset to commit, for all that write to one register.
-        self._values = {each.name: itertools.count() for each in LIBRARIES}
+        self._values = {each.name: itertools.count() for each in self._libraries}
         self._choose = random.Random(plan.seed)
 
     def carry_out(self) -> None:
         """Let the clients work, carry out the plan, and check everything."""
         with self._clients():
             eventually(
-                lambda: len(self._assigned) == len(LIBRARIES),
+                lambda: len(self._assigned) == len(self._libraries),
                 "all members have partitions",
                 evidence=lambda: dict(self._assigned),
             )
@@ -113,7 +118,7 @@ class Run:
         if self._choose.random() < 0.5:
             self._cluster.move(TOPIC, self._choose.randrange(PARTITIONS), to=to)
         else:
-            library = self._choose.choice(LIBRARIES).name
+            library = self._choose.choice(self._libraries).name
             group = self._choose.choice((_group_of_register(library), _group_of_members(library)))
             self._cluster.move_coordinator(group, to=to)
         self.ledger.counts["moves"] += 1
@@ -127,7 +132,7 @@ class Run:
         ]  # fmt: skip
         threads = [
             threading.Thread(target=self._guard, args=(actor, library), name=library.name)
-            for library in LIBRARIES
+            for library in self._libraries
             for actor in actors
         ]
         for thread in threads:
@@ -162,7 +167,7 @@ class Run:
     def _produce(self, library: Library) -> None:
         with closing(library.producer(self._bootstrap)) as producer:
             for number in itertools.count():
-                if self._stop.wait(_PAUSE_S):
+                if self._stop.wait(self._pause_s):
                     return
                 partition, value = (TOPIC, number % PARTITIONS), f"{library.name}-{number}".encode()
                 try:
@@ -185,7 +190,7 @@ class Run:
                     self._failed(library, "commits")
                 else:
                     history.append(Operation(Kind.WRITE, value, begin_s, self._now_s()))
-                if self._stop.wait(_PAUSE_S):
+                if self._stop.wait(self._pause_s):
                     return
 
     def _register(self, library: Library) -> Register:
@@ -207,7 +212,7 @@ class Run:
             with closing(opened) as register:
                 for _ in range(_READS_OF_A_CLIENT):
                     self._read_once(library, register)
-                    if self._stop.wait(_PAUSE_S):
+                    if self._stop.wait(self._pause_s):
                         return
 
     def _read_once(self, library: Library, register: Register) -> None:

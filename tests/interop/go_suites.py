@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -66,6 +67,20 @@ def build_program(folder: Path, module: str, version: str, package: str, name: s
     (folder / "suite.go").write_text(text, encoding="utf-8")
     call(["go", "mod", "tidy"], folder)
     call(["go", "build", "-p", "1", "-o", name, package], folder)
+
+
+def build_source(folder: Path, source: Path, module: str, version: str) -> None:
+    """Build a program of ours that needs a module: the file `program` in a new directory.
+
+    Raises:
+        Skipped: Go is not installed, or the module cannot be fetched.
+    """
+    need("go", "the program is built with it")
+    folder.mkdir()
+    (folder / "go.mod").write_text(_MODULE.format(module=module, version=version), encoding="utf-8")
+    shutil.copy(source, folder)
+    call(["go", "mod", "tidy"], folder)
+    call(["go", "build", "-p", "1", "-o", "program", "."], folder)
 
 
 def package_directory(folder: Path, name: str) -> Path:

@@ -247,9 +247,12 @@ class Cluster:
         """Let a broker lead a partition; it gets the replica of the present leader if it has none.
 
         Raises:
-            UnknownNode: the broker does not run, or there is no such partition.
+            UnknownNode: the broker does not run, the others take it for dead, or there is no such
+                partition.
         """
         self.running(to)
+        if not self.leadership.image.nodes[to].is_live:
+            raise UnknownNode(f"broker {to} leads nothing: the others take it for dead")
         self._partition(topic, index)
         self.leadership.change(leader_moved(self.leadership.image, topic, index, to))
 

@@ -136,6 +136,13 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         for ending in [each for each in self._ending if each[0] == index]:
             self._markers.forget(self._ending.pop(ending))
 
+    def stop(self) -> None:
+        """Give up all partitions; another broker, or the next start, ends their transactions."""
+        super().stop()
+        for markers in self._ending.values():
+            self._markers.forget(markers)
+        self._ending.clear()
+
     def topic_deleted(self) -> None:
         """Forget all transactional ids, because the coordinator's topic was deleted."""
         for index in range(len(self.coordinator.shards)):

@@ -23,7 +23,8 @@ class Gate:
         """Stand in front of all connections of a broker, and let everything pass."""
         self.is_closed = False
         self._broker = broker
-        self._connections: set[GatedConnection] = set()
+        # In the order in which they were made, so that a seed gives the same order again.
+        self._connections: dict[GatedConnection, None] = {}
         broker.around_connections = self._around
 
     def _around(self, connection: Connection) -> asyncio.Protocol:
@@ -45,11 +46,11 @@ class Gate:
 
     def made(self, connection: "GatedConnection") -> None:
         """Note a connection."""
-        self._connections.add(connection)
+        self._connections[connection] = None
 
     def lost(self, connection: "GatedConnection") -> None:
         """Forget a connection."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
 
 class GatedConnection(PassingConnection):

@@ -204,6 +204,10 @@ class Partition:
         log = self.log
         if epoch == log.leader_epoch:
             return epoch, log.log_end_offset
+        latest = log.epochs.latest
+        if latest < epoch < log.leader_epoch:
+            # Nothing was appended in it, or all of it was cut off: it ends where a later one began.
+            return (latest if latest >= 0 else epoch), log.log_end_offset
         found = log.epochs.end_offset(epoch, log.log_end_offset)
         assert found[1] <= log.log_end_offset, "an epoch ends within the log"
         return found

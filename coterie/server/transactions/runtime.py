@@ -139,8 +139,10 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
             self._markers.forget(self._ending.pop(ending))
 
     def stop(self) -> None:
-        """Give up all partitions; no end of a transaction is logged later."""
+        """Give up all partitions; another broker, or the next start, ends their transactions."""
         super().stop()
+        for markers in self._ending.values():
+            self._markers.forget(markers)
         self._ending.clear()
 
     def topic_deleted(self) -> None:

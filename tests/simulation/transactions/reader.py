@@ -3,12 +3,13 @@
 from collections.abc import Generator
 from typing import Any
 
+from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.records import decode_records, iterate_batches, read_marker
 from tests.simulation.transactions.producers import PARTITIONS, TOPIC, Step
 from tests.unit.server.produced import fetch_request
 
 _ISOLATION = 1
-_VERSION = 12
+VERSION = 12
 _WAIT_MS = 50
 
 
@@ -27,17 +28,19 @@ class CommittedReader:
     def steps(self) -> Generator[Step, Any, None]:
         """Read on and on."""
         while True:
-            wanted = list(enumerate(self._positions))
-            request = fetch_request(
-                *wanted, topic=TOPIC, max_wait_ms=_WAIT_MS, isolation_level=_ISOLATION
-            )
-            answer = yield request, _VERSION
+            answer = yield self.request(*range(PARTITIONS)), VERSION
             if answer is not None:
                 for found in answer.responses[0].partitions:
                     assert not found.error_code, found
-                    self._take(found)
+                    self.take(found)
 
-    def _take(self, found: Any) -> None:
+    def request(self, *indexes: int) -> FetchRequest:
+        """Return a request for what follows in some partitions."""
+        wanted = [(index, self._positions[index]) for index in indexes]
+        return fetch_request(*wanted, topic=TOPIC, max_wait_ms=_WAIT_MS, isolation_level=_ISOLATION)
+
+    def take(self, found: Any) -> None:
+        """Take what a partition has answered, without an error."""
         index = found.partition_index
         assert found.last_stable_offset >= self._stable[index], "the last stable offset went back"
         self._stable[index] = found.last_stable_offset

@@ -12,7 +12,7 @@ What must hold at the end, when every transaction has ended:
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -41,6 +41,24 @@ SETTINGS = {
 
 class WrongRead(AssertionError):  # noqa: N818 - what was read is wrong
     """Something does not hold."""
+
+
+def check_outcomes(producers: Iterable[TransactionalProducer], read: set[bytes]) -> None:
+    """Check that each transaction was read as a whole or not at all, as its producer knows.
+
+    Raises:
+        WrongRead: it was not.
+    """
+    for producer in producers:
+        for transaction in producer.transactions:
+            wanted = set(transaction.acknowledged)
+            found = wanted & read
+            if transaction.outcome is True and found != wanted:
+                raise WrongRead(f"committed and not read: {wanted - found}")
+            if not (transaction.wanted and transaction.outcome is not False) and found:
+                raise WrongRead(f"aborted and read: {found}")
+            if found not in (wanted, set()):
+                raise WrongRead(f"a part was read: {found} of {wanted}")
 
 
 class Actor:
@@ -163,14 +181,4 @@ class World:
             self._step([actor])
         if again.values != self.reader.values:
             raise WrongRead(f"a new reader reads {again.values} and not {self.reader.values}")
-        read = set(values)
-        for producer in self.producers:
-            for transaction in producer.transactions:
-                wanted = set(transaction.acknowledged)
-                found = wanted & read
-                if transaction.outcome is True and found != wanted:
-                    raise WrongRead(f"committed and not read: {wanted - found}")
-                if not (transaction.wanted and transaction.outcome is not False) and found:
-                    raise WrongRead(f"aborted and read: {found}")
-                if found not in (wanted, set()):
-                    raise WrongRead(f"a part was read: {found} of {wanted}")
+        check_outcomes(self.producers, set(values))

@@ -44,7 +44,7 @@ class ManualCluster:
             filesystem=filesystem,
             brokers=brokers,
         )
-        self.cluster = Cluster(shared, serve=_serve)
+        self.cluster = Cluster(shared, serve=serve_in_memory)
         self.complete(
             self.cluster.start(
                 {
@@ -79,7 +79,8 @@ class ManualCluster:
         return where.leader_id, where.leader_epoch
 
 
-async def _serve(broker: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
+async def serve_in_memory(broker: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
+    """Let a broker load its groups; clients are accepted on transports in memory."""
     (listener,) = listeners
     broker.advertise(listener.name, listener.address)
     await broker.begin()

@@ -91,6 +91,25 @@ class ManualLoop:
             self.turn()
         self.now_ms = end
 
+    def step(self, end_ms: float) -> bool:
+        """Run the calls that are due now, or else the next timer that is due by a time.
+
+        Returns:
+            Whether there was one; otherwise it is `end_ms` now.
+        """
+        if self._soon:
+            self.turn_once()
+            return True
+        while self._later and self._later[0].cancelled:
+            heapq.heappop(self._later)
+        if not self._later or self._later[0].at_ms > end_ms:
+            self.now_ms = max(self.now_ms, end_ms)
+            return False
+        handle = heapq.heappop(self._later)
+        self.now_ms = max(self.now_ms, handle.at_ms)
+        handle.call()
+        return True
+
     def jump(self) -> None:
         """Let time pass until the next timer, and run the calls that become due."""
         while self._later and self._later[0].cancelled:

@@ -166,6 +166,42 @@ def test_decided_transaction_is_ended_by_the_next_coordinator() -> None:
     assert latest_offset(cluster.client(where)) == (ErrorCode.NONE, 2)
 
 
+def test_killed_coordinator_asks_for_no_more_markers() -> None:
+    """The next coordinator writes them; those of the dead one could end what follows."""
+    cluster = begun()
+    first = coordinator(cluster)
+    create(cluster.client(first), partitions=100, name="many")
+    client = cluster.client(first)
+    _, producer_id, epoch = init(client)
+    topic = AddPartitionsToTxnRequestTopic(name="many", partitions=list(range(100)))
+    request = AddPartitionsToTxnRequest(
+        transactional_id=TID, producer_id=producer_id, producer_epoch=epoch, topics=[topic]
+    )
+    client.call(request, 3)
+    client.send(
+        EndTxnRequest(
+            transactional_id=TID, producer_id=producer_id, producer_epoch=epoch, committed=True
+        ),
+        3,
+    )
+    partitions = cluster.cluster.shared.topics.by_name["many"].partitions
+
+    def markers() -> int:
+        logs = [each.opened_log for each in partitions]
+        return sum(log.log_end_offset for log in logs if log is not None)
+
+    while not markers():
+        cluster.loop.turn_once()
+    cluster.cluster.kill(first, detect_ms=5000)
+    client.connection.connection_lost(None)
+    cluster.loop.turn()
+    # Those that it had asked for before are written.
+    assert markers() <= 32
+    cluster.loop.advance(6000)
+    assert state(cluster.client(coordinator(cluster))) == (ErrorCode.NONE, "CompleteCommit")
+    assert all(each.log.log_end_offset for each in partitions)
+
+
 def test_producer_is_fenced_across_a_move() -> None:
     cluster = begun()
     first = coordinator(cluster)

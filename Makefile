@@ -55,7 +55,7 @@ sim: setup  ## the coordinator under simulated clients, faults and time; planted
 	@$(BIN)/python -m tests.simulation --seconds $${SECONDS_TO_RUN:-120}
 	@$(BIN)/python -m tests.simulation.consumer_groups --seconds $${SECONDS_TO_RUN:-120}
 
-crash: setup  ## crashes, damage and failing calls by the hundred thousand, 260 real kills, planted bugs
+crash: setup  ## crashes, damage and failing calls by the hundred thousand, 300 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}
 
 failover: setup  ## 1,000 moves of leaders and coordinators and 200 kills under real clients; ARGS="--seed 5"

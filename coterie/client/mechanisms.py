@@ -10,6 +10,7 @@ sides. A broker cannot make the client compute for long: the number of iteration
 
 import hmac
 import json
+import math
 import secrets
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Callable, Generator
@@ -60,10 +61,15 @@ def plain(credentials: Credentials) -> Tokens:
 
 def oauthbearer(credentials: Credentials) -> Tokens:
     """Yield the one token of OAUTHBEARER (RFC 7628); a refusal has its reason in the challenge."""
-    bearer = f"auth=Bearer {credentials.secret}"
-    refusal = yield f"{_NO_BINDING}{_SEPARATOR}{bearer}{_SEPARATOR * 2}".encode()
+    refusal = yield bearer_message(credentials.secret)
     if refusal:
         raise MechanismFailed(f"it refused the OAuth token: {refusal.decode(errors='replace')}")
+
+
+def bearer_message(token: str, authorization_id: str = "") -> bytes:
+    """Return the message of OAUTHBEARER with a token; the id is that of the user or empty."""
+    start = f"n,a={authorization_id}," if authorization_id else _NO_BINDING
+    return f"{start}{_SEPARATOR}auth=Bearer {token}{_SEPARATOR * 2}".encode()
 
 
 def _scram(credentials: Credentials) -> Tokens:
@@ -124,7 +130,9 @@ def unsecured_token(subject: str, claims: dict[str, object], now_s: float) -> st
         claims: further claims.
         now_s: the present time.
     """
-    body = {"sub": subject, "iat": now_s, "exp": now_s + 3600, **claims}
+    # In whole milliseconds: for a broker whose clock counts these, more would be the future.
+    issued_s = math.floor(now_s * 1000) / 1000
+    body = {"sub": subject, "iat": issued_s, "exp": issued_s + 3600, **claims}
     parts = (json.dumps(part).encode() for part in ({"alg": "none"}, body))
     return ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
 

@@ -35,6 +35,7 @@ _FATAL = (
     ErrorCode.GROUP_MAX_SIZE_REACHED,
     ErrorCode.FENCED_INSTANCE_ID,
 )
+_ABOUT_THE_GROUP = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.GROUP_MAX_SIZE_REACHED)
 
 
 class Consumer(ClassicMember, Program):
@@ -99,7 +100,7 @@ class Consumer(ClassicMember, Program):
 
     def _fail(self, error: int) -> None:
         """End the program, unless a flaw lets it go on."""
-        if error == ErrorCode.GROUP_MAX_SIZE_REACHED and "hammers" in self.flaws:
+        if error in _ABOUT_THE_GROUP and "hammers" in self.flaws:
             return
         if error == ErrorCode.FENCED_INSTANCE_ID:
             if "rejoins-when-fenced" in self.flaws:

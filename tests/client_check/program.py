@@ -39,6 +39,7 @@ class Program(ABC):
         flaws: what it does wrong, a word for each.
         reader: what it does with its partitions.
         stopped: is set to end it.
+        errors: what it has printed on its standard error.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Program(ABC):
         self.client_id = values["client_id"]
         self.bootstrap = Address.parse(values["bootstrap"])
         self._login = _credentials(values) if "password" in values else None
+        self.errors: list[str] = []
         self.reader = Reader(self, printed)
         self.stopped = asyncio.Event()
         self._links: list[Link] = []
@@ -160,10 +162,15 @@ class Program(ABC):
 
     async def open(self, address: Address) -> Link:
         """Open a connection."""
-        link = Link(self.flaws, self.client_id, self._login)
+        link = Link(self.flaws, self.client_id, self._login, self.report)
         self._links.append(link)
         await link.open(address.host, address.port)
         return link
+
+    def report(self, error: str) -> None:
+        """Print a line on the standard error."""
+        if "says-nothing" not in self.flaws:
+            self.errors.append(error)
 
     def forget_coordinator(self) -> None:
         """Look the coordinator up before the next request."""
@@ -178,6 +185,10 @@ class Program(ABC):
             return await link.ask(request, response)
         except Lost:
             self.forget_coordinator()
+            if "joins-anew-when-cut" in self.flaws:
+                with suppress(Lost):
+                    await self.leave()
+                self.handle(ErrorCode.UNKNOWN_MEMBER_ID)
             raise
 
 

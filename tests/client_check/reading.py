@@ -285,6 +285,8 @@ class Reader:
                 partition = TopicPartition(name, each.partition_index)
                 if partition not in self._positions:
                     continue
+                if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    self._consumer.report(f"{name} may not be read")
                 if each.error_code in self._begins_again:
                     self._positions |= await self._earliest([partition])
                 elif each.error_code:

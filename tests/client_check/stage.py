@@ -71,8 +71,8 @@ class InProcess:
             self._task.result()
 
     def last_errors(self) -> list[str]:
-        """Return nothing: it has no standard error."""
-        return []
+        """Return the last lines on its standard error."""
+        return [] if self._consumer is None else self._consumer.errors[-3:]
 
 
 class InMemory:

@@ -1,7 +1,7 @@
 """The connections of the consumer for tests: versions, frames, throttle times."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from coterie.client.errors import LoginFailed
@@ -33,10 +33,15 @@ class Link:
     """One connection, on which one request is under way at a time."""
 
     def __init__(
-        self, flaws: frozenset[str], client_id: str, login: Credentials | None = None
+        self,
+        flaws: frozenset[str],
+        client_id: str,
+        login: Credentials | None,
+        report: Callable[[str], None],
     ) -> None:
         self._flaws = flaws
         self._login = login
+        self._report = report
         # When the login ends; None for never.
         self._login_ends_s: float | None = None
         self._client_id = client_id
@@ -77,6 +82,9 @@ class Link:
         try:
             await self._send_tokens(login)
         except LoginFailed as error:
+            self._report(str(error))
+            if "gives-up-when-refused" in self._flaws:
+                await asyncio.Event().wait()
             await asyncio.sleep(0 if "hammers-logins" in self._flaws else _REFUSED_S)
             self.close()
             raise Lost(str(error)) from None
@@ -115,7 +123,7 @@ class Link:
             if "ignores-throttle" not in self._flaws:
                 await asyncio.sleep(max(0.0, self._throttled_until_s - loop.time()))
             ends_s = self._login_ends_s
-            if ends_s is not None and "logs-in-once" not in self._flaws:
+            if ends_s is not None and not self._flaws & {"logs-in-once", "joins-anew-when-cut"}:
                 assert self._login is not None, "it has logged in"
                 if loop.time() > ends_s - _SPARE_S:
                     await self._log_in(self._login)

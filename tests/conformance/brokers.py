@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coterie.address import Address
-from coterie.client.security import PLAINTEXT, Security
+from coterie.client.security import OAUTHBEARER, PLAINTEXT, Security
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.runner import CheckOutcome, Options, Run
 from coterie.conformance.over_tcp.target import TRANSACTION_LEVEL, Target
 from coterie.conformance.releases import NEWEST
+from coterie.security.jaas import OAUTHBEARER_MODULE
 from coterie.testing import Broker, cluster
 
 # The settings of `coterie serve` in place of those that brokers for tests have.
@@ -24,6 +25,7 @@ DEFAULTS = {
 }
 # What the checks of logins and rights need: an administrator, an authorizer and tokens.
 ADMINISTRATOR, PASSWORD = "admin", "admin-secret"
+_TOKENS_OF_ADMINISTRATOR = "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config"
 SECURED: Mapping[str, Any] = {
     "security": "SASL_PLAINTEXT",
     "users": {ADMINISTRATOR: PASSWORD},
@@ -32,9 +34,11 @@ SECURED: Mapping[str, Any] = {
         "super.users": f"User:{ADMINISTRATOR}",
         "delegation.token.secret.key": "secret of a test",
         "connection.failed.authentication.delay.ms": "100",
+        "sasl.enabled.mechanisms": f"PLAIN,SCRAM-SHA-256,{OAUTHBEARER}",
+        _TOKENS_OF_ADMINISTRATOR: f"{OAUTHBEARER_MODULE} required;",
     },
 }
-LOGIN = Security(None, "SCRAM-SHA-256", {"username": ADMINISTRATOR, "password": PASSWORD})
+LOGIN = Security(None, OAUTHBEARER, {"unsecuredLoginStringClaim_sub": ADMINISTRATOR})
 
 
 def token_login(token_id: str, hmac: bytes) -> Security:

@@ -72,6 +72,27 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
         ("logins/scram_malformed/other_authzid",),
     ),
     Plant(
+        "an expired OAuth token is accepted",
+        "coterie.security.oauthbearer:UnsecuredTokens.validate",
+        "if now_ms - self.skew_ms >= expires_s * 1000:",
+        "if False:",
+        ("oauth_logins/refused_token/expired",),
+    ),
+    Plant(
+        "the authorization id of OAUTHBEARER is not compared",
+        "coterie.security.oauthbearer:OAuthBearerConversation.step",
+        "if other and other != who.name:",
+        "if False:",
+        ("oauth_logins/other_authzid",),
+    ),
+    Plant(
+        "a refusal in a second login is encoded as the route has it",
+        "coterie.server.network.session_routes:SessionRoutes._fail",
+        "type(answer).framer(connection.version)(",
+        "connection.route.framer(",
+        ("relogins/request_between/metadata",),
+    ),
+    Plant(
         "a frame before the login has no limit",
         "coterie.server.security.login_connection:LoginConnection._next_frame",
         fault=given({"self._listener.largest_bytes": 1 << 31}),

@@ -54,6 +54,9 @@ _ALL_PLANTS: tuple[tuple[Plant, Callable[[Plant], str]], ...] = (
     "--pipeline-kills", default=60, show_default=True, help="The same, with transactions."
 )
 @click.option(
+    "--security-kills", default=40, show_default=True, help="The same, with users and rules."
+)
+@click.option(
     "--stories/--no-stories", default=True, help="Crash transactions, groups and users, too."
 )
 @click.option("--pairs/--no-pairs", default=True, help="Cross all operations, too.")
@@ -72,6 +75,7 @@ def main(
     plants: bool,
     kills: int,
     pipeline_kills: int,
+    security_kills: int,
     stories: bool,
     pairs: bool,
     repeat: str,
@@ -94,6 +98,7 @@ def main(
         processes,
         kills=kills,
         pipeline_kills=pipeline_kills,
+        security_kills=security_kills,
         plants=plants,
         stories=stories,
         pairs=pairs,
@@ -115,6 +120,7 @@ def _parts(
     *,
     kills: int,
     pipeline_kills: int,
+    security_kills: int,
     plants: bool,
     stories: bool,
     pairs: bool,
@@ -125,6 +131,8 @@ def _parts(
     if pipeline_kills:
         # The clients need some seconds more to copy the rest.
         yield Part("kills of pipelines", 8, lambda until_s: _kill_pipeline(pipeline_kills, until_s))
+    if security_kills:
+        yield Part("kills with users", 8, lambda until_s: _kill_secured(security_kills, until_s))
     if plants:
         yield Part("wrong headers", 5, _try_headers)
     if stories:
@@ -182,6 +190,15 @@ def _kill_pipeline(kills: int, until_s: float) -> Report:
     _print(done.table(), "kills of pipelines")
     what = f"{done.kills} of {kills} kills, {done.copied:,} records copied"
     return Report(what, len(done.failures))
+
+
+def _kill_secured(kills: int, until_s: float) -> Report:
+    """Kill a broker whose users, rules and tokens change."""
+    from tests.crash.security_kills import kill_secured  # It needs clients, as above.
+
+    done = kill_secured(kills, until_s)
+    _print(done.table(), "kills with users")
+    return Report(f"{done.kills} of {kills} kills", len(done.failures))
 
 
 def _crash_stories(of: type[StoryCrashes], processes: int, until_s: float) -> Report:

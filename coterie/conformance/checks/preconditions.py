@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from coterie.client.security import OAUTHBEARER
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.group_settings import DEFAULT_GROUP_SETTINGS, setting_in_the_way
 from coterie.conformance.commands import setting_value
@@ -106,6 +107,8 @@ def _security_reason(check: Check, target: Target) -> str:
     if missing:
         listed = ", ".join(secured.mechanisms)
         return f"needs the mechanism {', '.join(missing)}, the listener has {listed}"
+    if OAUTHBEARER in check.mechanisms and target.security.mechanism != OAUTHBEARER:
+        return f"needs an administrator that logs in with {OAUTHBEARER}, for its tokens"
     if not secured.has_tokens and any(_TOKEN in each.api for each in check.requests):
         return f"needs {_TOKEN_KEY}, the broker has none"
     return ""

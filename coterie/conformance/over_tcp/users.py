@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from coterie.address import Address
 from coterie.client.client_properties import credentials_of
 from coterie.client.errors import LoginFailed
-from coterie.client.mechanisms import scram
+from coterie.client.mechanisms import bearer_message, scram
 from coterie.client.security import Security
 from coterie.conformance.over_tcp.connection import CheckConnection, Inbox, RefusedError
 from coterie.conformance.over_tcp.target import Target
@@ -60,7 +60,7 @@ _NONCE = "rOprNGfwEbeRWgbNEkqO"
 
 _USER = re.compile(r"User:@(\w+)")
 _OWN = re.compile(r"@(\w+)")
-_FUNCTION = re.compile(r"\b(utf8|scram_first|scram_last)\(([^()]*)\)")
+_FUNCTION = re.compile(r"\b(utf8|bearer|scram_first|scram_last)\(([^()]*)\)")
 _ESCAPES = {"\\0": "\0", "\\1": "\1"}
 
 
@@ -178,7 +178,8 @@ class Users:
         text, in which `\\0` and `\\1` are these characters. `scram_first(alice)` is the first token
         of a login, `scram_last(alice, 0x00ff)` the last one, for the answer of the broker to the
         first; a third value is the password, if it is not that of the user. In place of a user
-        there may be a client with a token.
+        there may be a client with a token. `bearer()` is the message of OAUTHBEARER with the token
+        of the administrator, and `bearer(root)` the same with an authorization id.
         """
         text = _USER.sub(lambda match: f"User:{self._names.own(match[1])}", text)
         return _FUNCTION.sub(lambda match: f"0x{self._token(*match.groups()).hex()}", text)
@@ -188,6 +189,10 @@ class Users:
             for escape, character in _ESCAPES.items():
                 text = text.replace(escape, character)
             return _OWN.sub(lambda match: self._names.own(match[1]), text).encode()
+        if function == "bearer":
+            other = _OWN.sub(lambda match: self._names.own(match[1]), text)
+            token = credentials_of(self._target.security).secret
+            return bearer_message(token, other)
         user, *more = (part.strip() for part in text.split(","))
         known = self._clients.get(user) or self._security(self._names.own(user), self._password)
         credentials = credentials_of(known)

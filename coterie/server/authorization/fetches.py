@@ -9,15 +9,15 @@ from functools import partial
 
 from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.fetch import FetchRequest, FetchResponse
+from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.resources import ResourceType
 from coterie.server.authorization.access import ClientAccess
 from coterie.server.authorization.outcome import Handled, Outcome
 from coterie.server.handlers.fetch import handle
-from coterie.server.handlers.fetch_message_sets import FetchOfMessages
-from coterie.server.handlers.plain_fetch import READ_AT_ONCE, Fetch
+from coterie.server.handlers.fetch_message_sets import handle as fetch_messages
+from coterie.server.handlers.plain_fetch import READ_AT_ONCE, CheckedFetch, Wanted
 from coterie.server.handlers.session_fetch import SessionFetch
-from coterie.server.logs.fetch_sessions import FetchSession, SessionKey
+from coterie.server.logs.fetch_sessions import FetchSession
 from coterie.server.logs.fetching import FetchPartition
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -62,44 +62,12 @@ class _MayRead:
             return wanted
         return wanted._replace(partition=None, error=_REFUSED)
 
-    def refuse(self, wanted: dict[SessionKey, FetchPartition]) -> Iterable[None]:
+    def refuse(self, wanted: Wanted) -> Iterable[None]:
         """Refuse those of the partitions that the client may not read."""
         for count, (key, each) in enumerate(wanted.items(), 1):
             wanted[key] = self.without(each)
             if not count % READ_AT_ONCE:
                 yield
-
-
-class _AuthorizedFetch(Fetch):
-    """A fetch without a session."""
-
-    __slots__ = ("_may_read",)
-
-    def __init__(
-        self, may_read: _MayRead, broker: Services, request: FetchRequest, connection: Exchange
-    ) -> None:
-        self._may_read = may_read
-        super().__init__(broker, request, connection)
-
-    def _look_up(self) -> Iterable[None]:
-        yield from super()._look_up()
-        yield from self._may_read.refuse(self._wanted)
-
-
-class _AuthorizedFetchOfMessages(FetchOfMessages):
-    """A fetch of messages."""
-
-    __slots__ = ("_may_read",)
-
-    def __init__(
-        self, may_read: _MayRead, broker: Services, request: FetchRequest, connection: Exchange
-    ) -> None:
-        self._may_read = may_read
-        super().__init__(broker, request, connection)
-
-    def _look_up(self) -> Iterable[None]:
-        yield from super()._look_up()
-        yield from self._may_read.refuse(self._wanted)
 
 
 class _AuthorizedSessionFetch(SessionFetch):
@@ -142,7 +110,7 @@ def fetch(
     return Handled(
         partial(
             handle,
-            plain=partial(_AuthorizedFetch, may_read),
+            plain=partial(CheckedFetch, may_read.refuse),
             of_session=partial(_AuthorizedSessionFetch, may_read),
         )
     )
@@ -153,10 +121,4 @@ def fetch_message_sets(
 ) -> Outcome:
     """Read what the client may read, as messages."""
     may_read = _MayRead(broker, access, request)
-
-    def answer(
-        broker: Services, request: FetchRequest, connection: Exchange
-    ) -> FetchResponse | None:
-        return _AuthorizedFetchOfMessages(may_read, broker, request, connection).answer()
-
-    return Handled(answer)
+    return Handled(partial(fetch_messages, refuse=may_read.refuse))

@@ -43,8 +43,11 @@ _PREFIXES_OF_PLUGINS = (
     "strimzi.",
 )
 
-_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(.+)")
-# What may be set for one SASL mechanism of a listener.
+# With the mechanism of tokens, whose settings it may have too.
+_LISTENER_PREFIX = re.compile(
+    r"listener\.name\.[^.]+\.(?:oauthbearer\.(?=sasl\.oauthbearer\.))?(.+)"
+)
+# What may be set for one SASL mechanism of a listener, also another one.
 _OF_MECHANISMS = (
     "connections.max.reauth.ms",
     "sasl.jaas.config",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.message_sets import NotConvertible, messages_of_batches
 from coterie.protocol.messages.fetch import FetchRequest, FetchResponsePartition
-from coterie.server.handlers.plain_fetch import Fetch
+from coterie.server.handlers.plain_fetch import CheckedFetch, Refuse, Wanted
 from coterie.server.logs.fetching import FetchPartition, Read
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -14,12 +14,28 @@ _MAGIC_1_SINCE = 2
 _FIRST_BATCH_SINCE = 3
 
 
-def handle(broker: Services, request: FetchRequest, connection: Exchange) -> None:
-    """Answer later, in steps: a conversion takes long."""
-    FetchOfMessages(broker, request, connection).answer()
+def _refuse_nothing(_: Wanted) -> Iterable[None]:
+    return ()
 
 
-class FetchOfMessages(Fetch):
+def handle(
+    broker: Services,
+    request: FetchRequest,
+    connection: Exchange,
+    refuse: Refuse = _refuse_nothing,
+) -> None:
+    """Answer later, in steps: a conversion takes long.
+
+    Args:
+        broker: the broker.
+        request: the request.
+        connection: where it came from.
+        refuse: refuses partitions that the client may not read.
+    """
+    FetchOfMessages(refuse, broker, request, connection).answer()
+
+
+class FetchOfMessages(CheckedFetch):
     """A fetch whose response has messages instead of batches."""
 
     # Each partition may bring a batch, however large it is.

@@ -9,7 +9,7 @@ goes on in slices, and between two of them the event loop serves others: any top
 or deleted. While a fetch waits, and while it is handled in slices, its connection is muted.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import takewhile
 from operator import not_
 from typing import ClassVar
@@ -42,6 +42,10 @@ TOPIC_IDS_SINCE = 13
 LEADERS_SINCE = 16
 # The errors of clients that know an older leader.
 _MOVED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+# The partitions that a fetch reads, and what refuses some of them.
+Wanted = dict[SessionKey, FetchPartition]
+Refuse = Callable[[Wanted], Iterable[None]]
 
 # How many partitions are looked up or read in one step: about a millisecond.
 READ_AT_ONCE = 128
@@ -161,7 +165,7 @@ class Fetch:
     def _look_up(self) -> Iterable[None]:
         """Look the partitions up. Of one that is named twice the last entry counts."""
         topics, by_id = self._broker.topics, self._connection.version >= TOPIC_IDS_SINCE
-        wanted: dict[SessionKey, FetchPartition] = {}
+        wanted: Wanted = {}
         self._wanted = wanted
         count = 0
         for asked in self._request.topics:
@@ -224,6 +228,30 @@ class Fetch:
             for each in image.endpoints(self._connection.client.listener)
             if each.node_id in leaders
         ]
+
+
+class CheckedFetch(Fetch):
+    """A fetch of a client that may not read everything."""
+
+    __slots__ = ("_refuse",)
+
+    def __init__(
+        self, refuse: Refuse, broker: Services, request: FetchRequest, connection: Exchange
+    ) -> None:
+        """Begin nothing yet.
+
+        Args:
+            refuse: refuses some of the partitions once they are looked up, in steps.
+            broker: the broker.
+            request: the request.
+            connection: where it came from.
+        """
+        self._refuse = refuse
+        super().__init__(broker, request, connection)
+
+    def _look_up(self) -> Iterable[None]:
+        yield from super()._look_up()
+        yield from self._refuse(self._wanted)
 
 
 def named_entries(request: FetchRequest) -> int:

@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie.server.authorization.access import MOST_PRINCIPALS, OTHERS
-from coterie.server.security.logins import LoginCounts
+from coterie.server.security.logins import NO_MECHANISM, Failure, LoginCounts
 from coterie.server.security.shown import shown
 
 if TYPE_CHECKING:
@@ -47,24 +47,30 @@ def denials(shared: "SharedParts") -> Metric:
 
 def login_metrics(broker: "Broker") -> Iterator[Metric]:
     """Yield the logins."""
-    logins = broker.logins
-    yield from _logins("authentication", "Logins", logins.first)
-    yield from _logins("reauthentication", "Later logins on a connection", logins.again)
+    logins, late = broker.logins, broker.connection_quotas.late_logins
+    yield from _logins("authentication", "Logins", logins.first, late)
+    yield from _logins("reauthentication", "Later logins on a connection", logins.again, Counter())
 
 
-def _logins(name: str, text: str, counts: LoginCounts) -> Iterator[Metric]:
-    for outcome, verb, values in (
-        ("successful", "succeeded", counts.succeeded),
-        ("failed", "failed", counts.failed),
-    ):
-        family = CounterMetricFamily(
-            f"kafka_server_{outcome}_{name}",
-            f"{_SOCKETS}{outcome}-{name}-total. {text} that {verb}, by listener and mechanism.",
-            labels=["listener", "mechanism"],
-        )
-        for labels, count in sorted(values.items()):
-            family.add_metric(list(labels), count)
-        yield family
+def _logins(name: str, text: str, counts: LoginCounts, late: Counter[str]) -> Iterator[Metric]:
+    succeeded = CounterMetricFamily(
+        f"kafka_server_successful_{name}",
+        f"{_SOCKETS}successful-{name}-total. {text} that succeeded, by listener and mechanism.",
+        labels=["listener", "mechanism"],
+    )
+    for labels, count in sorted(counts.succeeded.items()):
+        succeeded.add_metric(labels, count)
+    yield succeeded
+    failed = CounterMetricFamily(
+        f"kafka_server_failed_{name}",
+        f"{_SOCKETS}failed-{name}-total. {text} that failed, by listener, mechanism and reason.",
+        labels=["listener", "mechanism", "reason"],
+    )
+    timeouts = {(each, NO_MECHANISM, Failure.TIMEOUT): count for each, count in late.items()}
+    all_failed = counts.failed | Counter(timeouts)
+    for (listener, mechanism, failure), count in all_failed.items():
+        failed.add_metric([listener, mechanism, failure.value], count)
+    yield failed
 
 
 def _bounded(counts: Counter[str]) -> Iterator[tuple[str, int]]:

@@ -109,6 +109,7 @@ class ConnectionQuotas:
     Attributes:
         max_request_bytes: socket.request.max.bytes.
         buffered_bytes: unhandled bytes of all connections.
+        late_logins: connections that were closed because no login came in time, by listener.
         throttling: counts new connections; None without quotas of addresses.
     """
 
@@ -131,6 +132,7 @@ class ConnectionQuotas:
         self._per_listener: dict[str, int] = {}
         # Until when clients have to log in, in the order of their connections.
         self._login_deadlines_ms: dict[LimitedConnection, int] = {}
+        self.late_logins: Counter[str] = Counter()
         self.buffered_bytes = 0
         self.throttling: Throttling | None = None
         # The rate of all listeners together, and of those that have a limit of their own.
@@ -339,6 +341,7 @@ class ConnectionQuotas:
         for connection in late:
             del self._login_deadlines_ms[connection]
             if not connection.closed:
+                self.late_logins[connection.client.listener] += 1
                 reason = f"no login within {limits.LOGIN_DEADLINE_MS} ms"
                 connection.close("LoginTimeout", reason, abort=True)
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-)
+from coterie.protocol.messages.api_versions import ApiVersionsResponse
+from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from coterie.protocol.refusals import refusal
 from coterie.security.login import Login, Session, answer_of
@@ -21,6 +20,7 @@ from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.route import Handler, Route
 from coterie.server.network.routes import Routes
 from coterie.server.security.listener_login import ListenerLogin
+from coterie.server.security.logins import Failure
 from coterie.server.security.shown import shown
 from coterie.server.services import Services
 
@@ -76,8 +76,14 @@ class SessionRoutes(Routes):
         if self._login is not None:
             if self._is_abandoned(connection):
                 return None
-            answer = refusal(request, ErrorCode.ILLEGAL_SASL_STATE, connection.version)
-            return self._fail(broker, connection, answer, f"{below.api.kafka_name} in a login")
+            error = ErrorCode.ILLEGAL_SASL_STATE
+            if below.api is ApiKey.API_VERSIONS:
+                # The body of an unknown version is not decoded.
+                answer = ApiVersionsResponse(error_code=error, api_keys=[])
+            else:
+                answer = refusal(request, error, connection.version)
+            reason = f"{below.api.kafka_name} in a login"
+            return self._fail(broker, connection, answer, Failure.REQUEST, reason)
         expires_ms = self._session.expires_ms
         if expires_ms is not None and connection.now_ms >= expires_ms:
             connection.close("SessionExpired", "the login was limited in time")
@@ -89,7 +95,7 @@ class SessionRoutes(Routes):
         login = self._login
         if login is None or not login.changes_mechanism:
             return False
-        self._count_failure(connection)
+        self._count(connection, Failure.MECHANISM)
         connection.close("LoginFailed", "another mechanism than before")
         return True
 
@@ -100,7 +106,8 @@ class SessionRoutes(Routes):
         if self._login is not None:
             if self._is_abandoned(connection):
                 return None
-            self._fail(broker, connection, refused, "SaslHandshake in a login")
+            reason = "SaslHandshake in a login"
+            self._fail(broker, connection, refused, Failure.REQUEST, reason)
             return None
         if connection.now_ms - self._began_ms < _SOONEST_MS:
             return refused
@@ -111,7 +118,7 @@ class SessionRoutes(Routes):
         if error is not ErrorCode.NONE:
             # Not even an answer, unlike before the first login: Kafka has none here.
             reason = f"unsupported mechanism {shown(request.mechanism)}"
-            self._count_failure(connection)
+            self._count(connection, Failure.MECHANISM)
             connection.close("LoginFailed", reason)
             return None
         self._login = login
@@ -133,29 +140,34 @@ class SessionRoutes(Routes):
         verdict = login.token(request.auth_bytes, connection.now_ms)
         session, answer = verdict.session, answer_of(verdict)
         if verdict.error is not ErrorCode.NONE:
-            return self._fail(broker, connection, answer, shown(verdict.text))
+            reason = shown(verdict.text)
+            return self._fail(broker, connection, answer, Failure.CREDENTIALS, reason)
         if session is not None:
-            counts = self._listener.failed.again.succeeded
+            counts = self._listener.logins.again.succeeded
             counts[connection.client.listener, session.mechanism] += 1
             self._session, self._login = session, None
         return answer
 
-    def _count_failure(self, connection: Exchange) -> None:
-        counts = self._listener.failed.again.failed
-        counts[connection.client.listener, self._session.mechanism] += 1
+    def _count(self, connection: Exchange, failure: Failure) -> None:
+        counts = self._listener.logins.again.failed
+        counts[connection.client.listener, self._session.mechanism, failure] += 1
 
-    def _fail(self, broker: Services, connection: Exchange, answer: Any, reason: str) -> None:
+    def _fail(
+        self, broker: Services, connection: Exchange, answer: Any, failure: Failure, reason: str
+    ) -> None:
         """Send an answer after the delay of failures, and close [security/login-delay]."""
-        self._count_failure(connection)
+        self._count(connection, failure)
         response = DelayedResponse(connection)
+        # Not the framer of the route: that may expect an encoded array.
+        frame = type(answer).framer(connection.version)(answer, connection.correlation_id)
 
         def end() -> None:
             if not connection.closed:
-                response.send(answer)
+                response.send_frame(frame)
                 connection.close("LoginFailed", reason)
 
         listener = self._listener
-        if listener.failed.hold(broker.loop, listener.delay_s, end) is None:
+        if listener.logins.hold(broker.loop, listener.delay_s, end) is None:
             connection.close("LoginFailed", reason)
         else:
             connection.delay_and_mute(response)

@@ -43,14 +43,14 @@ class ListenerLogin(NamedTuple):
         mechanisms: the mechanisms.
         delay_s: how long the answer to a failed login is held.
         largest_bytes: the largest frame before the login has succeeded.
-        failed: the failed logins of the broker.
+        logins: all logins of the broker.
         random_bytes: returns so many random bytes.
     """
 
     mechanisms: Mechanisms
     delay_s: float
     largest_bytes: int
-    failed: Logins
+    logins: Logins
     random_bytes: Callable[[int], bytes]
 
 
@@ -91,7 +91,7 @@ def listener_login(
     config: "Config",
     listener: Listener,
     users: ScramUsersOfBroker,
-    failed: Logins,
+    logins: Logins,
     environment: "Environment",
 ) -> ListenerLogin:
     """Return how clients of a listener log in, by its settings.
@@ -119,7 +119,7 @@ def listener_login(
         Mechanisms(servers, max_session_ms),
         delay_ms / 1000,
         largest,
-        failed,
+        logins,
         environment.random_bytes,
     )
 

@@ -32,7 +32,7 @@ from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.session_routes import SessionRoutes
 from coterie.server.security.listener_login import ListenerLogin
-from coterie.server.security.logins import NO_MECHANISM
+from coterie.server.security.logins import NO_MECHANISM, Failure
 from coterie.server.security.shown import shown
 
 _LENGTH = Struct(">i")
@@ -90,7 +90,7 @@ class LoginConnection(asyncio.Protocol):
         """Pass the end on."""
         self._drop_buffer()
         if self._timer is not None:
-            self._listener.failed.release(self._timer)
+            self._listener.logins.release(self._timer)
             self._timer = None
         self._inner.connection_lost(exc)
 
@@ -139,7 +139,8 @@ class LoginConnection(asyncio.Protocol):
         if not 0 <= length <= self._listener.largest_bytes:
             # As large as this it may be a TLS or HTTP client.
             limit = self._listener.largest_bytes
-            self._fail(None, f"a frame of {length} bytes before the login; at most {limit}")
+            reason = f"a frame of {length} bytes before the login; at most {limit}"
+            self._fail(None, Failure.REQUEST, reason)
             return None
         end = _LENGTH.size + length
         if len(self._buffer) < end:
@@ -169,7 +170,7 @@ class LoginConnection(asyncio.Protocol):
                 frame, request.body, len(frame)
             )
         except DECODE_ERRORS as error:
-            self._connection.close("MalformedFrame", f"before the login: {shown(str(error))}")
+            self._close("MalformedFrame", f"before the login: {shown(str(error))}")
             return
         if isinstance(body, SaslHandshakeRequest):
             self._take_handshake(request, body)
@@ -190,9 +191,7 @@ class LoginConnection(asyncio.Protocol):
             if answer is not None:
                 self._write(route.framer(answer, correlation_id))
         else:
-            self._connection.close(
-                "IllegalSaslState", f"API {key} version {version} before the login"
-            )
+            self._close("IllegalSaslState", f"API {key} version {version} before the login")
 
     def _answer_versions(self, request: _Request, body: Any) -> None:
         route_key = request.api << 16 | request.version
@@ -220,7 +219,8 @@ class LoginConnection(asyncio.Protocol):
         if error is ErrorCode.NONE:
             self._write(frame)
         else:
-            self._fail(frame, f"unsupported mechanism {shown(body.mechanism)}")
+            reason = f"unsupported mechanism {shown(body.mechanism)}"
+            self._fail(frame, Failure.MECHANISM, reason)
 
     def _take_token(self, request: _Request, body: SaslAuthenticateRequest) -> None:
         verdict = self._login.token(body.auth_bytes, self._connection.now_ms)
@@ -235,7 +235,7 @@ class LoginConnection(asyncio.Protocol):
     def _judge(self, verdict: Verdict, answer: bytes, refusal: bytes | None) -> None:
         """Send the answer to a token, and let the client in after the last one."""
         if verdict.error is not ErrorCode.NONE:
-            self._fail(refusal, shown(verdict.text))
+            self._fail(refusal, Failure.CREDENTIALS, shown(verdict.text))
             return
         self._write(answer)
         if verdict.session is not None:
@@ -246,20 +246,19 @@ class LoginConnection(asyncio.Protocol):
         name = f"{request.api.kafka_name} v{request.version}"
         reason = f"{name} where {self._login.state.value} is expected"
         if self._login.state is not LoginState.AUTHENTICATE:
-            self._listener.failed.first.failed[self._labels] += 1
-            self._connection.close("IllegalSaslState", reason)
+            self._close("IllegalSaslState", reason)
             return
         response = response_class(request.api)
         answer = empty_refusal(response, ErrorCode.ILLEGAL_SASL_STATE)
         frame = response.framer(request.version)(answer, request.correlation_id)
-        self._fail(frame, reason)
+        self._fail(frame, Failure.REQUEST, reason)
 
     # --- the end of the login ---------------------------------------------------------------------
 
     def _succeed(self, session: Session) -> None:
         """Let the transport talk to the connection, which gets the bytes behind the login."""
         connection = self._connection
-        self._listener.failed.first.succeeded[self._labels] += 1
+        self._listener.logins.first.succeeded[self._labels] += 1
         self._broker.connection_quotas.logged_in(connection)
         who = session.who
         connection.client = connection.client._replace(
@@ -273,10 +272,18 @@ class LoginConnection(asyncio.Protocol):
         if rest:
             self._inner.data_received(rest)
 
-    def _fail(self, frame: bytes | None, reason: str) -> None:
+    def _close(self, error: str, reason: str) -> None:
+        """Close the connection at once, because of bytes that the login does not take."""
+        self._count(Failure.REQUEST)
+        self._connection.close(error, reason)
+
+    def _count(self, failure: Failure) -> None:
+        self._listener.logins.first.failed[*self._labels, failure] += 1
+
+    def _fail(self, frame: bytes | None, failure: Failure, reason: str) -> None:
         """Close the connection after the delay, with an answer if there is one."""
         self._has_failed = True
-        self._listener.failed.first.failed[self._labels] += 1
+        self._count(failure)
         self._drop_buffer()
         # The delay may be longer than the time for a login.
         self._broker.connection_quotas.logged_in(self._connection)
@@ -285,7 +292,7 @@ class LoginConnection(asyncio.Protocol):
             self._close_failed(frame, reason)
             return
         end = partial(self._end_delay, frame, reason)
-        self._timer = self._listener.failed.hold(self._broker.loop, delay_s, end)
+        self._timer = self._listener.logins.hold(self._broker.loop, delay_s, end)
         if self._timer is None:
             self._close_failed(None, reason)
         else:

@@ -43,7 +43,7 @@ def token_validator(
             f"{settings.origin(OAUTH_HANDLER, name)}: no class is loaded for {OAUTH_HANDLER};"
             f" the one that is known is {SIGNED_TOKENS}"
         )
-    url = settings.text(KEYS_URL)
+    url = settings.text(KEYS_URL, name)
     if not url:
         raise ConfigError(
             f"{KEYS_URL} is not set, so no signature could be checked. Set it to the keys of your"
@@ -51,16 +51,16 @@ def token_validator(
         )
     if find_spec("joserfc") is None:
         raise ConfigError("signed tokens need a library: pip install 'coterie[security]'")
-    refresh_ms = settings.value("sasl.oauthbearer.jwks.endpoint.refresh.ms")
-    skew_s = settings.value("sasl.oauthbearer.clock.skew.seconds")
-    audience = settings.value("sasl.oauthbearer.expected.audience")
+    refresh_ms = settings.value("sasl.oauthbearer.jwks.endpoint.refresh.ms", name)
+    skew_s = settings.value("sasl.oauthbearer.clock.skew.seconds", name)
+    audience = settings.value("sasl.oauthbearer.expected.audience", name)
     assert isinstance(refresh_ms, int), "it has a default"
     assert isinstance(skew_s, int), "it has a default"
     expected = Expected(
         audience if isinstance(audience, tuple) else (),
-        settings.text("sasl.oauthbearer.expected.issuer"),
-        settings.text("sasl.oauthbearer.scope.claim.name") or "scope",
-        settings.text("sasl.oauthbearer.sub.claim.name") or "sub",
+        settings.text("sasl.oauthbearer.expected.issuer", name),
+        settings.text("sasl.oauthbearer.scope.claim.name", name) or "scope",
+        settings.text("sasl.oauthbearer.sub.claim.name", name) or "sub",
         skew_s,
     )
     return SignedTokens(Keys(url, refresh_ms, environment), expected)

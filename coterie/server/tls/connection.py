@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from coterie.security.der import NotDer
 from coterie.server.network.connection import Connection
+from coterie.server.security.logins import Failure
 
 if TYPE_CHECKING:
     from coterie.server.tls.listener import TlsListener
@@ -34,6 +35,8 @@ _TURN_BYTES = 1024 * 1024
 
 # What OpenSSL says if the first bytes are none of TLS.
 _NO_TLS = ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE")
+# What it says if the client has no certificate and needs one.
+_NO_CERTIFICATE = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
 
 
 class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
@@ -109,7 +112,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
             return
         self._handshake_bytes += nbytes
         if self._handshake_bytes > HANDSHAKE_BYTES:
-            self._fail(f"a handshake of more than {HANDSHAKE_BYTES} bytes")
+            self._fail(Failure.LIMIT, f"a handshake of more than {HANDSHAKE_BYTES} bytes")
         elif self._tls is not None:
             self._shake_hands(self._tls)
 
@@ -144,7 +147,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         except ssl.SSLError as error:
             # With the alert that says why.
             self._send()
-            self._fail(_reason(error))
+            self._fail(_failure(error), _reason(error))
             return
         self._send()
         self._is_open = True
@@ -152,16 +155,16 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         try:
             self._listener.identify(self._connection, tls)
         except NotDer as error:
-            self._fail(f"the certificate cannot be read: {error}")
+            self._fail(Failure.CERTIFICATE, f"the certificate cannot be read: {error}")
         if not self._is_closing and (self._incoming.pending or tls.pending()):
             self._decrypt()
 
     def give_up(self, reason: str) -> None:
         """Close a connection whose handshake takes too long."""
-        self._connection.close("HandshakeLimit", reason, abort=True)
+        self._listener.fail(self._connection, Failure.LIMIT, "HandshakeLimit", reason, abort=True)
 
-    def _fail(self, reason: str) -> None:
-        self._connection.close("TlsError", reason)
+    def _fail(self, failure: Failure, reason: str) -> None:
+        self._listener.fail(self._connection, failure, "TlsError", reason)
 
     # --- bytes ------------------------------------------------------------------------------------
 
@@ -177,7 +180,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
             data = b""
         except ssl.SSLError as error:
             self._send()
-            self._fail(_reason(error))
+            self._connection.close("TlsError", _reason(error))
             return
         if data:
             self._inner.data_received(data)
@@ -305,6 +308,14 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
     def resume_reading(self) -> None:
         """Read again."""
         self._transport.resume_reading()
+
+
+def _failure(error: ssl.SSLError) -> Failure:
+    """Return what a handshake has failed of, by OpenSSL's reason."""
+    reason = error.reason or ""
+    if isinstance(error, ssl.SSLCertVerificationError) or reason == _NO_CERTIFICATE:
+        return Failure.CERTIFICATE
+    return Failure.ALERT if "_ALERT_" in reason else Failure.TLS
 
 
 def _reason(error: ssl.SSLError) -> str:

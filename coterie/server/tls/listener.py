@@ -9,6 +9,7 @@ from coterie.server.config.listeners import Listener, ListenerSettings, Security
 from coterie.server.config.sources import ConfigError
 from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
+from coterie.server.security.logins import TLS, Failure
 from coterie.server.tls.certificates import ListenerCertificates
 from coterie.server.tls.handshakes import Handshakes
 
@@ -38,7 +39,7 @@ class TlsListener(ListenerCertificates):
         self.loop: AbstractEventLoop = broker.loop
         self.handshakes = Handshakes(broker.loop, broker.now_ms)
         self.buffer = memoryview(bytearray(_RECEIVE_BYTES))
-        self._quotas = broker.connection_quotas
+        self._quotas, self._counts = broker.connection_quotas, broker.logins.first
         self._now_ms = broker.now_ms
         self._rules = _rules(ListenerSettings(broker.config, listener.name))
 
@@ -50,22 +51,36 @@ class TlsListener(ListenerCertificates):
         """
         if tls.session_reused and self._has_expired(tls):
             # OpenSSL has checked it when the session began.
-            connection.close("TlsError", "the certificate of a resumed session has expired")
+            reason = "the certificate of a resumed session has expired"
+            self.fail(connection, Failure.CERTIFICATE, "TlsError", reason)
             return
         if self.listener.protocol is SecurityProtocol.SASL_SSL:
             # The client has yet to log in, and its certificate is not who it is.
             return
         self._quotas.logged_in(connection)
         certificate = tls.getpeercert(binary_form=True)
-        if certificate is None:
-            return
-        name = certificate_name(certificate)
-        user = map_name(self._rules, name)
-        if user is None:
-            reason = f"no rule of ssl.principal.mapping.rules applies to {name[:200]!r}"
-            connection.close("PrincipalNotMapped", reason)
-            return
-        connection.client = connection.client._replace(principal=f"User:{user}")
+        if certificate is not None:
+            name = certificate_name(certificate)
+            user = map_name(self._rules, name)
+            if user is None:
+                reason = f"no rule of ssl.principal.mapping.rules applies to {name[:200]!r}"
+                self.fail(connection, Failure.PRINCIPAL, "PrincipalNotMapped", reason)
+                return
+            connection.client = connection.client._replace(principal=f"User:{user}")
+        self._counts.succeeded[self.listener.name, TLS] += 1
+
+    def fail(
+        self,
+        connection: Connection,
+        failure: Failure,
+        error: str,
+        reason: str,
+        *,
+        abort: bool = False,
+    ) -> None:
+        """Count a handshake that has failed, and close the connection."""
+        self._counts.failed[self.listener.name, TLS, failure] += 1
+        connection.close(error, reason, abort=abort)
 
     def _has_expired(self, tls: ssl.SSLObject) -> bool:
         """Return whether a client has a certificate that is valid no more."""

@@ -106,7 +106,7 @@ def test_oauthbearer_has_the_token_and_reads_a_refusal() -> None:
 
 
 def test_unsecured_token_has_its_claims() -> None:
-    header, body, signature = unsecured_token("carol", {"scope": "x"}, 100.0).split(".")
+    header, body, signature = unsecured_token("carol", {"scope": "x"}, 100.0009).split(".")
     decoded = [json.loads(urlsafe_b64decode(part + "==")) for part in (header, body)]
     assert decoded == [
         {"alg": "none"},

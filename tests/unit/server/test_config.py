@@ -170,9 +170,17 @@ class TestKnownNames:
         value = "1" if "max.connections" in name else "x"
         assert without_effect(Config.load([f"{name}={value}"])) == [name]
 
-    def test_a_listener_has_settings_of_its_own(self) -> None:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "ssl.keystore.location",
+            "sasl.oauthbearer.expected.issuer",
+            "oauthbearer.sasl.oauthbearer.expected.issuer",
+        ],
+    )
+    def test_a_listener_has_settings_of_its_own(self, name: str) -> None:
         """[security/prefixed-settings]"""
-        config = Config.load(["listener.name.external.ssl.keystore.location=x"])
+        config = Config.load([f"listener.name.external.{name}=x"])
         assert without_effect(config) == []
 
     def test_a_file_may_have_any_name(self) -> None:

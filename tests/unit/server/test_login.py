@@ -13,7 +13,7 @@ from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
-from coterie.protocol.messages.metadata import MetadataRequest
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from coterie.server.config.listeners import Listener, SecurityProtocol
@@ -32,6 +32,8 @@ from tests.unit.server.logins import (
 from tests.unit.server.running import RunningBroker, SocketClient, is_closed, read_exactly
 
 HANDSHAKE = bytes.fromhex("0000001200110001000000010001630005504c41494e")
+# ApiVersions v99.
+UNKNOWN_VERSION = bytes.fromhex("0000000b 0012 0063 00000001 0001 63")
 SECRETS = "alice-secret", "bob-secret", "pencil", "wrong-secret"
 VERSIONS = ApiVersionsRequest(client_software_name="t", client_software_version="1")
 CREATION = CreateTopicsRequest(
@@ -118,7 +120,7 @@ def test_another_mechanism_is_refused_with_the_list(running: RunningBroker, name
 
 def test_api_versions_may_be_asked_again_after_an_error(running: RunningBroker) -> None:
     with LoginClient(running) as client:
-        client.socket.sendall(bytes.fromhex("0000000b 0012 0063 00000001 0001 63"))
+        client.socket.sendall(UNKNOWN_VERSION)
         assert ApiVersionsResponse.decode(frame(client), 0, 4).error_code == 35
         bad = ApiVersionsRequest(client_software_name="-", client_software_version="")
         assert client.call(bad, 3).error_code == 42
@@ -401,7 +403,10 @@ def test_a_client_logs_in_again_even_after_the_time() -> None:
             clock.now_ms += AFTER_ITS_TIME_MS
 
 
-@pytest.mark.parametrize("case", ["user", "password", "mechanism", "request", "handshake"])
+@pytest.mark.parametrize(
+    "case",
+    ["user", "password", "mechanism", "request", "spliced", "unknown version", "handshake"],
+)
 def test_a_second_login_that_fails(case: str) -> None:
     with sasl_broker(LIMITED, StoppedClock()) as running, LoginClient(running) as client:
         client.log_in()
@@ -411,6 +416,12 @@ def test_a_second_login_that_fails(case: str) -> None:
             client.send(SaslAuthenticateRequest(auth_bytes=ALICE), 2)
         elif case == "request":
             assert client.call(VERSIONS, 3).error_code == 34
+        elif case == "spliced":
+            named = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+            assert client.call(named, 9).topics[0].error_code == 34
+        elif case == "unknown version":
+            client.socket.sendall(UNKNOWN_VERSION)
+            assert frame(client) == bytes.fromhex("00000001002200000000")
         elif case == "handshake":
             assert client.handshake().error_code == 34
         else:

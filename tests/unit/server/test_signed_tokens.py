@@ -119,9 +119,15 @@ def test_tokens_of_a_file_of_keys(file: Path) -> None:
         assert signed().split(".")[2] not in text
 
 
-def test_audience_and_issuer(file: Path) -> None:
+@pytest.mark.parametrize("prefix", ["", "listener.name.sasl.", "listener.name.sasl.oauthbearer."])
+def test_audience_and_issuer(file: Path, prefix: str) -> None:
     expected = {"expected.audience": "kafka,other", "expected.issuer": "https://issuer"}
-    with sasl_broker(settings(f"file://{file}", **expected)) as running:
+    given = settings(f"file://{file}", **expected)
+    prefixed = {
+        f"{prefix}{name}" if name.startswith("sasl.oauthbearer.") else name: value
+        for name, value in given.items()
+    }
+    with sasl_broker(prefixed) as running:
         assert answer(running, signed(aud="kafka", iss="https://issuer")) == OK
         assert answer(running, signed(aud=["x", "other"], iss="https://issuer")) == OK
         assert answer(running, signed(aud="x", iss="https://issuer")) == NO

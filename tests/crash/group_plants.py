@@ -38,8 +38,8 @@ PLANTS = (
     Plant(
         "what a member owns is in memory only",
         f"{_CONSUMER}members:reconcile_member",
-        "step.set(key, current_value(*reconciled))",
-        "group.apply(key, current_value(*reconciled))",
+        "step.set(key, current_value(*reconciled, member))",
+        "group.apply(key, current_value(*reconciled, member))",
         ("death:members:commit",),
     ),
     Plant(

@@ -76,8 +76,14 @@ class Resolved(NamedTuple):
     is_complete: bool
 
 
+# What is resolved of a group without regular expressions.
+_NOTHING = Resolved(None, is_complete=True)
+
+
 def resolved(group: ConsumerGroup) -> Resolved:
     """Return what is resolved of the regular expressions of a group."""
+    if not group.by_regex and not group.regexes:
+        return _NOTHING
     return Resolved(group.resolved_ms(), len(group.by_regex) == len(group.regexes))
 
 

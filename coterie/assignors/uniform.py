@@ -147,11 +147,14 @@ def _share_same(
     for index, member in enumerate(members):
         has_larger = larger > 0
         quota = floor + has_larger
-        has = {topic: indexes for topic, indexes in member.owned.items() if topic in counts}
+        has = member.owned
+        if not has.keys() <= counts.keys():
+            has = {topic: indexes for topic, indexes in has.items() if topic in counts}
         size = sum(map(len, has.values()))
         # The order matters only where something is taken away.
-        runs = list(has.items()) if size <= quota else in_order(has)
-        shares[member.member_id] = _kept(runs, quota, left)
+        shares[member.member_id] = (
+            list(has.items()) if size <= quota else _kept(in_order(has), quota, left)
+        )
         quota -= min(size, quota)
         if quota > 0 and has_larger and len(members) - index > larger:
             # Enough members come later to take the remaining larger quotas, perhaps because they

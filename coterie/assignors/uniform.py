@@ -34,6 +34,9 @@ from coterie.assignors.shares import (
 )
 from coterie.assignors.uniform_mixed import share_mixed
 
+# What it takes to put a topic into Java's order, beside looking at a partition.
+_ORDERING_WORK = 4
+
 
 def assign_uniform(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
     """Assign as Kafka's UniformAssignor does [assignors/uniform].
@@ -70,7 +73,10 @@ def share_uniform(
     by_id = {member.member_id: member for member in members}
     ordered = [by_id[member_id] for member_id in in_map_order(by_id)]
     yield len(ordered)
-    in_order = ids_in_set_order(topic_ids[name] for name in in_map_order(counts))
+    names = in_map_order(counts)
+    yield _ORDERING_WORK * len(names)
+    in_order = ids_in_set_order(topic_ids[name] for name in names)
+    yield _ORDERING_WORK * len(names)
     by_topic_id = {topic_ids[name]: count for name, count in counts.items()}
     existing = {topic_id: by_topic_id[topic_id] for topic_id in in_order}
     if homogeneous:

@@ -80,8 +80,8 @@ PLANTS = (
     Plant(
         "what a regular expression matches is in memory only",
         f"{_CONSUMER}regexes:resolve_some",
-        "step.set(\n            ConsumerGroupRegularExpressionKey",
-        "group.apply(\n            ConsumerGroupRegularExpressionKey",
+        "step.set(_key(group.group_id, regex), match.value, match.encoded)",
+        "group.apply(_key(group.group_id, regex), match.value)",
         ("death:topics:commit",),
     ),
     Plant(

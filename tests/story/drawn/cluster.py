@@ -7,7 +7,7 @@ from random import Random
 from coterie.lab.kernel import SECOND, World
 from coterie.pipeline.findings.many_groups import TOUCHED_GROUPS
 from tests.story.drawn.broker import Broker
-from tests.story.drawn.causes import CAUSES, DrawnGroup, Truth, deploy
+from tests.story.drawn.causes import CAUSES, CONSUMER_CAUSES, DrawnGroup, Truth, deploy
 
 # Starting is over by then, so it is not mistaken for what is drawn.
 _FIRST_S = 800.0
@@ -46,6 +46,7 @@ class Cluster:
             )
             for number in range(chance.randrange(5, 11))
         ]
+        self.consumer_groups = self._consumer_groups()
         self.ledger: list[Truth] = []
         self.story: list[str] = []
         self._draw(chance)
@@ -62,6 +63,30 @@ class Cluster:
         if self.log_only:
             shutil.rmtree(data / "coterie.journal-0")
         return data
+
+    def _consumer_groups(self) -> list[DrawnGroup]:
+        """Return groups that are consumer groups from the start, or may become ones."""
+        chance = Random(f"consumer groups {self.seed}")
+        groups = []
+        for number in range(chance.randrange(1, 4)):
+            group = DrawnGroup(
+                self.broker,
+                f"c{number}",
+                chance,
+                Random(f"libraries of consumer groups {self.seed} {number}"),
+                log_only=self.log_only,
+                speaks_consumer=chance.random() < 0.6,
+            )
+            self.broker.create_topic(group.settings.group, group.settings.partitions)
+            groups.append(group)
+        return groups
+
+    def _draw_consumer_groups(self, minute_s: float) -> None:
+        chance = Random(f"causes of consumer groups {self.seed}")
+        for group in self.consumer_groups:
+            cause, at_s = chance.choice(CONSUMER_CAUSES), minute_s + chance.uniform(0, _MINUTE_S)
+            self._happen(group, cause.__name__, cause(group, at_s), at_s)
+            self.ledger += group.ledger
 
     def _draw(self, chance: Random) -> None:
         minute_s = _FIRST_S + chance.uniform(0, 60)
@@ -90,6 +115,7 @@ class Cluster:
                 # Members without partitions do not commit, so the log says nothing about them.
                 ledger = _not_required(ledger, "expired_member", "max_poll_exceeded")
             self.ledger += ledger
+        self._draw_consumer_groups(minute_s)
         if kind == "outage":
             self._outage(minute_s + chance.uniform(-60, 120), chance.uniform(*_OUTAGES_S))
         elif kind == "rollout":
@@ -102,7 +128,8 @@ class Cluster:
     def _happen(self, group: DrawnGroup, name: str, happened: bool, at_s: float) -> None:
         if happened:
             settings = group.settings
-            kinds = [settings.assignor, "static" if group.is_static else "dynamic"]
+            protocol = "consumer protocol" if group.speaks_consumer else settings.assignor
+            kinds = [protocol, "static" if group.is_static else "dynamic"]
             self.story.append(f"{at_s:7.1f} s  {settings.group} ({', '.join(kinds)}): {name}")
 
     def _outage(self, at_s: float, length_s: float) -> None:

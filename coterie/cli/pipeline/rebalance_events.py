@@ -31,7 +31,7 @@ from coterie.client.names import counted
 from coterie.pipeline.timeline.departures import RECORDED
 from coterie.pipeline.timeline.epoch_handovers import GIVEN_UP
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS
-from coterie.pipeline.timeline.model import CONSUMER
+from coterie.pipeline.timeline.model import CONSUMER, DOWNGRADE
 from coterie.protocol.messages import connect_protocol
 
 _EVIDENCE = {
@@ -96,6 +96,9 @@ def _numbers(row: Row) -> str:
 
 def _is_first_known(row: Row) -> bool:
     """Return whether nothing of the time before a rebalance is recorded."""
+    if row["trigger"] == DOWNGRADE:
+        # It was a consumer group before.
+        return False
     first = row["from_generation"] is None and row["started_ts"] is None
     return bool(first and (row["to_generation"] or 0) > 1)
 

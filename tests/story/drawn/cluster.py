@@ -6,6 +6,7 @@ from random import Random
 
 from coterie.lab.kernel import SECOND, World
 from coterie.pipeline.findings.many_groups import TOUCHED_GROUPS
+from coterie.storage.partition_directories import METADATA_FILE, metadata_text
 from tests.story.drawn.broker import Broker
 from tests.story.drawn.causes import CAUSES, CONSUMER_CAUSES, DrawnGroup, Truth, deploy
 
@@ -60,6 +61,9 @@ class Cluster:
         self.world.run_until(round(END_S * SECOND))
         data = directory / "data"
         self.broker.records.write(str(data))
+        for name, topic_id in self.broker.topic_ids.items():
+            (data / f"{name}-0").mkdir()
+            (data / f"{name}-0" / METADATA_FILE).write_text(metadata_text(topic_id))
         if self.log_only:
             shutil.rmtree(data / "coterie.journal-0")
         return data

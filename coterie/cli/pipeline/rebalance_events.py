@@ -196,6 +196,9 @@ def _cost(row: Row) -> str:
         return f"{counted(row['partitions'], unit)} assigned"
     unowned_ms = row["unowned_partition_ms"]
     unowned = "not known" if unowned_ms is None else f"{duration_text(unowned_ms)} in total"
+    if row["trigger"] == DOWNGRADE:
+        # It is not compared with what the members of the consumer group had.
+        return f"{unit}s without an owner: {unowned}; {counted(row['partitions'], unit)} assigned"
     moved = f"{row['moved']:,} of {counted(row['partitions'], unit)} moved"
     if row["moved"] and row["moved_min"] is not None:
         moved += f", {row['moved_min']:,} of them necessarily"

@@ -8,7 +8,15 @@ from coterie.lab.kernel import SECOND, World
 from coterie.pipeline.findings.many_groups import TOUCHED_GROUPS
 from coterie.storage.partition_directories import METADATA_FILE, metadata_text
 from tests.story.drawn.broker import Broker
-from tests.story.drawn.causes import CAUSES, CONSUMER_CAUSES, DrawnGroup, Truth, deploy
+from tests.story.drawn.causes import (
+    CAUSES,
+    CONSUMER_CAUSES,
+    Cause,
+    DrawnGroup,
+    Truth,
+    deploy,
+    upgrade,
+)
 
 # Starting is over by then, so it is not mistaken for what is drawn.
 _FIRST_S = 800.0
@@ -47,7 +55,7 @@ class Cluster:
             )
             for number in range(chance.randrange(5, 11))
         ]
-        self.consumer_groups = self._consumer_groups()
+        self._consumer_groups = self._with_consumer_groups()
         self.ledger: list[Truth] = []
         self.story: list[str] = []
         self._draw(chance)
@@ -68,29 +76,34 @@ class Cluster:
             shutil.rmtree(data / "coterie.journal-0")
         return data
 
-    def _consumer_groups(self) -> list[DrawnGroup]:
-        """Return groups that are consumer groups from the start, or may become ones."""
+    def _with_consumer_groups(self) -> list[tuple[DrawnGroup, Cause]]:
+        """Return groups that are consumer groups for a time at least, and what happens to them."""
         chance = Random(f"consumer groups {self.seed}")
         groups = []
         for number in range(chance.randrange(1, 4)):
+            cause = chance.choice(CONSUMER_CAUSES)
             group = DrawnGroup(
                 self.broker,
                 f"c{number}",
                 chance,
                 Random(f"libraries of consumer groups {self.seed} {number}"),
                 log_only=self.log_only,
-                speaks_consumer=chance.random() < 0.6,
+                speaks_consumer=cause is not upgrade,
             )
             self.broker.create_topic(group.settings.group, group.settings.partitions)
-            groups.append(group)
+            groups.append((group, cause))
         return groups
 
     def _draw_consumer_groups(self, minute_s: float) -> None:
         chance = Random(f"causes of consumer groups {self.seed}")
-        for group in self.consumer_groups:
-            cause, at_s = chance.choice(CONSUMER_CAUSES), minute_s + chance.uniform(0, _MINUTE_S)
+        for group, cause in self._consumer_groups:
+            at_s = minute_s + chance.uniform(0, _MINUTE_S)
             self._happen(group, cause.__name__, cause(group, at_s), at_s)
-            self.ledger += group.ledger
+            ledger = group.ledger
+            if self.log_only:
+                # The log of a consumer group has no session timeouts, so an expiry may be a leave.
+                ledger = _not_required(ledger, "expired_member")
+            self.ledger += ledger
 
     def _draw(self, chance: Random) -> None:
         minute_s = _FIRST_S + chance.uniform(0, 60)

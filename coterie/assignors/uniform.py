@@ -34,6 +34,9 @@ from coterie.assignors.shares import (
 )
 from coterie.assignors.uniform_mixed import share_mixed
 
+# What it takes to put a topic into Java's order, beside looking at a partition.
+_ORDERING_WORK = 4
+
 
 def assign_uniform(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
     """Assign as Kafka's UniformAssignor does [assignors/uniform].
@@ -70,7 +73,10 @@ def share_uniform(
     by_id = {member.member_id: member for member in members}
     ordered = [by_id[member_id] for member_id in in_map_order(by_id)]
     yield len(ordered)
-    in_order = ids_in_set_order(topic_ids[name] for name in in_map_order(counts))
+    names = in_map_order(counts)
+    yield _ORDERING_WORK * len(names)
+    in_order = ids_in_set_order(topic_ids[name] for name in names)
+    yield _ORDERING_WORK * len(names)
     by_topic_id = {topic_ids[name]: count for name, count in counts.items()}
     existing = {topic_id: by_topic_id[topic_id] for topic_id in in_order}
     if homogeneous:
@@ -147,11 +153,14 @@ def _share_same(
     for index, member in enumerate(members):
         has_larger = larger > 0
         quota = floor + has_larger
-        has = {topic: indexes for topic, indexes in member.owned.items() if topic in counts}
+        has = member.owned
+        if not has.keys() <= counts.keys():
+            has = {topic: indexes for topic, indexes in has.items() if topic in counts}
         size = sum(map(len, has.values()))
         # The order matters only where something is taken away.
-        runs = list(has.items()) if size <= quota else in_order(has)
-        shares[member.member_id] = _kept(runs, quota, left)
+        shares[member.member_id] = (
+            list(has.items()) if size <= quota else _kept(in_order(has), quota, left)
+        )
         quota -= min(size, quota)
         if quota > 0 and has_larger and len(members) - index > larger:
             # Enough members come later to take the remaining larger quotas, perhaps because they

@@ -15,6 +15,10 @@ _MAX_PASSES = 16
 _NO_OWNER = -1
 # How many partitions of one topic are looked at in one step.
 _AT_ONCE = 2_000
+# What a topic takes beside its partitions and subscribers, compared with looking at one of them: to
+# give its free partitions, and for anything else.
+_GIVING_WORK = 60
+_TOPIC_WORK = 4
 
 
 def share_mixed(
@@ -111,8 +115,12 @@ class _Mixed(Generic[T]):
     def share(self, shares: Shares[T]) -> Work:
         """Fill the shares of the members."""
         yield from self._look()
-        topics = sorted(self._counts, key=self._place)
-        yield len(topics)
+        places = {}
+        for topic in self._counts:
+            places[topic] = self._place(topic)
+            yield _TOPIC_WORK
+        topics = sorted(self._counts, key=places.__getitem__)
+        yield _TOPIC_WORK * len(topics)
         for topic in topics:
             yield from self._give_free(topic)
         yield from self._balance([each for each in topics if len(self._subscribers[each]) > 1])
@@ -122,11 +130,12 @@ class _Mixed(Generic[T]):
                 given.setdefault(owner, []).append(partition)
             for owner, indexes in given.items():
                 shares[self._members[owner].member_id].append((topic, indexes))
-            yield len(owners)
+            yield _TOPIC_WORK + len(owners)
 
     def _look(self) -> Work:
         """Look at what the members subscribe to and own."""
         counts, subscribers = self._counts, self._subscribers
+        yield _TOPIC_WORK * len(counts)
         for at, member in enumerate(self._members):
             for topic in member.topics:
                 if topic in counts:
@@ -154,7 +163,7 @@ class _Mixed(Generic[T]):
         if not left:
             return
         levels = _Levels(self._subscribers[topic], sizes)
-        yield len(self._subscribers[topic])
+        yield _GIVING_WORK + len(self._subscribers[topic])
         for done, partition in enumerate(left, 1):
             member = levels.fewest()
             owners[partition] = member

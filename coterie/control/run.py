@@ -40,10 +40,9 @@ from coterie.server.run import (
 from coterie.testing.errors import BrokerLeak, BrokerNotStarted
 
 if TYPE_CHECKING:
-    from coterie.server.logging import Logger
-
     from coterie.control.served import ServedBroker
     from coterie.control.served_cluster import ServedCluster
+    from coterie.server.logging import Logger
 
 # Tests run some at a time, each with a wait or two. A wait may take its time.
 BOUNDS = Bounds(connections=64, request_s=10.0, answer_s=MAX_WAIT_S + 30)

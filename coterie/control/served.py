@@ -23,7 +23,6 @@ from coterie.testing.users import Users
 
 if TYPE_CHECKING:
     from coterie.server.logging import Logger
-
     from coterie.server.network.http_server import HttpServer
 
 

@@ -19,7 +19,6 @@ from coterie.testing.server_thread import ServerThread
 
 if TYPE_CHECKING:
     from coterie.server.logging import Logger
-
     from coterie.server.network.http_server import HttpServer
 
 

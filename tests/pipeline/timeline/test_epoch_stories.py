@@ -320,6 +320,6 @@ def test_group_of_another_type_has_one_history(journal: bool) -> None:
     assert {name: each.exit_kind for name, each in sessions.items()} == {
         "x": "downgrade" if journal else None,
         "y": "downgrade" if journal else None,
-        "a": "leave" if journal else "downgrade",
+        "a": "leave" if journal else "leave or expiry",
     }
     assert sessions["x"].session_timeout_ms == 10_000

@@ -163,7 +163,12 @@ def _place(instance_id: str) -> str:
 
 
 def _existing(target: Partitions, counts: Mapping[bytes, int]) -> Partitions:
-    """Return the partitions of a target that exist."""
+    """Return the partitions of a target that exist; the target itself if all do, as usual."""
+    for topic_id, indexes in target.items():
+        if topic_id not in counts or (indexes and indexes[-1] >= counts[topic_id]):
+            break
+    else:
+        return target
     return {
         topic_id: indexes
         if not indexes or indexes[-1] < counts[topic_id]
@@ -180,6 +185,8 @@ def _partitions(runs: list[Run[bytes]], owned: Mapping[bytes, Sequence[int]]) ->
     """
     target: Partitions = {}
     for topic_id, indexes in runs:
+        if not indexes:
+            continue
         before = target.get(topic_id)
         if before is not None:
             target[topic_id] = tuple(sorted((*before, *indexes)))
@@ -187,7 +194,7 @@ def _partitions(runs: list[Run[bytes]], owned: Mapping[bytes, Sequence[int]]) ->
             target[topic_id] = indexes
         else:
             target[topic_id] = tuple(sorted(indexes))
-    return {topic_id: each for topic_id, each in target.items() if each}
+    return target
 
 
 def _lost(before: Partitions, now: Partitions) -> int:

@@ -295,9 +295,11 @@ class ConsumerGroupState(GroupLike):
         if member is None:
             member = self._add(member_id)
         self.settled -= self.is_settled(member)
-        self._release(member.assigned, member_id)
-        self._release(member.pending, member_id)
+        assigned, pending = member.assigned, member.pending
         member.set_current(value)
+        if member.assigned is not assigned:
+            self._release(assigned, member_id)
+        self._release(pending, member_id)
         self.settled += self.is_settled(member)
         assert 0 <= self.settled <= len(self.members), f"{self} counts its members wrong"
         if value is not None:

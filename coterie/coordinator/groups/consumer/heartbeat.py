@@ -10,6 +10,7 @@ makes no record, no timer and no event.
 
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.group_record import group_tombstone
+from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import find_member
@@ -28,6 +29,7 @@ from coterie.coordinator.groups.consumer.states import JOIN_EPOCH, MemberState
 from coterie.coordinator.groups.consumer.static_member import replace_member
 from coterie.coordinator.groups.consumer.step import Step, records_of
 from coterie.coordinator.groups.consumer.subscription import (
+    NO_UPDATE,
     SubscriptionUpdate,
     bump_for,
     check_regex,
@@ -190,19 +192,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if member is not None and (member.member_id != member_id or _is_replaced(member, request)):
         member = replace_member(step, member, member_id)
     before, is_new = (None, True) if member is None else (member.assigned, False)
-    timeout_ms = request.rebalance_timeout_ms
-    change = update_subscription(
-        step,
-        member_id,
-        SubscriptionUpdate(
-            instance_id=instance_id,
-            rack_id=request.rack_id,
-            rebalance_timeout_ms=None if timeout_ms == -1 else timeout_ms,
-            names=request.subscribed_topic_names,
-            regex=request.subscribed_topic_regex,
-            assignor=request.server_assignor,
-        ),
-    )
+    change = update_subscription(step, member_id, _update(request))
     bump_for(step, member_id, change, joins=is_new)
     update_target(step, group.members[member_id])
     member = group.members[member_id]
@@ -220,14 +210,15 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
         start_classic_sessions(step)
     if is_new:
         note_joined(step, member, settings.session_timeout_ms)
-    tells = epoch == JOIN_EPOCH or _is_full(request) or before != member.assigned
+    kept = before is member.assigned or before == member.assigned
+    tells = epoch == JOIN_EPOCH or not kept or _is_full(request)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
         assignment=_assignment(member.assigned) if tells else None,
     )
-    _keep_answer(step, member, response)
+    _keep_answer(step, member, settings, response)
     assert not response.error_code, "an accepted heartbeat has no error"
     step.effects.response = response
     return step.effects
@@ -239,6 +230,28 @@ def _is_replaced(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest)
         request.member_epoch == JOIN_EPOCH
         and request.instance_id is not None
         and member.instance_id == request.instance_id
+    )
+
+
+def _update(request: ConsumerGroupHeartbeatRequest) -> SubscriptionUpdate:
+    """Return what a heartbeat says of its member."""
+    timeout_ms = request.rebalance_timeout_ms
+    if (
+        request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.rack_id is None
+        and request.instance_id is None
+        and timeout_ms == -1
+    ):
+        return NO_UPDATE
+    return SubscriptionUpdate(
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=None if timeout_ms == -1 else timeout_ms,
+        names=request.subscribed_topic_names,
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
     )
 
 
@@ -272,25 +285,35 @@ def _assignment(assigned: Owned) -> HeartbeatAssignment:
 
 
 def _keep_answer(
-    step: Step, member: ConsumerMember, response: ConsumerGroupHeartbeatResponse
+    step: Step,
+    member: ConsumerMember,
+    settings: ConsumerSettings,
+    response: ConsumerGroupHeartbeatResponse,
 ) -> None:
-    """Keep the answer to a heartbeat that changes nothing, if the next one does not."""
+    """Keep the answer to a heartbeat that changes nothing, if the next one does not.
+
+    Args:
+        step: the step of this heartbeat.
+        member: the member.
+        settings: those of the group.
+        response: the answer to this one, which is the same without an assignment.
+    """
     group = step.group
     assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
     assert response.member_epoch == member.epoch, f"{member} is answered with another epoch"
     member.client = step.context.client
-    member.settings = step.partition.consumer_settings(group.group_id)
+    member.settings = settings
     at_rest = member.state is MemberState.STABLE and member.epoch == group.target_epoch
     if not at_rest or group.epoch != group.target_epoch or group.by_regex:
         member.answer = None
         return
-    member.answer = Effects(
-        ConsumerGroupHeartbeatResponse(
+    if response.assignment is not None:
+        response = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=response.heartbeat_interval_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
         )
-    )
+    member.answer = Effects(response)
 
 
 def new_member_id(uuid: str) -> str:

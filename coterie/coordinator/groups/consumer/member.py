@@ -83,7 +83,7 @@ class ConsumerMember:
 
     def set_current(self, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
         """Take over what the log says of the current assignment."""
-        self.current = value
+        before, self.current = self.current, value
         self.answer = None
         if value is None:
             self.epoch, self.previous_epoch, self.state = 0, -1, MemberState.STABLE
@@ -92,8 +92,23 @@ class ConsumerMember:
         self.epoch, self.previous_epoch = value.member_epoch, value.previous_member_epoch
         known = value.state in _STATES
         self.state = MemberState(value.state) if known else MemberState.UNKNOWN
-        self.assigned = _owned(value.assigned_partitions, value.member_epoch)
+        if before is None or value.assigned_partitions is not before.assigned_partitions:
+            self.assigned = _owned(value.assigned_partitions, value.member_epoch)
         self.pending = _owned(value.partitions_pending_revocation, value.member_epoch)
+
+    def logged_assigned(self, assigned: Owned) -> list[CurrentTopicPartitions] | None:
+        """Return how its record lists the partitions that it keeps.
+
+        Args:
+            assigned: what it has from now on.
+
+        Returns:
+            None if that is not what it has, or if the record does not tell the epochs.
+        """
+        if self.current is None or assigned is not self.assigned:
+            return None
+        topics = self.current.assigned_partitions
+        return topics if all(map(_has_epochs, topics)) else None
 
     def take_records(self, other: "ConsumerMember") -> None:
         """Take over what the log says of a member that has taken the place of this one."""
@@ -158,10 +173,16 @@ def _owned(topics: list[CurrentTopicPartitions], epoch: int) -> Owned:
     owned: Owned = {}
     for topic in topics:
         epochs = topic.assignment_epochs
-        if epochs is None or len(epochs) != len(topic.partitions):
+        if epochs is None or not _has_epochs(topic):
             epochs = [max(epoch, 0)] * len(topic.partitions)
         owned.setdefault(topic.topic_id, {}).update(zip(topic.partitions, epochs, strict=True))
     return owned
+
+
+def _has_epochs(topic: CurrentTopicPartitions) -> bool:
+    """Return whether a record tells the epoch of each partition."""
+    epochs = topic.assignment_epochs
+    return epochs is not None and len(epochs) == len(topic.partitions)
 
 
 def logged_partitions(owned: Owned) -> list[CurrentTopicPartitions]:

@@ -60,14 +60,14 @@ def reconcile_member(
     if reconciled is not None:
         key = ConsumerGroupCurrentMemberAssignmentKey.of(group.group_id, member.member_id)
         step.facts.append(_reconciled(step, member, reconciled))
-        was_settled = group.is_settled(member)
-        step.set(key, current_value(*reconciled))
+        settled = group.settled
+        step.set(key, current_value(*reconciled, member))
         assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
         assert member.epoch == reconciled.epoch, f"{member} is at another epoch than its record"
         assert member.state is reconciled.state, f"{member} is in another state than its record"
         assert reconciled.epoch <= group.target_epoch, f"{member} is ahead of the target"
         member.changed_ms = step.now_ms
-        if not was_settled and group.derived_state() is GroupState.STABLE:
+        if group.settled > settled and group.derived_state() is GroupState.STABLE:
             step.facts.append(
                 GroupConverged(
                     at_ms=step.now_ms,
@@ -80,8 +80,11 @@ def reconcile_member(
 
 def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
     """Return the fact that a member is about to come closer to its target."""
-    before = {(topic, index) for topic, each in member.assigned.items() for index in each}
-    after = {(topic, index) for topic, each in now.assigned.items() for index in each}
+    added = revoked = 0
+    if now.assigned is not member.assigned:
+        before = {(topic, index) for topic, each in member.assigned.items() for index in each}
+        after = {(topic, index) for topic, each in now.assigned.items() for index in each}
+        added, revoked = len(after - before), len(before - after)
     state_ms = step.now_ms - member.changed_ms if member.changed_ms else -1
     return MemberReconciled.of(
         step.now_ms,
@@ -92,8 +95,8 @@ def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberRe
         now.previous_epoch,
         now.state.name,
         member.state.name,
-        len(after - before),
-        len(before - after),
+        added,
+        revoked,
         state_ms,
     )
 

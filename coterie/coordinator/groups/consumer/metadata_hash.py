@@ -23,10 +23,10 @@ def metadata_hash(names: Iterable[str], topics: TopicsImage) -> int:
         topics: the topics of the cluster.
     """
     by_name = topics.by_name
-    found = sorted((name for name in names if name in by_name), key=_java_order)
+    found = _sorted_as_in_java([name for name in names if name in by_name])
     if not found:
         return 0
-    return _xxh3(b"".join(pack("<q", _topic_hash(by_name[name])) for name in found))
+    return _xxh3(pack(f"<{len(found)}q", *[_topic_hash(by_name[name]) for name in found]))
 
 
 @lru_cache(maxsize=_KEPT_TOPICS)
@@ -44,6 +44,11 @@ def _topic_hash(topic: TopicImage) -> int:
         for rack in sorted(racks, key=_java_order):
             parts += (pack("<i", _units(rack)), _text(rack))
     return _xxh3(b"".join(parts))
+
+
+def _sorted_as_in_java(names: list[str]) -> list[str]:
+    # Names of topics are ASCII, whose order is the same, and three times as fast.
+    return sorted(names) if "".join(names).isascii() else sorted(names, key=_java_order)
 
 
 def _java_order(text: str) -> bytes:

@@ -89,6 +89,8 @@ def _next(
     group: ConsumerGroup, member: ConsumerMember, epoch: int, owned: OwnedNow | None
 ) -> Reconciled:
     """Go on to the target: first give up what is not in it, then take what is free."""
+    if _is_at_target(group, member):
+        return Reconciled(group.target_epoch, member.epoch, _STABLE, member.assigned, {})
     target = group.target(member.member_id)
     subscribed = subscribed_ids(group, member)
     keep: Owned = {}
@@ -118,6 +120,26 @@ def _next(
         keep.setdefault(topic_id, {}).update(dict.fromkeys(indexes, epoch))
     assert keep.keys() <= {**target, **member.assigned}.keys(), f"{member} has what it never had"
     return Reconciled(epoch, member.epoch, _UNRELEASED if waits else _STABLE, keep, {})
+
+
+def _is_at_target(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Return whether a member has all of its target and nothing else.
+
+    Most members that come to a new epoch do: the others are those that move.
+    """
+    value = group.target_values.get(member.member_id)
+    topics = () if value is None else value.topic_partitions
+    assigned = member.assigned
+    if len(topics) != len(assigned):
+        return False
+    names, by_id = group.topics_of(member), group.topics.by_id
+    for topic in topics:
+        has, found = assigned.get(topic.topic_id), by_id.get(topic.topic_id)
+        if not has or found is None or found.name not in names:
+            return False
+        if has.keys() != frozenset(topic.partitions):
+            return False
+    return True
 
 
 def _without_unsubscribed(

@@ -8,7 +8,7 @@ from typing import Any
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import Partitions
-from coterie.coordinator.groups.consumer.member import Owned, logged_partitions
+from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned, logged_partitions
 from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.replay import GroupRecords
 from coterie.protocol.messages.consumer_group_records import (
@@ -67,7 +67,7 @@ class ConsumerRecords(GroupRecords):
             group.unlogged -= 1
         else:
             group.apply(key, value)
-        if group.is_blank and not group.unlogged:
+        if not group.members and group.is_blank and not group.unlogged:
             assert group.counts_nothing, f"{group} has no members and counts some"
             del self.groups[group_id]
 
@@ -107,9 +107,25 @@ def target_value(target: Partitions) -> ConsumerGroupTargetAssignmentMemberValue
 
 
 def current_value(
-    epoch: int, previous_epoch: int, state: MemberState, assigned: Owned, pending: Owned
+    epoch: int,
+    previous_epoch: int,
+    state: MemberState,
+    assigned: Owned,
+    pending: Owned,
+    member: ConsumerMember | None = None,
 ) -> ConsumerGroupCurrentMemberAssignmentValue:
-    """Return the current assignment of a member as it is logged."""
+    """Return the current assignment of a member as it is logged.
+
+    Args:
+        epoch, previous_epoch, state, assigned, pending: of the member.
+        member: the member before it. If it keeps its partitions, the lists of its record are used
+            again, since the values of records do not change.
+    """
+    kept = None if member is None else member.logged_assigned(assigned)
     return ConsumerGroupCurrentMemberAssignmentValue.of(
-        epoch, previous_epoch, state, logged_partitions(assigned), logged_partitions(pending)
+        epoch,
+        previous_epoch,
+        state,
+        logged_partitions(assigned) if kept is None else kept,
+        logged_partitions(pending) if pending else [],
     )

@@ -39,7 +39,8 @@ class SubscriptionUpdate(NamedTuple):
     classic: ClassicMemberMetadata | None = None
 
 
-_NOTHING = SubscriptionUpdate()
+# What most requests say of their member: it is as it was.
+NO_UPDATE = SubscriptionUpdate()
 
 
 class SubscriptionChange(NamedTuple):
@@ -61,6 +62,11 @@ class SubscriptionChange(NamedTuple):
     def any(self) -> bool:
         """Whether the member may own other topics now."""
         return self.names or self.regex
+
+
+# What most requests change, before and after a change of the topics is noticed.
+_UNCHANGED = SubscriptionChange(names=False, regex=False, new_regex=False, topics=False)
+_OTHER_TOPICS = SubscriptionChange(names=False, regex=False, new_regex=False, topics=True)
 
 
 def check_regex(step: Step, member_id: str, regex: str | None) -> None:
@@ -91,7 +97,7 @@ def update_subscription(
     member = group.members.get(member_id)
     before = None if member is None else member.subscription
     if before is not None and _says_nothing(step, before, update):
-        return SubscriptionChange(names=False, regex=False, new_regex=False, topics=topics)
+        return _OTHER_TOPICS if topics else _UNCHANGED
     old_names = frozenset[str]() if member is None else member.names
     old_regex = "" if member is None else member.regex
     value = _updated(step, before, update)
@@ -117,8 +123,7 @@ def _says_nothing(
     """Return whether a request tells what is known; most do, and need no new value then."""
     client = step.context.client
     return (
-        update.instance_id in (None, before.instance_id)
-        and update[1:] == _NOTHING[1:]
+        (update is NO_UPDATE or update == NO_UPDATE._replace(instance_id=before.instance_id))
         and before.classic_member_metadata is None
         and (before.client_id, before.client_host) == (client.client_id, client.client_host)
     )

@@ -102,14 +102,15 @@ def _write(step: Step, computation: TargetComputation) -> None:
     changed = moved = 0
     for member_id, member in group.members.items():
         change = computation.change(member)
+        if change is None and member_id != step.took_over:
+            continue
         key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+        changed += 1
         if change is not None:
-            changed += 1
             moved += change.moved
             step.set(key, change.value, (encode_key(key), change.encoded))
-        elif member_id == step.took_over:
+        else:
             # As in Kafka, an id that has taken the place of another one has had no target.
-            changed += 1
             step.set(key, group.target_values[member_id])
     step.set(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),

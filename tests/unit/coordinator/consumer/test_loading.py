@@ -256,6 +256,23 @@ def test_assignment_without_epochs_was_received_at_the_epoch_of_the_member() -> 
     assert group.members["m1"].assigned == {FOO: {0: 0}}
 
 
+@pytest.mark.parametrize("epochs", [None, [1], [7, 8]])
+def test_epochs_of_partitions_stay_when_the_member_comes_to_a_later_epoch(
+    epochs: list[int] | None,
+) -> None:
+    at = current("m1", 8, 0, 1, epochs=epochs)
+    harness = ConsumerHarness({"foo": 2})
+    harness.load(epoch(9), subscription(), target("m1", 0, 1), target_epoch(9), at)
+    group = harness.consumer_group()
+    assert harness.beat("m1", 8).member_epoch == group.epoch == 10  # no hash was logged
+    received = [8, 8] if epochs is None or len(epochs) == 1 else epochs
+    assert group.members["m1"].assigned == {FOO: dict(enumerate(received))}
+    _, value = harness.written[-1][-1]
+    assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
+    assert [each.assignment_epochs for each in value.assigned_partitions] == [received]
+    assert harness.live() == harness.replayed()
+
+
 def test_member_in_an_unknown_state_begins_without_partitions() -> None:
     harness = loaded(*WHOLE, current("m1", 9, 0, 1, state=7))
     group = harness.consumer_group()

@@ -222,3 +222,35 @@ def test_partitions_of_a_deleted_topic_are_given_up() -> None:
     answer = harness.beat("m1", 2, own("01"))
     found = {**own("01"), topic_id("bar", 1): [0, 1]}
     assert (answer.member_epoch, assigned(answer)) == (4, found)
+
+
+def test_member_that_keeps_its_partitions_keeps_what_its_record_lists() -> None:
+    harness = ConsumerHarness({"foo": 2, "bar": 1})
+    harness.enter("m1", "foo")
+    member = harness.consumer_group().members["m1"]
+    before, assigned_before = member.current, member.assigned
+    harness.enter("m2", "bar")
+    assert harness.beat("m1", 2).member_epoch == 3
+    assert before is not None
+    assert member.current is not None
+    assert (member.current.member_epoch, member.current.previous_member_epoch) == (3, 2)
+    assert member.current.assigned_partitions is before.assigned_partitions
+    assert member.assigned is assigned_before
+    assert harness.consumer_group().owner(FOO, 1) == "m1"
+    assert harness.live() == harness.replayed()
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_deleted_topic_is_given_up_although_it_is_in_the_target(back: bool) -> None:
+    harness = interval()
+    harness.wait(10_000)
+    harness.create_topic("baz", 1)
+    assert harness.enter("m2", "baz").member_epoch == 3
+    harness.delete_topic("bar")
+    if back:
+        harness.create_topic("bar", 1, life=1)
+    target = harness.consumer_group().target("m1")
+    assert target == {FOO: (0, 1), BAR: (0,)}
+    answer = harness.beat("m1", 2)
+    assert (answer.member_epoch, assigned(answer)) == (2, own("01"))
+    assert harness.beat("m1", 2, own("01")).member_epoch == 3

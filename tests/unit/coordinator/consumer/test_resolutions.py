@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from coterie.coordinator.groups.classic.group import Group
+from coterie.coordinator.groups.consumer.regexes import MIN_REFRESH_MS
 from coterie.protocol.messages.consumer_group_records import ConsumerGroupRegularExpressionKey
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
@@ -100,4 +101,30 @@ def test_group_of_the_same_id_matches_anew() -> None:
     assert harness.results() == 1
     found = harness.consumer_group().regexes["foo[0-9]"].topics
     assert found == {f"foo{number}" for number in range(10)}
+    assert harness.live() == harness.replayed()
+
+
+def test_many_names_that_match_are_encoded_in_parts() -> None:
+    """A regular expression that is dropped between two parts is not written."""
+    harness = ConsumerHarness({f"foo{number}": 1 for number in range(TOPICS)})
+    regexes = [f"f.*|{number}" for number in range(15)]
+    for number, regex in enumerate(regexes):
+        harness.beat(f"m{number}", 0, subscribed_topic_regex=regex)
+    group = harness.consumer_group()
+    # The first resolution is of the first member's.
+    harness.wait(MIN_REFRESH_MS + 1)
+    assert list(group.regexes) == regexes[:1]
+    harness.beat("m1", group.members["m1"].epoch)
+    parts = 0
+    while not group.resolution.matches:
+        harness.advance()
+        parts += 1
+        assert parts < 200, "names are matched"
+    encoded = list(group.resolution.matches)
+    assert 1 < len(encoded) < len(regexes)
+    harness.beat("m14", group.members["m14"].epoch, subscribed_topic_regex="")
+    harness.wait(0)
+    assert list(group.regexes) == regexes[:-1]
+    everything = {f"foo{number}" for number in range(TOPICS)}
+    assert all(each.topics == everything for each in group.regexes.values())
     assert harness.live() == harness.replayed()

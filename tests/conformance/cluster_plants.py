@@ -5,7 +5,8 @@ from typing import Any
 
 from coterie.protocol.errors import ErrorCode
 from coterie.server.cluster.image import ClusterImage
-from tests.planting import Plant, answers, does_nothing, given
+from tests.faults import answers, does_nothing, given
+from tests.planting import Plant
 
 Function = Callable[..., Any]
 

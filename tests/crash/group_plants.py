@@ -21,7 +21,7 @@ _SERVER = "coterie.server.coordinators."
 
 def _in_memory(_: Function) -> Function:
     """Apply a record to the group, and do not write it."""
-    return lambda step, key, value: step.group.apply(key, value)
+    return lambda step, key, value, _=None: step.group.apply(key, value)
 
 
 def _removed_in_memory(_: Function) -> Function:

@@ -10,7 +10,7 @@ from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from coterie.server.metrics.security import security_metrics
+from coterie.server.metrics.security import login_metrics
 from coterie.server.network import limits
 from coterie.server.security.logins import Failure
 from coterie.server.tls.connection import HANDSHAKE_BYTES
@@ -41,7 +41,7 @@ def samples(running: RunningBroker) -> dict[tuple[str, ...], float]:
         (each.name.removeprefix("kafka_server_").removesuffix("_total"), *each.labels.values()): (
             each.value
         )
-        for metric in running.call(lambda: list(security_metrics(running.broker)))
+        for metric in running.call(lambda: list(login_metrics(running.broker)))
         for each in metric.samples
         if each.name.endswith("authentication_total")
     }

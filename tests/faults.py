@@ -43,6 +43,11 @@ class _Printed:
         return self.text
 
 
+def printed(fault: object) -> str:
+    """Return a fault as it is written; one without arguments is a function."""
+    return str(getattr(fault, "__name__", fault))
+
+
 class Of(NamedTuple):
     """The value of an argument, or of an attribute of one, in place of a constant."""
 
@@ -221,6 +226,10 @@ class Calling(NamedTuple):
     called: str
     fault: Fault
     about: tuple[object, ...]
+
+    def __repr__(self) -> str:
+        about = "".join(f", {each!r}" for each in self.about)
+        return f"calling({self.called!r}, {printed(self.fault)}{about})"
 
     def seen_from(self, caller: Function) -> Fault:
         """Return the fault of the called function, which it has in the calls of one caller."""

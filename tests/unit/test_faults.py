@@ -22,6 +22,7 @@ from tests.faults import (
     keeps,
     lacking,
     mistaking,
+    printed,
     where,
     with_first,
     without,
@@ -100,7 +101,7 @@ def _at(name: str) -> str:
         (where(_LIMIT=1), 1113),
         (mistaking(_LIMIT="_OTHER"), 20113),
     ],
-    ids=repr,
+    ids=printed,
 )
 def test_a_function_has_a_fault(fault: Fault, expected: object) -> None:
     box, pair = Box(), Pair(1, 2)
@@ -171,7 +172,7 @@ def test_what_a_function_calls_has_a_fault_in_these_calls(
         ("Box.remove", does_nothing, "there is no"),
         ("Box.add", calling(_at("Box.remove"), does_nothing), "there is no"),
     ],
-    ids=repr,
+    ids=printed,
 )
 def test_a_fault_of_what_does_not_exist_is_refused(
     target: str, fault: Fault | Calling, text: str
@@ -184,7 +185,7 @@ def test_a_fault_of_what_does_not_exist_is_refused(
 
 
 @pytest.mark.parametrize(
-    "fault", [given({"box.length": 1}), given({"box.size": 1}), keeps("box.length")], ids=repr
+    "fault", [given({"box.length": 1}), given({"box.size": 1}), keeps("box.length")], ids=printed
 )
 def test_a_fault_of_an_attribute_that_does_not_exist_is_no_finding(fault: Fault) -> None:
     with planted(Plant("a fault", _at("measure"), fault=fault)), pytest.raises(UnfitFault):

@@ -1,23 +1,10 @@
 """Clients of three libraries lose nothing and stay in their groups while brokers die."""
 
-import gc
-from collections.abc import Iterator
-
 import pytest
 
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.testing import cluster
 from tests.failover.run import PARTITIONS, REGISTER, TOPIC, Plan, Run
-
-# aiokafka leaves connections behind when it cancels its own end.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def client_garbage() -> Iterator[None]:
-    """Collect the garbage of the clients while their warnings are still ignored."""
-    yield
-    gc.collect()
 
 
 @pytest.mark.parametrize("plan", [Plan(moves=60, kills=0), Plan(moves=30, kills=6, seed=1)])

@@ -23,6 +23,7 @@ from coterie.protocol.messages.fetch import (
     FetchResponseNodeEndpoint,
     FetchResponseTopic,
 )
+from coterie.server.handlers.moved_leaders import endpoints_of
 from coterie.server.logs.fetch_sessions import SessionKey
 from coterie.server.logs.fetching import (
     ISOLATION_LEVELS,
@@ -221,13 +222,9 @@ class Fetch:
                 found.current_leader = FetchResponseCurrentLeader(
                     leader_id=where.leader_id, leader_epoch=where.leader_epoch
                 )
-        response.node_endpoints = [
-            FetchResponseNodeEndpoint(
-                node_id=each.node_id, host=each.host, port=each.port, rack=each.rack
-            )
-            for each in image.endpoints(self._connection.client.listener)
-            if each.node_id in leaders
-        ]
+        response.node_endpoints = endpoints_of(
+            leaders, self._broker, self._connection, FetchResponseNodeEndpoint
+        )
 
 
 class CheckedFetch(Fetch):

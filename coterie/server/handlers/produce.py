@@ -17,7 +17,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.refusals import refusal
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.handlers.produce_leaders import name_leaders
+from coterie.server.handlers.moved_leaders import name_leaders
 from coterie.server.handlers.produce_partitions import (
     append_to,
 )

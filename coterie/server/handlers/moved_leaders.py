@@ -1,4 +1,7 @@
-"""Where clients find the leaders of partitions to which this broker could not append (KIP-951)."""
+"""Where clients find the leaders of partitions that this broker does not lead (KIP-951)."""
+
+from collections.abc import Callable
+from typing import TypeVar
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.produce import (
@@ -10,6 +13,8 @@ from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
 _LEADERS_SINCE = 10
+
+E = TypeVar("E")
 
 
 def name_leaders(broker: Services, response: ProduceResponse, connection: Exchange) -> None:
@@ -27,10 +32,22 @@ def name_leaders(broker: Services, response: ProduceResponse, connection: Exchan
                 each.current_leader = ProduceResponseCurrentLeader(
                     leader_id=where.leader_id, leader_epoch=where.leader_epoch
                 )
-    response.node_endpoints = [
-        ProduceResponseNodeEndpoint(
-            node_id=each.node_id, host=each.host, port=each.port, rack=each.rack
-        )
-        for each in image.endpoints(connection.client.listener)
+    response.node_endpoints = endpoints_of(leaders, broker, connection, ProduceResponseNodeEndpoint)
+
+
+def endpoints_of(
+    leaders: set[int], broker: Services, connection: Exchange, endpoint: Callable[..., E]
+) -> list[E]:
+    """Return where a client finds each of these brokers.
+
+    Args:
+        leaders: the ids of the brokers.
+        broker: this broker.
+        connection: the client's connection; the addresses are those of its listener.
+        endpoint: the structure of an address in the response.
+    """
+    return [
+        endpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+        for each in broker.image.endpoints(connection.client.listener)
         if each.node_id in leaders
     ]

@@ -61,6 +61,16 @@ class BrokerPlace(NamedTuple):
     groups: list[str]
     transactional_ids: list[str]
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs, paused or not."""
+        return self.state != _DOWN
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is silent."""
+        return self.state == _PAUSED
+
 
 class ClusterState(NamedTuple):
     """A cluster, as it is now.

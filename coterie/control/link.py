@@ -128,17 +128,23 @@ def _result_of(work: Coroutine[Any, Any, T]) -> T:
 def over_link(subject: str, table: Table = BROKER) -> Callable[[C], C]:
     """Replace the inherited methods of a class by requests: those of an operation's subject.
 
-    A method that the class itself defines stays. Instances have the method `request_`, which sends
+    A method that the class defines stays, or a base class of it in this package. Instances have the method `request_`, which sends
     a request for them and returns its result as the method would.
     """
 
     def replace(cls: C) -> C:
         for operation in all_operations(table).values():
-            if operation.subject == subject and operation.name not in vars(cls):
+            if operation.subject == subject and not _is_defined_here(cls, operation.name):
                 setattr(cls, operation.name, _remote(operation))
         return cls
 
     return replace
+
+
+def _is_defined_here(cls: type, name: str) -> bool:
+    """Return whether a class of this package, and not of `coterie.testing`, defines a method."""
+    here = (base for base in cls.__mro__ if base.__module__.startswith(f"{__package__}."))
+    return any(name in vars(base) for base in here)
 
 
 def _remote(operation: ControlOperation) -> Any:

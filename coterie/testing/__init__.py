@@ -48,6 +48,7 @@ from coterie.testing.waiting import Waiting
 
 if TYPE_CHECKING:
     from coterie.control.process_broker import ProcessBroker
+    from coterie.control.process_cluster import ProcessCluster
 
 __all__ = [
     "AnswerError",
@@ -72,6 +73,7 @@ __all__ = [
     "NeverAnswer",
     "NoLeader",
     "ProcessBroker",
+    "ProcessCluster",
     "Record",
     "Request",
     "RequestNotSeen",
@@ -93,4 +95,8 @@ def __getattr__(name: str) -> Any:
         from coterie.control.process_broker import ProcessBroker
 
         return ProcessBroker
+    if name == "ProcessCluster":
+        from coterie.control.process_cluster import ProcessCluster
+
+        return ProcessCluster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -356,7 +356,7 @@ class Cluster(RunningCluster):
         brokers, thread = self._running, self.thread
 
         def picture() -> str:
-            return f"live brokers: {', '.join(map(str, brokers.brokers)) or 'none'}"
+            return f"live brokers: {', '.join(map(str, sorted(brokers.brokers))) or 'none'}"
 
         async def wait() -> None:
             await until(thread, lambda: condition(brokers), what, timeout_s, picture)

@@ -10,7 +10,7 @@ from coterie.control.cluster_operations import CLUSTER
 from coterie.control.docstrings import names_in, summary_of
 from coterie.control.link import all_operations
 from coterie.control.operations import BROKER, Table
-from coterie.testing import Broker, Cluster, Fault, Group, ProcessBroker, Requests
+from coterie.testing import Broker, Cluster, Fault, Group, ProcessBroker, ProcessCluster, Requests
 from coterie.testing.exchanges import Exchanged
 from coterie.testing.report import Installed, Left, Moment, Report
 
@@ -108,16 +108,20 @@ def test_operation_and_its_parameters_are_described(operation: Any) -> None:
     assert variables == set(operation.variables)
 
 
-def test_broker_in_a_process_has_the_methods_of_one_in_a_thread() -> None:
-    for name, value in inspect.getmembers(Broker):
+@pytest.mark.parametrize(
+    ("here", "elsewhere"), [(Broker, ProcessBroker), (Cluster, ProcessCluster)]
+)
+def test_what_is_in_a_process_has_the_methods_of_what_is_in_a_thread(
+    here: type, elsewhere: type
+) -> None:
+    for name, value in inspect.getmembers(here):
         if name[0] == "_" or not inspect.isfunction(value):
             continue
         wanted = inspect.signature(value).parameters
-        assert list(inspect.signature(getattr(ProcessBroker, name)).parameters) == list(wanted)
-    parameters = inspect.signature(Broker).parameters
-    assert list(inspect.signature(ProcessBroker).parameters) == list(parameters)
-    for own in ("topic", "produce", "restart", "advance", "fault", "topics", "groups"):
-        assert vars(ProcessBroker)[own] is not getattr(Broker, own), f"{own} is a request"
+        assert list(inspect.signature(getattr(elsewhere, name)).parameters) == list(wanted), name
+    assert list(inspect.signature(elsewhere).parameters) == list(inspect.signature(here).parameters)
+    for own in ("topic", "produce", "advance", "fault", "topics", "groups"):
+        assert vars(elsewhere)[own] is not getattr(here, own), f"{own} is a request"
 
 
 def test_docstring_is_taken_apart() -> None:

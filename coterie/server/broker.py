@@ -74,10 +74,10 @@ class Broker(ConnectionServices):
             ConfigError: the settings cannot be used.
         """
         self.shared = shared
+        self.node_id = shared.node_ids[0] if node_id is None else node_id
         self._take_shared(shared)
         config, environment = self.config, self.environment
         self.now_ms = environment.now_ms
-        self.node_id = shared.node_ids[0] if node_id is None else node_id
         self.started_ms, self.load_seconds = self.now_ms(), 0.0
         self.turns = Turns(environment)
         self.routes, self.release = Routes(), None
@@ -100,7 +100,7 @@ class Broker(ConnectionServices):
 
     def _take_shared(self, shared: SharedParts) -> None:
         """Take the parts that all brokers of the process use."""
-        self.config, self.environment = shared.config, shared.environment
+        self.config, self.environment = shared.config.of_broker(self.node_id), shared.environment
         self.log, self.loop, self.slices = shared.log, shared.loop, shared.slices
         self.failures, self.fatal = shared.failures, shared.failures.fatal
         self.disk, self.changes, self.flusher = shared.disk, shared.changes, shared.flusher

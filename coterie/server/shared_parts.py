@@ -138,6 +138,8 @@ class SharedParts(SharedServices):
         self.data = place.open(environment, handles, first, durable=flush.commit)
         node_id = str(first)
         config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
+        if brokers > 1:
+            config.add_brokers(self.node_ids)
         try:
             self._make_parts(place, durable=flush.commit)
         except BaseException:

@@ -106,6 +106,7 @@ class Broker(ConnectionServices):
         self.disk, self.changes, self.flusher = shared.disk, shared.changes, shared.flusher
         self.settings, self.topics, self.logs = shared.settings, shared.topics, shared.logs
         self.controller, self.offsets_topic = shared.controller, shared.offsets_topic
+        self.journal = shared.journal
         self.credentials, self.acls, self.tokens = shared.credentials, shared.acls, shared.tokens
         self.security_log, self.features = shared.security_log, shared.features
         self.quotas, self.telemetry, self.access = shared.quotas, shared.telemetry, shared.access
@@ -138,6 +139,7 @@ class Broker(ConnectionServices):
         if self.leadership is not None:
             loggers = environment.loggers
             host.log = loggers.named_of_broker(GROUP_COORDINATOR, self.node_id)
+            host.node_id = self.node_id
         self.host = host
         self.groups = make_group_runtime(self, host)
         self.coordinator = self.groups.coordinator

@@ -176,8 +176,9 @@ class Config:
     @property
     def altered(self) -> dict[str, str]:
         """What clients altered of this broker, of the first one if these are shared; as text."""
-        first = next(iter(self._brokers.values()), self)
-        return dict(first._altered)
+        for first in self._brokers.values():
+            return first.altered
+        return dict(self._altered)
 
     @property
     def cluster_defaults(self) -> dict[str, str]:
@@ -202,9 +203,9 @@ class Config:
     def add_brokers(self, node_ids: Iterable[int]) -> None:
         """Let several brokers have settings of their own over these, which they share."""
         for node_id in node_ids:
-            own = {"node.id": str(node_id), "broker.id": str(node_id)}
-            self._brokers[node_id] = Config({**self._static, **own})
-            self._brokers[node_id]._given = self._given
+            ids = {"node.id": str(node_id), "broker.id": str(node_id)}
+            own = self._brokers[node_id] = Config({**self._static, **ids})
+            own._given = self._given
 
     def of_broker(self, node_id: int) -> "Config":
         """Return the settings of a broker: these if it is the only one."""

@@ -81,8 +81,10 @@ def test_settings_of_one_broker_are_kept_apart_from_those_of_all() -> None:
     )
     assert change(one, BROKER, "", ("listener.name.plaintext.max.connections", SET, "1")) == (
         ErrorCode.INVALID_REQUEST,
-        "Cannot update these configs at default cluster level, broker id must be specified:"
-        " [listener.name.plaintext.max.connections]",
+        (
+            "Cannot update these configs at default cluster level, broker id must be specified:"
+            " [listener.name.plaintext.max.connections]"
+        ),
     )
 
 

@@ -178,7 +178,10 @@ def _alter_broker(
                 listener.prepare(values)
             except ConfigError as error:
                 raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
-        altered.broker = values
+        if broker.controller.config.is_first(broker.node_id):
+            altered.broker = values
+        else:
+            altered.brokers[broker.node_id] = values
     else:
         altered.cluster = values
 

@@ -98,6 +98,8 @@ def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberRe
         added,
         revoked,
         state_ms,
+        # The journal knows the broker.
+        -1,
     )
 
 

@@ -244,7 +244,8 @@ class Channel(Exchange):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the socket at once; unsent responses are lost."""
+        """Close the socket at once; unsent responses are lost, and none is written any more."""
+        self.closed = True
         self._transport.abort()
 
     def when_closed(self, subject: Hashable, call: Callable[[], None] | None) -> None:

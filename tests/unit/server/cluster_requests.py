@@ -124,20 +124,25 @@ def heartbeat(client: Client, member_id: str, group: str = "g", generation: int 
     return int(client.call(request, 2).error_code)
 
 
-def commit(
-    client: Client, offset: int, group: str = "g", topic: str = "t", member_id: str = ""
-) -> list[int]:
+def committing(
+    offset: int, group: str = "g", topic: str = "t", member_id: str = ""
+) -> OffsetCommitRequest:
     partition = OffsetCommitRequestPartition(
         partition_index=0, committed_offset=offset, committed_metadata=""
     )
     topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
-    request = OffsetCommitRequest(
+    return OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=1 if member_id else -1,
         member_id=member_id,
         topics=topics,
     )
-    answer = client.call(request, 7)
+
+
+def commit(
+    client: Client, offset: int, group: str = "g", topic: str = "t", member_id: str = ""
+) -> list[int]:
+    answer = client.call(committing(offset, group, topic, member_id), 7)
     return [each.error_code for found in answer.topics for each in found.partitions]
 
 

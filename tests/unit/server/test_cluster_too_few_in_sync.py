@@ -5,8 +5,14 @@ import pytest
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.end_txn import EndTxnRequest
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
+from coterie.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+)
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from tests.unit.server.cluster import ManualCluster
+from tests.unit.server.cluster_requests import latest_offset
 from tests.unit.server.test_cluster_transactions import (
     TID,
     add,
@@ -14,6 +20,7 @@ from tests.unit.server.test_cluster_transactions import (
     coordinator,
     end,
     init,
+    produce,
     state,
 )
 
@@ -92,6 +99,40 @@ def test_end_whose_markers_are_written_too_late_is_logged_when_the_replicas_are_
     cluster.complete(cluster.cluster.start_broker(others[0]))
     cluster.loop.advance(1000)
     assert state(client) == (OK, "CompleteCommit")
+
+
+def test_markers_wait_until_the_replicas_of_a_partition_are_back() -> None:
+    cluster = begun()
+    charge = coordinator(cluster)
+    client = cluster.client(charge)
+    cluster.cluster.move("t", 0, charge)
+    change = IncrementalAlterConfigsRequestConfig(
+        name="min.insync.replicas", config_operation=0, value="3"
+    )
+    topic = IncrementalAlterConfigsRequestResource(
+        resource_type=2, resource_name="t", configs=[change]
+    )
+    client.send(IncrementalAlterConfigsRequest(resources=[topic], validate_only=False), 1)
+    cluster.loop.advance(10)
+    client.answers()
+    _, producer_id, epoch = init(client)
+    assert add(client, producer_id, epoch) == OK
+    assert produce(client, producer_id, epoch) == OK
+    gone = next(each for each in (1, 2, 3) if each != charge)
+    cluster.cluster.kill(gone)
+    request = EndTxnRequest(
+        transactional_id=TID, producer_id=producer_id, producer_epoch=epoch, committed=True
+    )
+    client.send(request, 3)
+    cluster.loop.advance(3000)
+    assert [answer.error_code for _, answer in client.answers()] == [OK]
+    assert state(client) == (OK, "PrepareCommit")
+    assert init(client)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert latest_offset(client) == (OK, 1)
+    cluster.complete(cluster.cluster.start_broker(gone))
+    cluster.loop.advance(1000)
+    assert state(client) == (OK, "CompleteCommit")
+    assert latest_offset(client) == (OK, 2)
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,13 @@ from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHear
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from coterie.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from coterie.server.cluster.image import CoordinatorType
 from tests.unit.server.cluster import ManualCluster
 from tests.unit.server.cluster_requests import (
     commit,
     committed,
+    committing,
     coordinator,
     create,
     form,
@@ -70,18 +66,6 @@ class Outage:
     def recover(self) -> None:
         self.cluster.complete(self.cluster.cluster.start_broker(self.gone[0]))
         self.cluster.loop.turn()
-
-
-def committing(offset: int, group: str = "g", member_id: str = "") -> OffsetCommitRequest:
-    partition = OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=offset, committed_metadata=""
-    )
-    return OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=1 if member_id else -1,
-        member_id=member_id,
-        topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
-    )
 
 
 def syncing(member_id: str, generation: int) -> SyncGroupRequest:

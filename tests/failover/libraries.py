@@ -101,12 +101,14 @@ class Library(NamedTuple):
             writing it twice.
         register: makes a register of the bootstrap servers, a group and a partition.
         member: makes a member of the bootstrap servers, a group and a topic; it commits by itself.
+        rejoins: whether a member joins again by itself when it cannot connect to a dead broker.
     """
 
     name: str
     producer: Callable[[str], Producer]
     register: Callable[[str, str, TopicPartition], Register]
     member: Callable[[str, str, str], Member]
+    rejoins: bool = False
 
 
 class _PythonProducer:

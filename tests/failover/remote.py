@@ -100,6 +100,7 @@ def _library(name: str, port: int) -> Library:
         lambda _: _Producer(port, "producer"),
         lambda _, group, partition: _Register(port, "register", group, *map(str, partition)),
         lambda _, group, topic: _Member(port, "member", group, topic),
+        rejoins=name in _REJOINING,
     )
 
 
@@ -118,3 +119,5 @@ _PROGRAMS: dict[str, Callable[[Surroundings], Child]] = {
     "java-consumer": lambda around: _start_java(around, "consumer"),
     "franz-go": _start_franz_go,
 }
+# docs/clients.md has the reason.
+_REJOINING = {"franz-go"}

@@ -112,7 +112,7 @@ def judge(
         around: where the counts are noted.
         what: what was run.
         outcomes: what the tests reported.
-        explained: reasons by the name of a test that fails on a Kafka of one node, too.
+        explained: reasons by the name of a test that fails with Kafka, too, always or at times.
 
     Raises:
         Failed: a test failed and nothing explains it, or no test ran.

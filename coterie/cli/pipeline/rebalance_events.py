@@ -31,7 +31,7 @@ from coterie.client.names import counted
 from coterie.pipeline.timeline.departures import RECORDED
 from coterie.pipeline.timeline.epoch_handovers import GIVEN_UP
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS
-from coterie.pipeline.timeline.model import CONSUMER
+from coterie.pipeline.timeline.model import CONSUMER, DOWNGRADE
 from coterie.protocol.messages import connect_protocol
 
 _EVIDENCE = {
@@ -96,6 +96,9 @@ def _numbers(row: Row) -> str:
 
 def _is_first_known(row: Row) -> bool:
     """Return whether nothing of the time before a rebalance is recorded."""
+    if row["trigger"] == DOWNGRADE:
+        # It was a consumer group before.
+        return False
     first = row["from_generation"] is None and row["started_ts"] is None
     return bool(first and (row["to_generation"] or 0) > 1)
 
@@ -193,6 +196,9 @@ def _cost(row: Row) -> str:
         return f"{counted(row['partitions'], unit)} assigned"
     unowned_ms = row["unowned_partition_ms"]
     unowned = "not known" if unowned_ms is None else f"{duration_text(unowned_ms)} in total"
+    if row["trigger"] == DOWNGRADE:
+        # It is not compared with what the members of the consumer group had.
+        return f"{unit}s without an owner: {unowned}; {counted(row['partitions'], unit)} assigned"
     moved = f"{row['moved']:,} of {counted(row['partitions'], unit)} moved"
     if row["moved"] and row["moved_min"] is not None:
         moved += f", {row['moved_min']:,} of them necessarily"

@@ -19,6 +19,7 @@ from coterie.pipeline.findings.finding import (
     duration,
     most_frequent,
 )
+from coterie.pipeline.timeline.model import DOWNGRADE, UPGRADE
 
 # Fewer rebalances in ten minutes are everyday business: a member that is replaced costs two.
 BURST_REBALANCES = 5
@@ -114,7 +115,9 @@ def _touched(group: Changes, event: Event) -> set[str]:
 def _is_deployment(group: Changes, burst: Burst) -> bool:
     """Return whether every member left and joined at most once [pipeline/deployment]."""
     members = group.members_within(burst.from_ms, burst.to_ms)
-    if len(burst.events) > 2 * max(members, 1):
+    # A group that changes its type with its members has one more.
+    changes = sum(event.cause in (UPGRADE, DOWNGRADE) for event in burst.events)
+    if len(burst.events) - changes > 2 * max(members, 1):
         return False
     times: dict[str, int] = {}
     untouched = 0

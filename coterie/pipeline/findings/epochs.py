@@ -20,6 +20,7 @@ from coterie.pipeline.findings.finding import (
     places_text,
 )
 from coterie.pipeline.findings.group import Group, Row, rows_of
+from coterie.pipeline.timeline.model import DOWNGRADE
 
 # Six heartbeat intervals of Kafka's default. An owner is asked with one heartbeat and has given up
 # with a later one; what it has fetched is processed in between.
@@ -72,7 +73,7 @@ def late_takeovers(group: Group) -> Iterator[Finding]:
     waits = [
         _Wait(row["to_member_key"], max(row["asked_ts"], row["given_up_ts"]), row["taken_ts"], row)
         for row in rows_of(group.rows.epoch_handovers)
-        if row["given_up_ts"] is not None
+        if row["given_up_ts"] is not None and row["ended_by"] != DOWNGRADE
     ]
     for identity, together in _long_waits(group, waits):
         longest = duration(_longest_ms(group, together))

@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_journal import journal_history
-from coterie.pipeline.timeline.from_log import log_history
+from coterie.pipeline.timeline.from_log import LEFT, log_history
 from coterie.pipeline.timeline.model import (
     CLASSIC,
     CONSUMER,
@@ -58,11 +58,12 @@ def group_history(
         epochs: its records as a consumer group, rows of the view `consumer_epochs`, in order.
         topic_names: names by topic id.
     """
-    by_type = facts_by_type(facts)
-    classic = _classic_history(group_id, by_type[CLASSIC], logged)
+    by_type, generations = facts_by_type(facts), list(logged)
     if not (epochs or by_type[CONSUMER]):
-        return classic
+        return _classic_history(group_id, by_type[CLASSIC], generations, {})
     found = epochs_history(group_id, epochs, topic_names, by_type[CONSUMER])
+    sessions, downgrades = _downgraded(found.sessions, generations)
+    classic = _classic_history(group_id, by_type[CLASSIC], generations, downgrades)
     return GroupHistory(
         group_id,
         sorted(classic.generations + found.generations, key=lambda each: each.completed_ms),
@@ -72,9 +73,39 @@ def group_history(
         ),
         sorted(classic.moves + found.moves, key=lambda each: each.at_ms),
         classic.ownership + found.ownership,
-        _joined_sessions(classic.sessions + found.sessions),
+        _joined_sessions(classic.sessions + sessions),
         found.epochs,
     )
+
+
+def _downgraded(
+    sessions: Iterable[MemberSession], logged: Iterable[Generation | Removed]
+) -> tuple[list[MemberSession], dict[int, list[str]]]:
+    """Tell the members that a downgrade has taken along from those that left with it.
+
+    The log removes all of them, and lists the former in the generation that it writes at the same
+    time.
+
+    Returns:
+        The sessions, and the keys of the members that left by the time of the downgrade.
+    """
+    members = {
+        each.completed_ms: {member.member_id for member in each.members}
+        for each in logged
+        if isinstance(each, Generation) and each.members
+    }
+    found: list[MemberSession] = []
+    downgrades: dict[int, list[str]] = {}
+    for session in sessions:
+        at_ms = session.last_seen_ms
+        if session.exit_kind == DOWNGRADE and at_ms in members:
+            departed = downgrades.setdefault(at_ms, [])
+            if session.member_id not in members[at_ms]:
+                departed.append(session.member_key)
+                found.append(session._replace(exit_kind=LEFT))
+                continue
+        found.append(session)
+    return found, downgrades
 
 
 def _joined_sessions(sessions: Iterable[MemberSession]) -> list[MemberSession]:
@@ -162,15 +193,18 @@ def _last_type(facts: Sequence[Any]) -> str:
 
 
 def _classic_history(
-    group_id: str, facts: Sequence[Any], logged: Iterable[Generation | Removed]
+    group_id: str,
+    facts: Sequence[Any],
+    logged: Iterable[Generation | Removed],
+    downgrades: Mapping[int, Sequence[str]],
 ) -> GroupHistory:
     if not facts:
-        return log_history(group_id, logged)
+        return log_history(group_id, logged, downgrades)
     first_ms = facts[0].at_ms
     earlier = [each for each in logged if each.completed_ms < first_ms]
     if not earlier:
         return journal_history(group_id, facts)
-    old = log_history(group_id, earlier)
+    old = log_history(group_id, earlier, downgrades)
     recent = journal_history(group_id, facts, after=old)
     # The journal's part begins with the members and owners at the end of the log's part, so it
     # contains the intervals and sessions that were open then.

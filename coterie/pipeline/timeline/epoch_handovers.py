@@ -117,12 +117,25 @@ class Handovers:
         ]
         return max((at_ms for at_ms in asked if at_ms is not None), default=None)
 
-    def forget(self) -> None:
-        """Forget the members, because the group has become another one."""
+    def ended(self, at_ms: int, removal: str, how: str) -> None:
+        """Forget the members, because the group has become another one [pipeline/changed-type].
+
+        What was free is assigned anew then, so nobody is late to take it.
+
+        Args:
+            at_ms: when it did.
+            removal: how members were removed that it has taken along.
+            how: what ends the ways on which partitions are still held.
+        """
+        for partition, way in self._open.items():
+            if way.given_up_ms == at_ms and way.ended_by == removal:
+                self._open[partition] = way._replace(ended_by=how)
+            elif way.given_up_ms is None:
+                self._open[partition] = way._replace(given_up_ms=at_ms, ended_by=how)
         self._holders.clear()
         self._held.clear()
         self._lost.clear()
-        self._done += self._open.values()
+        self._done += [each for each in self._open.values() if each.ended_by == how]
         self._open.clear()
 
     def _forget(self, partition: TopicPartition, member_key: str) -> None:

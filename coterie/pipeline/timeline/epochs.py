@@ -175,7 +175,8 @@ class EpochTimeline:
                 self._sessions.caused(trigger.member_key)
         else:
             self._open.skipped += 1
-        self._open.joined += self._joined
+        # The members of a classic group come along when it becomes a consumer group.
+        self._open.joined += [] if trigger.cause == UPGRADE else self._joined
         self._open.left += self._left
         self._changes, self._joined, self._left = [], [], []
         self._before_leaving = {}
@@ -274,7 +275,7 @@ class EpochTimeline:
         if self._open is not None:
             self._rebalances.append(self._rebalance(self._open, None, None))
         self._holdings.lose_everything(at_ms)
-        self._handovers.forget()
+        self._handovers.ended(at_ms, LEAVE, DOWNGRADE)
         self._epoch = self._open = self._target_epoch = None
         self._members, self._steps, self._targets, self._regexes = {}, {}, {}, {}
         self._target, self._before_leaving = {}, {}

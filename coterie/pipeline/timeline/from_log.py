@@ -5,7 +5,7 @@ logged, so the cause is inferred from the change between two generations [pipeli
 Compaction removes all generations of a group but the newest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.holdings import (
@@ -38,22 +38,29 @@ CHANGED_TOPICS = "topic metadata change"
 REJOIN = "leader rejoin"
 
 
-def log_history(group_id: str, logged: Iterable[Generation | Removed]) -> GroupHistory:
+def log_history(
+    group_id: str,
+    logged: Iterable[Generation | Removed],
+    downgrades: Mapping[int, Sequence[str]] | None = None,
+) -> GroupHistory:
     """Work out the history of a group from its logged generations.
 
     Args:
         group_id: the group.
         logged: the generations in the order of the log, and the ends of the group.
+        downgrades: by the time at which it became a classic group, the keys of the members that
+            left it then.
     """
-    history = _LogTimeline(group_id)
+    history = _LogTimeline(group_id, downgrades or {})
     for generation in logged:
         history.add(generation)
     return history.result()
 
 
 class _LogTimeline:
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, downgrades: Mapping[int, Sequence[str]]) -> None:
         self.group_id = group_id
+        self.downgrades = downgrades
         self.holdings = Holdings(group_id)
         self.sessions = Sessions(group_id)
         self.generations: list[Generation] = []
@@ -204,8 +211,12 @@ class _LogTimeline:
         keys_before = {member.key for member in before.members} if before else set()
         keys = {member.key for member in generation.members}
         trigger, evidence = _trigger(before, generation)
-        if before is None and self.is_upgraded and generation.members:
+        joined, left = sorted(keys - keys_before), sorted(keys_before - keys)
+        departed = self.downgrades.get(generation.completed_ms)
+        if before is None and generation.members and (self.is_upgraded or departed is not None):
+            # Its members come with it.
             trigger, evidence = Trigger(DOWNGRADE), Evidence.INFERRED
+            joined, left = [], list(departed or ())
             self.is_upgraded = False
         number = generation.generation
         return Rebalance(
@@ -222,8 +233,8 @@ class _LogTimeline:
             initial_delay_ms=None,
             unowned_partition_ms=unowned_ms,
             trigger=trigger,
-            joined=tuple(sorted(keys - keys_before)),
-            left=tuple(sorted(keys_before - keys)),
+            joined=tuple(joined),
+            left=tuple(left),
             replaced=(),
             members=len(generation.members),
             partitions=len(after),

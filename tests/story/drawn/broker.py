@@ -43,6 +43,7 @@ class Broker(TimedCoordinator):
 
     Attributes:
         is_down: whether it has been killed.
+        topic_ids: the ids of the topics, by name.
     """
 
     def __init__(self, world: World) -> None:
@@ -50,8 +51,14 @@ class Broker(TimedCoordinator):
         self.is_down = False
         self._waiting: dict[Hashable, Handler] = {}
         self._number = 0
+        self.topic_ids: dict[str, bytes] = {}
         config = GroupConfig(offsets_topic_num_partitions=1)
         super().__init__(world, config, START_MS, _Records(START_MS), _APPEND_US)
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Create a topic, which consumer groups need."""
+        self.topic_ids[name] = (len(self.topic_ids) + 1).to_bytes(16, "big")
+        self.put_topic(name, self.topic_ids[name], partitions)
 
     def submit(self, client: ClientContext, request: Message, version: int, then: Handler) -> None:
         """Send a request; `then` gets the response some time later."""

@@ -8,9 +8,14 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
+from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.lab.kernel import SECOND, World
 from tests.story.drawn.broker import Broker
-from tests.story.drawn.process import COOPERATIVE, EAGER, Process, Settings
+from tests.story.drawn.consumer_process import ConsumerProcess
+from tests.story.drawn.process import COOPERATIVE, EAGER, Process
+from tests.story.drawn.timed_process import Settings, TimedProcess
+
+CONSUMER_SESSION_MS = ConsumerSettings().session_timeout_ms
 
 
 class Truth(NamedTuple):
@@ -39,15 +44,24 @@ class DrawnGroup:
 
     Attributes:
         settings: what its processes have in common.
+        speaks_consumer: whether new processes speak the consumer protocol.
         processes: those that run from the start.
         free: those of them to which no cause happens yet.
         ledger: the truth.
     """
 
     def __init__(
-        self, broker: Broker, name: str, chance: Random, libraries: Random, *, log_only: bool
+        self,
+        broker: Broker,
+        name: str,
+        chance: Random,
+        libraries: Random,
+        *,
+        log_only: bool,
+        speaks_consumer: bool = False,
     ) -> None:
         self.broker, self.chance, self._libraries = broker, chance, libraries
+        self.speaks_consumer = speaks_consumer
         self.settings = Settings(
             group=name,
             partitions=chance.choice((3, 6, 6, 12)),
@@ -56,6 +70,8 @@ class DrawnGroup:
             max_poll_ms=chance.choice((120_000, 180_000, 300_000)),
             gives_reasons=chance.random() < 0.6,
         )
+        if speaks_consumer:
+            self.settings = self.settings._replace(session_ms=CONSUMER_SESSION_MS)
         self._rejoins_anew = chance.random() < 0.6
         # Its processes use several libraries.
         self._is_mixed = libraries.random() < 0.3
@@ -76,11 +92,16 @@ class DrawnGroup:
         """The time."""
         return self.broker.world
 
-    def process(self, client: str) -> Process:
+    def process(self, client: str) -> TimedProcess:
         """Return a new process, on a host of its own."""
         self._hosts += 1
+        return self.process_at(client, f"10.{len(self.settings.group) % 200}.0.{self._hosts}")
+
+    def process_at(self, client: str, host: str) -> TimedProcess:
+        """Return a new process that speaks what new processes of the group speak now."""
         instance = f"{client}-i" if self.is_static else None
-        host = f"10.{len(self.settings.group) % 200}.0.{self._hosts}"
+        if self.speaks_consumer:
+            return ConsumerProcess(self.broker, self.settings, client, host, instance)
         rejoins_anew = self._rejoins_anew
         if self._is_mixed:
             rejoins_anew = self._libraries.random() < 0.5
@@ -88,7 +109,7 @@ class DrawnGroup:
             self.broker, self.settings, client, host, instance, rejoins_anew=rejoins_anew
         )
 
-    def take(self) -> Process | None:
+    def take(self) -> TimedProcess | None:
         """Return a process to which nothing else happens; one that others survive."""
         return self.free.pop() if len(self.free) > 1 else None
 
@@ -270,6 +291,34 @@ def handover(group: DrawnGroup, at_s: float) -> bool:
     return True
 
 
+def _migration(group: DrawnGroup, at_s: float, *, to_consumer: bool) -> bool:
+    """All processes are stopped and started with another protocol, one after the other."""
+    if len(group.free) < len(group.processes) or group.speaks_consumer == to_consumer:
+        return False
+    group.free, group.speaks_consumer = [], to_consumer
+    now_s, apart_s = at_s, group.chance.uniform(3, 25)
+    for old in group.processes:
+        group.at(now_s, old.stop)
+        now_s += group.chance.uniform(3, 10)
+        group.at(now_s, group.process_at(old.client, old.host).start)
+        now_s += apart_s
+    group.tell("deployment", None, at_s, now_s, "migrated", required=False)
+    group.tell("needless_moves", None, at_s, 1e6, "another assignor", required=False)
+    if group.is_static:
+        group.tell("static_restart", None, at_s, now_s, "migrated", required=False)
+    return True
+
+
+def upgrade(group: DrawnGroup, at_s: float) -> bool:
+    """A classic group becomes a consumer group."""
+    return _migration(group, at_s, to_consumer=True)
+
+
+def downgrade(group: DrawnGroup, at_s: float) -> bool:
+    """A consumer group becomes a classic group."""
+    return _migration(group, at_s, to_consumer=False)
+
+
 def nothing(group: DrawnGroup, at_s: float) -> bool:
     """Nothing happens."""
     return True
@@ -278,4 +327,10 @@ def nothing(group: DrawnGroup, at_s: float) -> bool:
 CAUSES: tuple[Cause, ...] = (
     expiry, expiry, suspended, slow_batch, storm, storm, flapper, deploy, static_restart,
     static_restart, scale_out, scale_in, handover, handover, nothing, nothing,
+)  # fmt: skip
+
+# What happens to a group whose members speak the consumer protocol, before or after it.
+CONSUMER_CAUSES: tuple[Cause, ...] = (
+    expiry, suspended, storm, flapper, deploy, static_restart, scale_out, scale_in, handover,
+    upgrade, upgrade, downgrade, downgrade, nothing,
 )  # fmt: skip

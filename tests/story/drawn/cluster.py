@@ -6,8 +6,17 @@ from random import Random
 
 from coterie.lab.kernel import SECOND, World
 from coterie.pipeline.findings.many_groups import TOUCHED_GROUPS
+from coterie.storage.partition_directories import METADATA_FILE, metadata_text
 from tests.story.drawn.broker import Broker
-from tests.story.drawn.causes import CAUSES, DrawnGroup, Truth, deploy
+from tests.story.drawn.causes import (
+    CAUSES,
+    CONSUMER_CAUSES,
+    Cause,
+    DrawnGroup,
+    Truth,
+    deploy,
+    upgrade,
+)
 
 # Starting is over by then, so it is not mistaken for what is drawn.
 _FIRST_S = 800.0
@@ -46,6 +55,7 @@ class Cluster:
             )
             for number in range(chance.randrange(5, 11))
         ]
+        self._consumer_groups = self._with_consumer_groups()
         self.ledger: list[Truth] = []
         self.story: list[str] = []
         self._draw(chance)
@@ -59,9 +69,41 @@ class Cluster:
         self.world.run_until(round(END_S * SECOND))
         data = directory / "data"
         self.broker.records.write(str(data))
+        for name, topic_id in self.broker.topic_ids.items():
+            (data / f"{name}-0").mkdir()
+            (data / f"{name}-0" / METADATA_FILE).write_text(metadata_text(topic_id))
         if self.log_only:
             shutil.rmtree(data / "coterie.journal-0")
         return data
+
+    def _with_consumer_groups(self) -> list[tuple[DrawnGroup, Cause]]:
+        """Return groups that are consumer groups for a time at least, and what happens to them."""
+        chance = Random(f"consumer groups {self.seed}")
+        groups = []
+        for number in range(chance.randrange(1, 4)):
+            cause = chance.choice(CONSUMER_CAUSES)
+            group = DrawnGroup(
+                self.broker,
+                f"c{number}",
+                chance,
+                Random(f"libraries of consumer groups {self.seed} {number}"),
+                log_only=self.log_only,
+                speaks_consumer=cause is not upgrade,
+            )
+            self.broker.create_topic(group.settings.group, group.settings.partitions)
+            groups.append((group, cause))
+        return groups
+
+    def _draw_consumer_groups(self, minute_s: float) -> None:
+        chance = Random(f"causes of consumer groups {self.seed}")
+        for group, cause in self._consumer_groups:
+            at_s = minute_s + chance.uniform(0, _MINUTE_S)
+            self._happen(group, cause.__name__, cause(group, at_s), at_s)
+            ledger = group.ledger
+            if self.log_only:
+                # The log of a consumer group has no session timeouts, so an expiry may be a leave.
+                ledger = _not_required(ledger, "expired_member")
+            self.ledger += ledger
 
     def _draw(self, chance: Random) -> None:
         minute_s = _FIRST_S + chance.uniform(0, 60)
@@ -90,6 +132,7 @@ class Cluster:
                 # Members without partitions do not commit, so the log says nothing about them.
                 ledger = _not_required(ledger, "expired_member", "max_poll_exceeded")
             self.ledger += ledger
+        self._draw_consumer_groups(minute_s)
         if kind == "outage":
             self._outage(minute_s + chance.uniform(-60, 120), chance.uniform(*_OUTAGES_S))
         elif kind == "rollout":
@@ -102,7 +145,8 @@ class Cluster:
     def _happen(self, group: DrawnGroup, name: str, happened: bool, at_s: float) -> None:
         if happened:
             settings = group.settings
-            kinds = [settings.assignor, "static" if group.is_static else "dynamic"]
+            protocol = "consumer protocol" if group.speaks_consumer else settings.assignor
+            kinds = [protocol, "static" if group.is_static else "dynamic"]
             self.story.append(f"{at_s:7.1f} s  {settings.group} ({', '.join(kinds)}): {name}")
 
     def _outage(self, at_s: float, length_s: float) -> None:

@@ -5,8 +5,7 @@ cooperative one rejoins after it has given some up. A thread of its own sends he
 application processes a batch; if that takes longer than max.poll.interval.ms, it leaves the group.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from coterie.assignors.cooperative_sticky import assign_cooperative_sticky
 from coterie.assignors.model import TopicPartition
@@ -18,47 +17,26 @@ from coterie.conversation.subscriptions import (
     encoded_subscription,
     subscription_of,
 )
-from coterie.coordinator.kernel.request import ClientContext
-from coterie.lab.kernel import MS, SECOND
+from coterie.lab.kernel import MS
 from coterie.protocol.errors import ErrorCode
 from tests.story.drawn.broker import Broker
+from tests.story.drawn.timed_process import COMMIT_US, Settings, TimedProcess
 
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
-_COMMIT_US = 5 * SECOND
 _RETRY_US = 700_000
-_JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION, _COMMIT_VERSION = 9, 5, 4, 5, 8
+_JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION = 9, 5, 4, 5
 
 
-class Settings(NamedTuple):
-    """What all processes of a group have in common.
-
-    Attributes:
-        group: its id, which is also the name of its topic.
-        partitions: of the topic.
-        assignor: eager or cooperative.
-        session_ms, max_poll_ms: the timeouts.
-        gives_reasons: whether a process says why it leaves (KIP-800).
-    """
-
-    group: str
-    partitions: int
-    assignor: str
-    session_ms: int
-    max_poll_ms: int
-    gives_reasons: bool
-
-
-class Process(ClassicMember):
+class Process(TimedProcess, ClassicMember):
     """One process.
 
     Attributes:
-        client, host: its names.
-        is_running: whether it has been started and neither stopped nor killed.
-        owned: its partitions.
         rejoins_anew: whether it takes a new member id after the broker was away for longer than the
             session timeout, as librdkafka does and Java's consumer, kafka-python and aiokafka do
             not.
     """
+
+    COMMIT_VERSION = 8
 
     def __init__(
         self,
@@ -70,32 +48,18 @@ class Process(ClassicMember):
         *,
         rejoins_anew: bool,
     ) -> None:
-        super().__init__(
+        ClassicMember.__init__(
+            self,
             settings.group,
             protocols=(settings.assignor,),
             session_ms=settings.session_ms,
             rebalance_ms=settings.max_poll_ms,
             instance_id=instance,
         )
-        self.broker = broker
-        self.settings = settings
-        self.client = client
-        self.host = host
+        self.begin(broker, settings, client, host)
         self.rejoins_anew = rejoins_anew
-        self.is_running = False
-        self.owned: frozenset[int] = frozenset()
-        self._context = ClientContext(client_host=f"/{host}", client_id=client)
-        self._phase = "down"
-        # What was scheduled in an earlier phase is not carried out.
-        self._number = 0
-        self._paused_until_us = self._busy_until_us = self._busy_since_us = 0
         self._heard_us = 0
         self._must_rejoin = False
-
-    @property
-    def identity(self) -> str:
-        """The identity that findings name."""
-        return self.instance_id or f"{self.client} at {self.host}"
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -114,70 +78,19 @@ class Process(ClassicMember):
             self._leave("the consumer is being closed")
         self._down()
 
-    def kill(self) -> None:
-        """Die without a word."""
-        self._down()
-
-    def pause(self, duration_us: int) -> None:
-        """Do nothing for some time, as with SIGSTOP or on a suspended machine."""
-        self._paused_until_us = self._now_us + duration_us
-
-    def hang(self, duration_us: int) -> None:
-        """Process a batch for some time, without a poll; heartbeats go on."""
-        self._busy_since_us, self._busy_until_us = self._now_us, self._now_us + duration_us
-        self._act_at(self._now_us + self.settings.max_poll_ms * MS, self._number, self._poll_is_due)
-
-    def _down(self) -> None:
-        self.is_running = False
-        self._enter("down")
-        self.owned = frozenset()
-
     def _forget(self) -> None:
         self.member_id, self.generation_id = "", -1
         self.owned = frozenset()
 
     def _poll_is_due(self) -> None:
         """Leave, because max.poll.interval.ms is over."""
-        if self._busy_until_us <= self._now_us:
+        if not self._is_busy:
             return
         if self.instance_id is None and self.member_id:
             self._leave("consumer poll timeout has expired.")
         self._forget()
         self._enter("left")
         self._act_at(self._busy_until_us, self._number, self._join)
-
-    # -- time --------------------------------------------------------------------------------------
-
-    @property
-    def _now_us(self) -> int:
-        return self.broker.world.now_us
-
-    def _enter(self, phase: str) -> None:
-        self._phase = phase
-        self._number += 1
-
-    def _after(self, delay_us: int, call: Callable[..., None], *arguments: Any) -> None:
-        self._act_at(self._now_us + delay_us, self._number, call, *arguments)
-
-    def _act_at(self, at_us: int, number: int, call: Callable[..., None], *arguments: Any) -> None:
-        self.broker.world.at(at_us, self._act, number, call, arguments)
-
-    def _act(self, number: int, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        if number != self._number:
-            return
-        if self._paused_until_us > self._now_us:
-            self._act_at(self._paused_until_us + 5 * MS, number, call, *arguments)
-            return
-        call(*arguments)
-
-    def _send(self, request: Any, version: int, then: Callable[[Any], None]) -> None:
-        number = self._number
-
-        def answered(response: Any) -> None:
-            self._act(number, self._unreachable if response is None else then,
-                      () if response is None else (response,))  # fmt: skip
-
-        self.broker.submit(self._context, request, version, answered)
 
     def _unreachable(self) -> None:
         """Try again; after the session timeout a client may give up its member id."""
@@ -188,13 +101,13 @@ class Process(ClassicMember):
         again = self._heartbeat if self._phase == "member" else self._join
         self._enter(self._phase)
         if self._phase == "member":
-            self._after(_COMMIT_US, self._commit)
+            self._after(COMMIT_US, self._commit)
         self._after(_RETRY_US, again)
 
     # -- the group ---------------------------------------------------------------------------------
 
     def _join(self) -> None:
-        if self._busy_until_us > self._now_us:
+        if self._is_busy:
             self._act_at(self._busy_until_us, self._number, self._join)
             return
         if self._phase == "member":
@@ -249,7 +162,7 @@ class Process(ClassicMember):
             self._join()
             return
         self._after(self._heartbeat_us, self._heartbeat)
-        self._after(_COMMIT_US, self._commit)
+        self._after(COMMIT_US, self._commit)
 
     def _refused(self, error: int) -> None:
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
@@ -278,8 +191,7 @@ class Process(ClassicMember):
             self._refused(error)
             return
         # While a batch is processed the heartbeats go on. The member rejoins with its next poll.
-        is_busy = self._busy_until_us > self._now_us
-        if error == ErrorCode.REBALANCE_IN_PROGRESS and not is_busy:
+        if error == ErrorCode.REBALANCE_IN_PROGRESS and not self._is_busy:
             self._join()
             return
         self._after(min(self._heartbeat_us, max(0, self._busy_until_us - self._now_us) or
@@ -289,18 +201,3 @@ class Process(ClassicMember):
         shown = reason if self.settings.gives_reasons else None
         request = self.leave_request(_LEAVE_VERSION, shown)
         self.broker.submit(self._context, request, _LEAVE_VERSION, lambda _: None)
-
-    # -- commits -----------------------------------------------------------------------------------
-
-    def _commit(self) -> None:
-        if self._busy_until_us <= self._now_us:
-            self._commit_once()
-        self._after(_COMMIT_US, self._commit)
-
-    def _commit_once(self) -> None:
-        if not self.owned:
-            return
-        offset = self._now_us // 10_000
-        offsets = {TopicPartition(self.group_id, number): offset for number in sorted(self.owned)}
-        request = self.commit_request(offsets, _COMMIT_VERSION)
-        self.broker.submit(self._context, request, _COMMIT_VERSION, lambda _: None)

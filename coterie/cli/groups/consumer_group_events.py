@@ -9,6 +9,7 @@ from coterie.client.names import counted
 from coterie.protocol.messages import consumer_group_facts as facts
 
 _UNKNOWN_MS = -1
+_CONSUMER = "consumer"
 
 
 def _epoch_raised(fact: facts.GroupEpochRaised) -> Event:
@@ -46,12 +47,15 @@ def _converged(fact: facts.GroupConverged) -> Event:
 
 
 def _type_changed(fact: facts.GroupTypeChanged) -> Event:
+    # The number goes on.
+    generation, epoch = f"generation {fact.epoch}", f"epoch {fact.epoch}"
+    upgrade = fact.group_type == _CONSUMER
     details = joined_text(
-        f"it was a {fact.previous_type} group",
-        f"epoch {fact.epoch}",
+        "the group became a consumer group" if upgrade else "the group became a classic group",
+        f"{generation} is {epoch} now" if upgrade else f"{epoch} is {generation} now",
         counted(fact.member_count, "member"),
     )
-    return Event(fact.at_ms, "◆", "cyan", f"{fact.group_type} group", details)
+    return Event(fact.at_ms, "◆", "cyan", "upgrade" if upgrade else "downgrade", details)
 
 
 def _regex_resolved(fact: facts.RegexResolved) -> Event:

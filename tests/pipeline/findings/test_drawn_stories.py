@@ -27,6 +27,17 @@ def test_independent_causes_in_the_same_minute_are_told_apart() -> None:
     assert right >= RECALL * (right + sum(each.missed for each in found.values()))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "migrations"), [(0, 1), (2, 1), (3, 1), (10, 3)])
+def test_group_that_changes_its_type_is_no_storm(seed: int, migrations: int) -> None:
+    """Members are stopped and started with another protocol, one after the other."""
+    cluster = judged(seed)
+    story = " ".join(cluster.story)
+    assert story.count("upgrade") + story.count("downgrade") == migrations
+    assert not [each for each in cluster.wrong if each.group.startswith("c")]
+    assert not [each for each in cluster.missed if each.group.startswith("c")]
+
+
 def test_judge_sees_what_is_wrong_and_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a ledger of something else, every finding is wrong and the something is missing."""
     lie = Truth("rebalance_storm", "nowhere", "nobody", 0, 1, True, "never happened")

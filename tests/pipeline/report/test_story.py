@@ -30,6 +30,7 @@ from tests.pipeline.histories import commit_key, commit_value
 from tests.pipeline.jobs.written import NOW_MS, Directory, table
 from tests.pipeline.report.stores import busy_group, tables_of, write_store
 from tests.pipeline.timeline.facts import logged, partitions
+from tests.pipeline.timeline.test_epoch_stories import downgraded
 
 STORY = Path(__file__).parents[3] / "coterie/conformance/stories"
 SEED = STORY / "cooperative_rebalance_of_two_clients.txt"
@@ -256,6 +257,15 @@ def test_words_say_what_is_known_and_what_is_inferred(tmp_path: Path) -> None:
     two = " ".join(show(path, "two").stdout.split())
     assert "a member rejoined with the same topics; which one is not recorded" in two
     assert "1 generation is not in the log: not completed, or compacted" in two
+
+
+def test_downgrade_is_shown_as_one_where_only_the_log_is_known(tmp_path: Path) -> None:
+    path = downgraded().write(tmp_path / "data")
+    shutil.rmtree(tmp_path / "data" / "coterie.journal-0")
+    shown = " ".join(show(path, "g").stdout.split())
+    assert "the group became a classic group inferred from the group's log" in shown
+    assert "without an owner: not known; 2 partitions assigned - beat a a beat a a: leave" in shown
+    assert "the first that is recorded" not in shown
 
 
 def test_group_without_management_is_shown_as_in_its_directory(tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
+from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.columns import bump_columns, handover_columns
 from coterie.pipeline.timeline.combined import group_history
+from coterie.pipeline.timeline.epoch_handovers import Handovers
 from coterie.pipeline.timeline.from_rows import generations_of
 from coterie.pipeline.timeline.model import Evidence, GroupHistory
 from tests.pipeline.consumer_stories import REBALANCE_MS, ConsumerStory, orders, topic_id
 from tests.pipeline.histories import plain_rows
-from tests.unit.coordinator.consumer.test_sessions import classic_group
+from tests.unit.coordinator.consumer.test_sessions import PROTOCOLS, classic_group
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
 
@@ -306,6 +308,50 @@ def upgraded() -> ConsumerStory:
     story.pass_time(5)
     story.stop("a")
     return story
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_members_that_come_along_when_the_type_changes_have_not_joined(journal: bool) -> None:
+    """[pipeline/changed-type]"""
+    found = upgraded().history(journal=journal)
+    assert [len(each.joined) for each in found.rebalances] == [2, 0, 1, 0]
+
+
+def downgraded() -> ConsumerStory:
+    """A group that began as a consumer group, and whose classic member stays alone."""
+    story = ConsumerStory({"foo": 4})
+    story.start("a", topics=("foo",))
+    story.pass_time(10)
+    story.join("x", protocols=PROTOCOLS, session_ms=60_000, rebalance_ms=60_000)
+    story.pass_time(10)
+    story.stop("a")
+    return story
+
+
+def test_downgrade_of_a_group_that_was_never_classic_is_known_from_the_log() -> None:
+    """One member leaves with it, and the other one goes on [pipeline/changed-type]."""
+    found = downgraded().history(journal=False)
+    last = found.rebalances[-1]
+    assert (last.group_type, last.trigger.cause) == ("classic", "downgrade")
+    assert (last.joined, last.left) == ((), ("a",))
+    assert [(each.member_key, each.exit_kind) for each in found.sessions] == [
+        ("a", "leave or expiry"), ("1", None)
+    ]  # fmt: skip
+
+
+def test_partition_on_its_way_is_not_waited_for_after_a_downgrade() -> None:
+    """[pipeline/changed-type]"""
+    handovers = Handovers("g")
+    one, two, three = (TopicPartition("t", number) for number in range(3))
+    handovers.has("a", {one, two, three}, set(), 10)
+    handovers.targeted(2, 20, {one: "b", two: "b", three: "b"})
+    handovers.has("a", {two, three}, set(), 30)
+    handovers.has("c", {three}, set(), 35)
+    handovers.removed("a", 40, "leave or expiry")
+    handovers.ended(40, "leave or expiry", "downgrade")
+    assert [(each.partition, each.ended_by) for each in handovers.all()] == [
+        (1, "downgrade"), (2, "downgrade")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("journal", [True, False])

@@ -7,7 +7,7 @@ import pytest
 from coterie.cli.groups.journal_events import JournalEvents
 from coterie.cli.timeline import SHOWN_MEMBERS, Timeline, duration_text
 from coterie.protocol.messages import journal_records as facts
-from coterie.protocol.messages.consumer_group_facts import StaticMemberLeft
+from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged, StaticMemberLeft
 from coterie.protocol.messages.journal_records import decode_fact
 from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
 from coterie.protocol.records import decode_records, iterate_batches
@@ -26,6 +26,24 @@ def lines_of(*some: facts.Fact) -> list[str]:
 @pytest.mark.parametrize(
     ("fact", "line"),
     [
+        (
+            GroupTypeChanged(
+                at_ms=AT_MS, group_type="consumer", previous_type="classic", epoch=4, member_count=2
+            ),
+            (
+                "◆ upgrade                   the group became a consumer group, "
+                "generation 4 is epoch 4 now, 2 members"
+            ),
+        ),
+        (
+            GroupTypeChanged(
+                at_ms=AT_MS, group_type="classic", previous_type="consumer", epoch=9, member_count=1
+            ),
+            (
+                "◆ downgrade                 the group became a classic group, "
+                "epoch 9 is generation 9 now, 1 member"
+            ),
+        ),
         (
             facts.MemberRemoved(
                 at_ms=AT_MS,

@@ -286,12 +286,12 @@ class Controller:
             )
             for topic in list(self.topics.all()):
                 yield None
-                self.configure(topic, topic.config.overrides)
+                self._configure(topic, topic.config.overrides)
         for each, overrides in alterations.topics.items():
             yield None
             altered = self.topics.find(each.name)
             assert altered is each, "a topic is not deleted while its settings are altered"
-            self.configure(altered, overrides)
+            self._configure(altered, overrides)
 
     def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         topic.config = TopicConfig(self.config, overrides)

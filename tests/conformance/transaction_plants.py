@@ -95,9 +95,14 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "the timeout of a new producer is ignored",
         f"{_INIT}:_taken_over",
-        "transaction.timeout_ms = request.transaction_timeout_ms",
-        "transaction.timeout_ms = transaction.timeout_ms or request.transaction_timeout_ms",
-        ("init_producer_id/timeout_of_the_next_producer",),
+        fault=given(
+            {
+                "request.transaction_timeout_ms": Of(
+                    "transaction.timeout_ms or request.transaction_timeout_ms"
+                )
+            }
+        ),
+        kinds=("init_producer_id/timeout_of_the_next_producer",),
     ),
     Plant(
         "a timeout of zero is accepted",

@@ -21,6 +21,8 @@ Function = Callable[..., Any]
 Fault = Callable[[Function], Function]
 P = ParamSpec("P")
 
+# The value of an expression in which an object is missing.
+_MISSING: Any = object()
 # The frames between the caller of a planted function and the function that takes its place.
 _FRAMES_BETWEEN = 2
 
@@ -49,21 +51,9 @@ def printed(fault: object) -> str:
 
 
 class Of(NamedTuple):
-    """The value of an argument, or of an attribute of one, in place of a constant."""
+    """The value of an expression of the arguments, and of the names of the module."""
 
-    path: str
-
-
-class AtLeast(NamedTuple):
-    """The value itself, or that of a path, if that is greater."""
-
-    path: str
-
-
-class AtMost(NamedTuple):
-    """The value itself, or that of a path, if that is smaller."""
-
-    path: str
+    expression: str
 
 
 def _kind(make: Callable[P, Fault]) -> Callable[P, Fault]:
@@ -152,7 +142,7 @@ def given(paths: Mapping[str, object] | None = None, /, **arguments: object) -> 
 
     Args:
         paths: the values by the argument, or the attribute of one: `self.members`. An attribute has
-            the value while the function runs. Nothing happens if the object on the way is None.
+            the value while the function runs. Nothing happens if an object on the way is missing.
         arguments: the same for arguments.
     """
     values = {**(paths or {}), **arguments}
@@ -161,14 +151,14 @@ def given(paths: Mapping[str, object] | None = None, /, **arguments: object) -> 
         signature = _signature(function, values)
 
         def run(*arguments: Any, **names: Any) -> Any:
-            bound = _bound(signature, arguments, names)
-            with _changed(bound.arguments, values):
-                return function(*bound.args, **bound.kwargs)
+            call = _Call(function, _bound(signature, arguments, names))
+            with call.changed(values):
+                return function(*call.bound.args, **call.bound.kwargs)
 
         def run_in_steps(*arguments: Any, **names: Any) -> Generator[Any, Any, Any]:
-            bound = _bound(signature, arguments, names)
-            with _changed(bound.arguments, values):
-                return (yield from function(*bound.args, **bound.kwargs))
+            call = _Call(function, _bound(signature, arguments, names))
+            with call.changed(values):
+                return (yield from function(*call.bound.args, **call.bound.kwargs))
 
         return run_in_steps if inspect.isgeneratorfunction(function) else run
 
@@ -185,12 +175,13 @@ def keeps(path: str) -> Fault:
 
         def run(*arguments: Any, **names: Any) -> Any:
             holder_path, _, name = path.rpartition(".")
-            holder = _found(_bound(signature, arguments, names).arguments, holder_path)
-            before = _attribute(holder, name)
+            holder = _Call(function, _bound(signature, arguments, names)).value(holder_path)
+            before = _MISSING if holder is _MISSING else _attribute(holder, name)
             try:
                 return function(*arguments, **names)
             finally:
-                setattr(holder, name, before)
+                if before is not _MISSING:
+                    setattr(holder, name, before)
 
         return run
 
@@ -331,54 +322,53 @@ def _attribute(holder: Any, name: str) -> Any:
         raise UnfitFault(str(error)) from error
 
 
-def _found(arguments: Mapping[str, Any], path: str) -> Any:
-    """Return an argument, or an attribute of one; None if an object on the way is None."""
-    first, *names = path.split(".")
-    found = arguments[first]
-    for name in names:
-        found = None if found is None else _attribute(found, name)
-    return found
+class _Call(NamedTuple):
+    """A call of a function, whose arguments a fault changes."""
 
+    function: Function
+    bound: inspect.BoundArguments
 
-@contextmanager
-def _changed(arguments: dict[str, Any], values: Mapping[str, object]) -> Iterator[None]:
-    """Change arguments, and their attributes for the time of the context."""
-    with ExitStack() as stack:
-        for path, value in values.items():
-            _change(arguments, path, _wanted(arguments, path, value), stack)
-        yield
+    @contextmanager
+    def changed(self, values: Mapping[str, object]) -> Iterator[None]:
+        """Change arguments, and their attributes for the time of the context."""
+        with ExitStack() as stack:
+            for path, value in values.items():
+                wanted = self.value(value.expression) if isinstance(value, Of) else value
+                if wanted is not _MISSING:
+                    self._change(path, wanted, stack)
+            yield
 
+    def value(self, expression: str) -> Any:
+        """Return the value of an expression; `_MISSING` if an object on the way is missing."""
+        try:
+            return eval(expression, self.function.__globals__ | self.bound.arguments)
+        except LookupError:
+            return _MISSING
+        except AttributeError as error:
+            if error.obj is None:
+                return _MISSING
+            raise UnfitFault(str(error)) from error
+        except NameError as error:
+            raise UnfitFault(str(error)) from error
 
-def _wanted(arguments: Mapping[str, Any], path: str, value: object) -> object:
-    """Return the value that a path is given."""
-    match value:
-        case Of(other):
-            return _found(arguments, other)
-        case AtLeast(other):
-            return max(_found(arguments, path), _found(arguments, other))
-        case AtMost(other):
-            return min(_found(arguments, path), _found(arguments, other))
-    return value
-
-
-def _change(arguments: dict[str, Any], path: str, value: Any, stack: ExitStack) -> None:
-    """Change an argument or an attribute. An object that cannot be changed is replaced."""
-    holder_path, _, name = path.rpartition(".")
-    if not holder_path:
-        arguments[name] = value
-        return
-    holder = _found(arguments, holder_path)
-    if holder is None:
-        return
-    before = _attribute(holder, name)
-    if isinstance(holder, tuple):
-        _change(arguments, holder_path, holder._replace(**{name: value}), stack)  # type: ignore[attr-defined]
-        return
-    try:
-        object.__setattr__(holder, name, value)
-    except AttributeError as error:
-        raise UnfitFault(str(error)) from error
-    stack.callback(_restore, holder, name, value, before)
+    def _change(self, path: str, value: Any, stack: ExitStack) -> None:
+        """Change an argument or an attribute. An object that cannot be changed is replaced."""
+        holder_path, _, name = path.rpartition(".")
+        if not holder_path:
+            self.bound.arguments[name] = value
+            return
+        holder = self.value(holder_path)
+        if holder is None or holder is _MISSING:
+            return
+        before = _attribute(holder, name)
+        if isinstance(holder, tuple):
+            self._change(holder_path, holder._replace(**{name: value}), stack)  # type: ignore[attr-defined]
+            return
+        try:
+            object.__setattr__(holder, name, value)
+        except AttributeError as error:
+            raise UnfitFault(str(error)) from error
+        stack.callback(_restore, holder, name, value, before)
 
 
 def _restore(holder: Any, name: str, value: object, before: object) -> None:

@@ -7,7 +7,7 @@ argument nor a call stands for it.
 import re
 
 from coterie.protocol.errors import ErrorCode
-from tests.faults import answers, calling, confuses, given, lacking, where
+from tests.faults import Of, answers, calling, confuses, given, lacking, where
 from tests.planting import Plant
 
 PLANTS: tuple[Plant, ...] = (
@@ -96,16 +96,14 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the epoch of a fetch session is not compared",
         "coterie.server.logs.fetch_sessions:FetchSessionCache.find",
-        "if session.epoch != epoch:",
-        "if False:",
-        ("fetch_sessions/wrong_epoch",),
+        fault=given(epoch=Of("self._sessions[session_id].epoch")),
+        kinds=("fetch_sessions/wrong_epoch",),
     ),
     Plant(
         "a session that was opened with ids accepts names",
         "coterie.server.logs.fetch_sessions:FetchSessionCache.find",
-        "if session.uses_topic_ids != uses_topic_ids:",
-        "if False:",
-        ("fetch_sessions/names_and_ids",),
+        fault=given(uses_topic_ids=Of("self._sessions[session_id].uses_topic_ids")),
+        kinds=("fetch_sessions/names_and_ids",),
     ),
     Plant(
         "special times are known in every version",

@@ -7,7 +7,7 @@ a call stands for it.
 from typing import Any
 
 from coterie.protocol.authorized_operations import AclOperation
-from tests.faults import Function, answers, calling, does_nothing, given, keeps
+from tests.faults import Function, Of, answers, calling, does_nothing, given, keeps
 from tests.planting import Plant
 
 
@@ -152,9 +152,8 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a rule that denies a prefix does not count for a type",
         "coterie.security.authorizer:_is_left",
-        "return not any(acl.name[:length] in prefixes for length in range(1, len(acl.name) + 1))",
-        "return True",
-        ("topic_access/idempotent_producer_denied",),
+        fault=given(denied=Of("{**denied, PatternType.PREFIXED: set()}")),
+        kinds=("topic_access/idempotent_producer_denied",),
     ),
     Plant(
         "followers may fetch what they may read",
@@ -182,9 +181,14 @@ SECURITY_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a filter takes ALL for any operation",
         "coterie.security.acl:AclFilter.fits",
-        "and self.operation in (AclOperation.ANY, acl.operation)",
-        "and self.operation in (AclOperation.ANY, AclOperation.ALL, acl.operation)",
-        ("access_rules/filters/all_is_no_wildcard",),
+        fault=given(
+            {
+                "self.operation": Of(
+                    "AclOperation.ANY if self.operation == AclOperation.ALL else self.operation"
+                )
+            }
+        ),
+        kinds=("access_rules/filters/all_is_no_wildcard",),
     ),
     Plant(
         "a filter for a name finds longer prefixes",

@@ -6,6 +6,7 @@ from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.over_tcp.target import Target
 from coterie.conformance.results import Status
 from tests.conformance.brokers import outcomes_of
+from tests.faults import Function, calling
 from tests.planting import Plant, planted
 
 pytestmark = pytest.mark.asyncio
@@ -18,13 +19,19 @@ _GROUPS = [
 ]
 _JOIN = "coterie.coordinator.groups.classic.join:_join_new"
 _UUID = "step.partition.new_uuid()"
+
+
+def _without_dashes(new_uuid: Function) -> Function:
+    """Write a UUID as hexadecimal digits alone."""
+    return lambda environment: str(new_uuid(environment)).replace("-", "")
+
+
 # Member ids of other forms than Kafka's: kfake's, and such that begin with no name of a client.
 _FORMS = (
     Plant(
         "hexadecimal digits",
         _JOIN,
-        f"{{step.context.client.client_id}}-{{{_UUID}}}",
-        f"{{step.context.client.client_id}}-{{{_UUID}.replace('-', '')}}",
+        fault=calling("coterie.server.environment:Environment.new_uuid_text", _without_dashes),
     ),
     Plant("no client id", _JOIN, f"{{step.context.client.client_id}}-{{{_UUID}}}", f"{{{_UUID}}}"),
     Plant("no instance id", _JOIN, f"{{instance}}-{{{_UUID}}}", f"{{{_UUID}}}"),

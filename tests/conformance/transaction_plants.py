@@ -9,7 +9,6 @@ from typing import Any
 from coterie.coordinator.transactions.states import ONGOING
 from coterie.protocol.errors import ErrorCode
 from tests.faults import (
-    AtMost,
     Function,
     Of,
     answers,
@@ -34,6 +33,15 @@ _PRODUCERS = "coterie.storage.producer_state:ProducerState"
 _SERVICE = "coterie.coordinator.transactions.service:TransactionCoordinator"
 
 _FENCE = "coterie.coordinator.transactions.fence:fence_and_abort"
+
+
+def _or_is_open(may_take_over: Function) -> Function:
+    """Let any producer take over an open transaction."""
+
+    def run(transaction: Any, request: Any) -> bool:
+        return transaction.state is ONGOING or may_take_over(transaction, request)
+
+    return run
 
 
 def _the_end_of(matches: Function) -> Function:
@@ -62,7 +70,7 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a producer with a higher epoch may take over",
         f"{_INIT}:_next_epoch",
-        fault=given(named_epoch=AtMost("transaction.epoch")),
+        fault=given(named_epoch=Of("min(named_epoch, transaction.epoch)")),
         kinds=("init_producer_id/fenced/higher_epoch",),
     ),
     Plant(
@@ -81,16 +89,20 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a producer with another identity aborts the open transaction",
         f"{_INIT}:init_producer_id",
-        "if not _may_take_over(transaction, request):",
-        "if transaction.state is not ONGOING and not _may_take_over(transaction, request):",
-        ("init_producer_id/open_transaction_of_another",),
+        fault=calling(f"{_INIT}:_may_take_over", _or_is_open),
+        kinds=("init_producer_id/open_transaction_of_another",),
     ),
     Plant(
         "the timeout of a new producer is ignored",
         f"{_INIT}:_taken_over",
-        "transaction.timeout_ms = request.transaction_timeout_ms",
-        "transaction.timeout_ms = transaction.timeout_ms or request.transaction_timeout_ms",
-        ("init_producer_id/timeout_of_the_next_producer",),
+        fault=given(
+            {
+                "request.transaction_timeout_ms": Of(
+                    "transaction.timeout_ms or request.transaction_timeout_ms"
+                )
+            }
+        ),
+        kinds=("init_producer_id/timeout_of_the_next_producer",),
     ),
     Plant(
         "a timeout of zero is accepted",
@@ -133,7 +145,7 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a higher epoch adds partitions",
         f"{_USE}:_refusal",
-        fault=given({"use.producer_epoch": AtMost("transaction.epoch")}),
+        fault=given({"use.producer_epoch": Of("min(use.producer_epoch, transaction.epoch)")}),
         kinds=("transaction_partitions/other_epoch/newer",),
     ),
     Plant(
@@ -247,9 +259,14 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "unknown names of states are ignored",
         f"{_LISTING}:list_transactions",
-        "if (not request.state_filters or each.state in states)",
-        "if (not states or each.state in states)",
-        ("transaction_listings/unknown_states/alone",),
+        fault=given(
+            {
+                "request.state_filters": Of(
+                    "[each for each in request.state_filters if each in STATES_BY_NAME]"
+                )
+            }
+        ),
+        kinds=("transaction_listings/unknown_states/alone",),
     ),
     Plant(
         "ids that have not begun a transaction pass no duration",

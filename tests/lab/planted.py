@@ -6,7 +6,6 @@ does what `coterie lab run` does with the other arguments, with the fault plante
 """
 
 import sys
-from collections.abc import Callable
 from copy import copy
 from random import Random
 from typing import Any
@@ -17,10 +16,8 @@ from coterie.lab.machines.consumer import COOPERATIVE
 from coterie.lab.machines.old_consumer_work import OWNERS, Requests, Work
 from coterie.lab.scenario import Scenario
 from coterie.protocol.messages.join_group import JoinGroupResponse
+from tests.faults import Function
 from tests.planting import Plant, planted
-
-# The functions that are planted take what the product gives them.
-Function = Callable[..., Any]
 
 
 def _as_sticky(assign: Function) -> Function:

@@ -14,7 +14,6 @@ from coterie.coordinator.groups.classic.sync import assignment_stored
 from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.protocol.errors import ErrorCode
 from tests.faults import (
-    AtLeast,
     Function,
     Of,
     answers,
@@ -28,6 +27,7 @@ from tests.faults import (
     where,
 )
 from tests.planting import Plant
+from tests.simulation.log_plants import LOG_PLANTS
 
 _CLASSIC = "coterie.coordinator.groups.classic."
 _STEP = "coterie.coordinator.groups.step:GroupStep."
@@ -60,29 +60,6 @@ def _but_static_members(remove: Function) -> Function:
     def run(step: Any, member: Any, *others: Any) -> None:
         if member.group_instance_id is None:
             remove(step, member, *others)
-
-    return run
-
-
-def _without_assignments(restore: Function) -> Function:
-    """Restore a group whose members have no assignments."""
-
-    def run(*record: Any) -> Any:
-        group = restore(*record)
-        for member in group.members.values():
-            member.assignment = b""
-        return group
-
-    return run
-
-
-def _without_its_leader(restore: Function) -> Function:
-    """Restore a group that its first member leads."""
-
-    def run(*record: Any) -> Any:
-        group = restore(*record)
-        group.leader = next(iter(group.members), None)
-        return group
 
     return run
 
@@ -135,7 +112,11 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "fencing is skipped",
         f"{_CLASSIC}group:Group.identity_error",
-        fault=given(group_instance_id=None),
+        fault=given(
+            group_instance_id=Of(
+                "None if group_instance_id in self.static_members else group_instance_id"
+            )
+        ),
     ),
     # -- the join phase ----------------------------------------------------------------------------
     Plant(
@@ -206,8 +187,14 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the join phase does not wait for the last member",
         f"{_CLASSIC}group:Group.all_joined",
-        "len(self.members) == self.awaiting_joins",
-        "len(self.members) - self.awaiting_joins <= (len(self.members) > 2)",
+        fault=given(
+            {
+                "self.awaiting_joins": Of(
+                    "self.awaiting_joins"
+                    " + (len(self.members) - self.awaiting_joins == 1 and len(self.members) > 2)"
+                )
+            }
+        ),
     ),
     Plant(
         "delayed syncs are not answered when a rebalance starts",
@@ -233,7 +220,9 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a sync of an old generation is accepted",
         f"{_CLASSIC}sync:_check",
-        fault=given({"request.generation_id": AtLeast("group.generation_id")}),
+        fault=given(
+            {"request.generation_id": Of("max(request.generation_id, group.generation_id)")}
+        ),
     ),
     Plant(
         "the assignment is sent before it is durable",
@@ -276,14 +265,12 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a heartbeat does not move the deadline",
         f"{_CLASSIC}heartbeat:heartbeat",
-        "member.deadline_ms = now_ms + member.session_timeout_ms",
-        "pass",
+        fault=keeps("partition.groups[request.group_id].members[request.member_id].deadline_ms"),
     ),
     Plant(
         "a commit does not restart the session",
         f"{_CLASSIC}group:Group.commit_error",
-        "member.deadline_ms = now_ms + member.session_timeout_ms",
-        "pass",
+        fault=keeps("self.members[request.member_id].deadline_ms"),
     ),
     Plant(
         "a heartbeat of an old generation is accepted",
@@ -365,8 +352,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a group with members can be deleted",
         f"{_CLASSIC}group:Group.delete_error",
-        "if self.state is _EMPTY:",
-        "if self.state is not _STABLE:",
+        fault=given({"self.state": Of("_STABLE if self.state is _STABLE else _EMPTY")}),
     ),
     Plant(
         "the timers of a deleted group's pending ids are not cancelled",
@@ -383,8 +369,14 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the subscriptions of the members count, not of the generation",
         f"{_CLASSIC}group:Group.subscribed_topics",
-        "for metadata in self.subscriptions:",
-        "for metadata in [m.protocols[0][1] for m in self.members.values()]:",
+        fault=given(
+            {
+                "self.subscriptions": Of(
+                    "None if self.subscriptions is None"
+                    " else [each.protocols[0][1] for each in self.members.values()]"
+                )
+            }
+        ),
     ),
     Plant(
         "offsets of a deleted topic stay in some groups",
@@ -392,91 +384,7 @@ PLANTS: tuple[Plant, ...] = (
         "for group_id in groups:",
         "for group_id in list(groups)[1:]:",
     ),
-    # -- the log -----------------------------------------------------------------------------------
-    Plant(
-        "a reply leaves before its records are durable",
-        "coterie.coordinator.kernel.shard:Shard.settle",
-        "operation.response, effects.response = effects.response, None",
-        "pass",
-    ),
-    Plant(
-        "a read does not wait for earlier appends",
-        "coterie.coordinator.kernel.shard:Shard.settle",
-        "elif effects.response is None or not self.unacknowledged:",
-        "elif True:",
-    ),
-    Plant(
-        "delayed requests are not answered when an append fails",
-        "coterie.coordinator.groups.shard:GroupShard.forget",
-        fault=calling(f"{_CLASSIC}group_type:ClassicType.close", does_nothing),
-    ),
-    Plant(
-        "the groups of the partition stay when an append fails",
-        "coterie.coordinator.kernel.shard:Shard.append_failed",
-        fault=keeps("self.logged"),
-    ),
-    Plant(
-        "the requests that wait for a failed append are not answered",
-        "coterie.coordinator.kernel.shard:Shard._discard",
-        fault=calling("coterie.coordinator.kernel.shard:_send", does_nothing),
-    ),
-    Plant(
-        "a tombstone does not remove an offset",
-        "coterie.coordinator.groups.replay:_remove_offset",
-        fault=does_nothing,
-    ),
-    Plant(
-        "a newer offset does not replace an older one",
-        "coterie.coordinator.groups.replay:replay",
-        "partitions[key.partition] = value",
-        "partitions.setdefault(key.partition, value)",
-    ),
-    Plant(
-        "a restart loses the assignments",
-        f"{_CLASSIC}group_record:restore",
-        fault=_without_assignments,
-    ),
-    Plant(
-        "a restart loses the leader",
-        f"{_CLASSIC}group_record:restore",
-        fault=_without_its_leader,
-    ),
-    Plant(
-        "members of a loaded group have no session timer",
-        f"{_CLASSIC}group_type:ClassicType.loaded",
-        fault=does_nothing,
-    ),
-    Plant(
-        "heartbeats are refused while loading",
-        "coterie.coordinator.groups.service:GroupCoordinator.heartbeat",
-        fault=where(
-            HEARTBEAT_RESPONSES=RESPONSES
-            | {ErrorCode.NONE: RESPONSES[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]}
-        ),
-    ),
-    Plant(
-        "the sweep timer is not armed again",
-        "coterie.coordinator.groups.shard:GroupShard._arm_sweep",
-        fault=does_nothing,
-    ),
-    # -- timers ------------------------------------------------------------------------------------
-    Plant(
-        "a cancelled timer stays in the wheel",
-        "coterie.coordinator.kernel.timer_wheel:TimingWheel.cancel",
-        fault=answers(value=True),
-    ),
-    Plant(
-        "a timer beyond the range of a level is lost",
-        "coterie.coordinator.kernel.timer_wheel:TimingWheel._place",
-        "if slot_ms < level.current_ms + level.interval_ms:",
-        "if slot_ms < level.current_ms + 3 * level.interval_ms:",
-    ),
-    Plant(
-        "timers of coarse levels fire one tick late",
-        "coterie.coordinator.kernel.timer_wheel:TimingWheel._place",
-        "number = slot_ms // level.tick_ms",
-        "number = slot_ms // level.tick_ms + (level.tick_ms > TICK_MS)",
-    ),
+    *LOG_PLANTS,
 )
 
 # Checks that miss this bug check nothing.

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.faults import (
-    AtLeast,
-    AtMost,
     Calling,
     Fault,
     Of,
@@ -94,8 +92,8 @@ def _at(name: str) -> str:
         (with_first(1), 10110),
         (given(number=5), 10115),
         (given(number=Of("box.count")), 10111),
-        (given(number=AtLeast("box.pair.limit")), 10113),
-        (given(number=AtMost("box.pair.limit")), 10112),
+        (given(number=Of("max(number, box.pair.limit)")), 10113),
+        (given(number=Of("box.pair.limit + _LIMIT")), 10122),
         (given({"box.count": 9}), 10193),
         (given({"box.pair.number": 9, "box.count": 9}), 10993),
         (where(_LIMIT=1), 1113),
@@ -114,7 +112,7 @@ def test_a_function_has_a_fault(fault: Fault, expected: object) -> None:
 
 def test_a_fault_prints_as_it_is_written() -> None:
     fault: Fault | Calling = given({"box.count": 9}, number=Of("box.count"))
-    assert repr(fault) == "given({'box.count': 9}, number=Of(path='box.count'))"
+    assert repr(fault) == "given({'box.count': 9}, number=Of(expression='box.count'))"
     assert "answers(7)" in repr(Plant("a fault", "target", fault=calling("called", answers(7))))
 
 

@@ -179,7 +179,6 @@ PLANTS = (
     Plant(
         "unchanged heartbeats do not prolong the session",
         f"{_GROUPS}heartbeat:unchanged",
-        "member.deadline_ms = now_ms + settings.session_timeout_ms",
-        "pass",
+        fault=keeps("partition.groups[request.group_id].members[request.member_id].deadline_ms"),
     ),
 )

@@ -79,11 +79,17 @@ def test_settings_of_one_broker_are_kept_apart_from_those_of_all() -> None:
         ErrorCode.INVALID_REQUEST,
         "Unexpected broker id, expected 1, but received 2",
     )
-    assert change(one, BROKER, "", ("listener.name.plaintext.max.connections", SET, "1")) == (
+    # Of the settings of one listener only a few can be set for all brokers.
+    limit, key = (f"listener.name.plaintext.{each}" for each in (LIMIT, "ssl.keystore.location"))
+    assert change(one, BROKER, "", (limit, SET, "40")) == (0, None)
+    assert [source(each, number, limit) for number, each in enumerate((one, two, three), 1)] == [
+        ("40", ALL)
+    ] * 3
+    assert change(one, BROKER, "", (key, SET, "k")) == (
         ErrorCode.INVALID_REQUEST,
         (
             "Cannot update these configs at default cluster level, broker id must be specified:"
-            " [listener.name.plaintext.max.connections]"
+            f" [{key}]"
         ),
     )
 

@@ -74,10 +74,10 @@ class Broker(ConnectionServices):
             ConfigError: the settings cannot be used.
         """
         self.shared = shared
+        self.node_id = shared.node_ids[0] if node_id is None else node_id
         self._take_shared(shared)
         config, environment = self.config, self.environment
         self.now_ms = environment.now_ms
-        self.node_id = shared.node_ids[0] if node_id is None else node_id
         self.started_ms, self.load_seconds = self.now_ms(), 0.0
         self.turns = Turns(environment)
         self.routes, self.release = Routes(), None
@@ -100,12 +100,13 @@ class Broker(ConnectionServices):
 
     def _take_shared(self, shared: SharedParts) -> None:
         """Take the parts that all brokers of the process use."""
-        self.config, self.environment = shared.config, shared.environment
+        self.config, self.environment = shared.config.of_broker(self.node_id), shared.environment
         self.log, self.loop, self.slices = shared.log, shared.loop, shared.slices
         self.failures, self.fatal = shared.failures, shared.failures.fatal
         self.disk, self.changes, self.flusher = shared.disk, shared.changes, shared.flusher
         self.settings, self.topics, self.logs = shared.settings, shared.topics, shared.logs
         self.controller, self.offsets_topic = shared.controller, shared.offsets_topic
+        self.journal = shared.journal
         self.credentials, self.acls, self.tokens = shared.credentials, shared.acls, shared.tokens
         self.security_log, self.features = shared.security_log, shared.features
         self.quotas, self.telemetry, self.access = shared.quotas, shared.telemetry, shared.access
@@ -138,6 +139,7 @@ class Broker(ConnectionServices):
         if self.leadership is not None:
             loggers = environment.loggers
             host.log = loggers.named_of_broker(GROUP_COORDINATOR, self.node_id)
+            host.node_id = self.node_id
         self.host = host
         self.groups = make_group_runtime(self, host)
         self.coordinator = self.groups.coordinator

@@ -32,6 +32,7 @@ class Controller:
     """Makes changes of the topics and settings, each in steps, one after the other.
 
     Attributes:
+        config: the settings of the broker, or those that several brokers share.
         topics, logs: the metadata of the topics, and their logs.
         changes: the changes that wait, and the one in progress.
         placing: places the partitions of topics.
@@ -58,7 +59,7 @@ class Controller:
             placing: places the partitions of topics.
         """
         self.prepared = PreparedTopics(settings, self._new_topic)
-        self._config = config
+        self.config = config
         self._environment = environment
         self._log = environment.loggers.named(CONTROLLER)
         self._settings = settings
@@ -71,9 +72,9 @@ class Controller:
 
     def take(self, data: DataDirectory) -> None:
         """Take the topics and settings that a data directory has at the start. Raises OSError."""
-        config, settings = self._config, self._settings
+        config, settings = self.config, self._settings
         stored = settings.stored
-        config.alter(stored.broker, stored.cluster)
+        config.alter(stored.broker, stored.cluster, stored.brokers)
         for kind, values in stored.resources.items():
             config.set_resources(kind, values)
         is_foreign = data.used_by_others or (settings.is_missing and bool(data.topics))
@@ -157,8 +158,8 @@ class Controller:
                 or the disk fails.
         """
         self.topics.check_name(name)
-        overrides = {**internal_overrides(name, self._config), **overrides}
-        count = self._config.get_int("num.partitions") if partitions == -1 else partitions
+        overrides = {**internal_overrides(name, self.config), **overrides}
+        count = self.config.get_int("num.partitions") if partitions == -1 else partitions
         hidden = self.topics.hidden.get(name)
         if hidden is not None:
             self.topics.check_hidden(name, count)
@@ -227,9 +228,9 @@ class Controller:
     def _new_topic(
         self, name: str, overrides: Mapping[str, str], topic_id: bytes | None = None
     ) -> Topic:
-        values = {**internal_overrides(name, self._config), **overrides}
+        values = {**internal_overrides(name, self.config), **overrides}
         topic_id = topic_id or self._environment.new_topic_id()
-        return Topic(name, topic_id, TopicConfig(self._config, values))
+        return Topic(name, topic_id, TopicConfig(self.config, values))
 
     def _create_partitions(
         self, topic: Topic, indexes: range, added: list[list[int]], *, stores: bool = False
@@ -272,14 +273,15 @@ class Controller:
             OSError: they could not be stored, and none is changed.
         """
         yield once(partial(self._settings.alter, alterations))
-        config = self._config
+        config = self.config
         for kind, settings in alterations.resources.items():
             config.set_resources(kind, settings)
         broker, cluster = alterations.broker, alterations.cluster
-        if broker is not None or cluster is not None:
+        if broker is not None or cluster is not None or alterations.brokers:
             config.alter(
                 config.altered if broker is None else broker,
                 config.cluster_defaults if cluster is None else cluster,
+                alterations.brokers,
             )
             for topic in list(self.topics.all()):
                 yield None
@@ -291,5 +293,5 @@ class Controller:
             self._configure(altered, overrides)
 
     def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
-        topic.config = TopicConfig(self._config, overrides)
+        topic.config = TopicConfig(self.config, overrides)
         self.logs.configure(topic)

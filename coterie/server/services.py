@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from coterie.server.environment import Environment
     from coterie.server.failures import Failures
     from coterie.server.features import Features
+    from coterie.server.groups.journal import Journal
     from coterie.server.groups.offsets_topic import OffsetsTopic
     from coterie.server.groups.runtime import GroupRuntime
     from coterie.server.logs.fetch_sessions import FetchSessionCache
@@ -58,6 +59,7 @@ class SharedServices:
         settings: the stored settings.
         changes: makes changes of topics and settings.
         offsets_topic: the topic of the group coordinators.
+        journal: where what happens to groups is kept.
         flusher: syncs logs.
         features: the features of the cluster and their levels.
         quotas: the quotas of users, client ids and addresses.
@@ -82,6 +84,7 @@ class SharedServices:
     settings: "SettingsFile"
     changes: "TopicChanges"
     offsets_topic: "OffsetsTopic"
+    journal: "Journal"
     flusher: "Flusher"
     features: "Features"
     quotas: "ClientQuotas"

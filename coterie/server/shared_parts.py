@@ -22,6 +22,7 @@ from coterie.server.environment import Environment
 from coterie.server.failures import Failures
 from coterie.server.features import Features
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
+from coterie.server.groups.journal import Journal
 from coterie.server.groups.offsets_topic import OffsetsTopic, topic_at_start
 from coterie.server.loggers import BROKER_SERVER
 from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
@@ -138,6 +139,8 @@ class SharedParts(SharedServices):
         self.data = place.open(environment, handles, first, durable=flush.commit)
         node_id = str(first)
         config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
+        if brokers > 1:
+            config.add_brokers(self.node_ids)
         try:
             self._make_parts(place, durable=flush.commit)
         except BaseException:
@@ -185,6 +188,8 @@ class SharedParts(SharedServices):
         # The topic of the group coordinators, whose partitions they load later.
         topic = topic_at_start(self.controller, config)
         self.offsets_topic = OffsetsTopic(self.controller, topic, self.failures, self.members)
+        partitions = len(self.offsets_topic.partitions)
+        self.journal = Journal(self.controller, config, environment, partitions)
         # What works in the background, and what is notified of changes of the parts above.
         self.maintenance = Maintenance(self, self.data, watches_directory=not place.is_private)
         self.deletions = TopicDeletions(

@@ -289,10 +289,8 @@ class Group:
 
     async def _history(self) -> list[Rebalance]:
         server = any_server(self._running)
-        journals = [each.groups.journal for each in self._running.servers]
-        for journal in journals:
-            journal.write()
-        while not all(each.idle for each in journals):  # noqa: ASYNC110 - nothing signals it
+        server.journal.write()
+        while not server.journal.idle:  # noqa: ASYNC110 - its topic is created, in a few turns
             await asyncio.sleep(_PAUSE_S)
         topic = server.topics.find(JOURNAL_TOPIC)
         group = self.group_id.encode()

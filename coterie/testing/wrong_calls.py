@@ -75,7 +75,7 @@ _GUESSES: dict[type, dict[str, str]] = {
         'delete_topic("orders")': "delete_topics remove_topic drop_topic",
     },
     Cluster: {
-        'topic("orders", partitions=3)': "create_topic create_topics new_topic add_topic make_topic",
+        'topic("orders", partitions=3)': "create_topic create_topics new_topic add_topic",
         "bootstrap_servers": "bootstrap_server bootstrap servers url connection_string broker_list",
         "brokers": "nodes node_ids live_brokers running",
         'kill(kafka.coordinator_of("billing"))': "kill_broker crash kill_coordinator sigkill",

@@ -187,6 +187,9 @@ def _row(group_id: str, fact: Fact) -> Row:
     """Return a fact with stable keys, and with the consumer protocol in it decoded."""
     row: Row = {"group": group_id, "at": time_text(fact.at_ms), "event": FACT_NAMES[type(fact)]}
     row |= {name: getattr(fact, name) for name in fact.fields_}
+    if fact.node_id < 0:
+        # There was one broker.
+        del row["node_id"]
     if isinstance(fact, GenerationCompleted):
         row["members"] = [_member_row(member, fact.protocol_type) for member in fact.members]
     elif isinstance(fact, OffsetsExpired):

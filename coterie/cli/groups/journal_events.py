@@ -48,9 +48,14 @@ class JournalEvents:
         # By instance id the client and host of the newest process. Facts about a static member name
         # the first one, as the coordinator does [pipeline/static-restart].
         self._clients: dict[str | None, tuple[str, str]] = {}
+        # Which of several brokers has coordinated so far; -1 while it is not known.
+        self._node_id = -1
 
     def event(self, fact: facts.Fact) -> Event:
         """Return the event of the next fact."""
+        before, self._node_id = self._node_id, fact.node_id
+        if isinstance(fact, facts.PartitionLoaded) and facts.is_move(before, fact):
+            return _coordinator_moved(before, fact)
         if isinstance(fact, facts.GenerationCompleted):
             return self._generation(fact)
         if isinstance(fact, facts.GroupDeleted | facts.GroupExpired | facts.GroupEmptied):
@@ -303,8 +308,13 @@ def _offsets_expired(fact: OffsetsExpired) -> Event:
     return Event(fact.at_ms, "✗", "yellow", "offsets expired", details)
 
 
+def _coordinator_moved(before: int, fact: facts.PartitionLoaded) -> Event:
+    details = f"from broker {before} to {fact.node_id}; generation stayed"
+    return Event(fact.at_ms, "○", "cyan", "coordinator moved", details)
+
+
 def _partition_loaded(fact: facts.PartitionLoaded) -> Event:
-    details = f"the broker loaded __consumer_offsets-{fact.partition}"
+    details = f"{_broker(fact)} loaded __consumer_offsets-{fact.partition}"
     return Event(fact.at_ms, "○", "cyan", "coordinator loaded", details)
 
 
@@ -312,10 +322,14 @@ def _partition_unloaded(fact: facts.PartitionUnloaded) -> Event:
     reason = (
         "the log can't be used"
         if fact.cause == "failed"
-        else "the broker stopped or is no longer its coordinator"
+        else f"{_broker(fact)} stopped or is no longer its coordinator"
     )
     details = f"__consumer_offsets-{fact.partition}: {reason}"
     return Event(fact.at_ms, "●", "cyan", "coordinator unloaded", details)
+
+
+def _broker(fact: facts.Fact) -> str:
+    return "the broker" if fact.node_id < 0 else f"broker {fact.node_id}"
 
 
 _EVENTS: dict[type[facts.Fact], Callable[[Any], Event]] = {

@@ -6,6 +6,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from coterie.pipeline.findings import bursts, departed, epochs
 from coterie.pipeline.findings.changes import (
@@ -30,7 +31,12 @@ from coterie.pipeline.timeline.model import (
     GroupHistory,
     identity_of,
 )
-from coterie.protocol.messages.journal_records import Fact, MemberRemoved, PartitionLoaded
+from coterie.protocol.messages.journal_records import (
+    Fact,
+    MemberRemoved,
+    PartitionLoaded,
+    is_move,
+)
 
 # A member that joined before the first fact was there for longer than a short session.
 _LONG_BEFORE_MS = 60 * MINUTE_MS
@@ -87,11 +93,13 @@ def _across(
     sessions = {group_id: each.sessions for group_id, each in changes.items()}
     # A journal has no commits, but it says when the coordinator loaded the groups, so that a
     # restart is found that had an effect on their members [pipeline/outage].
+    # A load at another broker is a move, which no member notices.
     loads = {
         fact.at_ms
         for facts in histories.values()
-        for fact in facts
+        for before, fact in pairwise([None, *facts])
         if isinstance(fact, PartitionLoaded)
+        and not is_move(-1 if before is None else before.node_id, fact)
     }
     if len(changes) == 1:
         return [

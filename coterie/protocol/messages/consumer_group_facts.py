@@ -4,7 +4,7 @@ The group log has the epochs, but not why they rose, and compaction removes most
 [journal/consumer-groups].
 """
 
-from coterie.protocol.wire import Int32, Int64, Message, String, message
+from coterie.protocol.wire import Int32, Int64, Message, String, message, since
 
 
 @message(versions=(0, 0), flexible=0)
@@ -25,6 +25,7 @@ class GroupEpochRaised(Message):
     group_instance_id: String | None = None
     client_id: String | None = None
     client_host: String | None = None
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -44,6 +45,7 @@ class TargetComputed(Message):
     member_count: Int32
     changed_members: Int32
     moved_partitions: Int32
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -68,6 +70,7 @@ class MemberReconciled(Message):
     added: Int32
     revoked: Int32
     state_ms: Int64 = -1
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -82,6 +85,7 @@ class GroupConverged(Message):
     epoch: Int32
     member_count: Int32
     converged_ms: Int64 = -1
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -99,6 +103,7 @@ class GroupTypeChanged(Message):
     previous_type: String
     epoch: Int32
     member_count: Int32
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -115,6 +120,7 @@ class RegexResolved(Message):
     topic_count: Int32
     gained: Int32
     lost: Int32
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -131,3 +137,4 @@ class StaticMemberLeft(Message):
     client_id: String
     epoch: Int32
     kept_ms: Int64
+    node_id: Int32 = since(0, tag=9, default=-1)

@@ -15,6 +15,7 @@ Conventions of all facts:
 * An absent id is null, never an empty string [journal/absent-values].
 * `member_id`, `group_instance_id`, `client_id` and `client_host` are those of the member that the
   fact is about; for a rebalance, of the member that caused it.
+* `node_id` is the broker that coordinated the group; -1 for the only one [journal/node].
 * A host is written as Java prints it, "/127.0.0.1". Texts are cut to `MAX_REASON_LENGTH`.
 """
 
@@ -93,6 +94,7 @@ class RebalanceBegan(Message):
     requester_client_id: String | None = None
     requester_host: String | None = None
     requester_principal: String | None = since(0, tag=0, default=None)
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -122,6 +124,7 @@ class MemberJoined(Message):
     client_software_name: String | None = since(0, tag=0, default=None)
     client_software_version: String | None = since(0, tag=1, default=None)
     principal: String | None = since(0, tag=2, default=None)
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -159,6 +162,7 @@ class MemberRemoved(Message):
     requester_client_id: String | None = None
     requester_host: String | None = None
     requester_principal: String | None = since(0, tag=0, default=None)
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -184,6 +188,7 @@ class MemberFenced(Message):
     error_code: Int16 = since(0, tag=0, default=82)
     said_epoch: Int32 = since(0, tag=1, default=-1)
     known_epoch: Int32 = since(0, tag=2, default=-1)
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -210,6 +215,7 @@ class StaticMemberReplaced(Message):
     client_software_name: String | None = since(0, tag=0, default=None)
     client_software_version: String | None = since(0, tag=1, default=None)
     principal: String | None = since(0, tag=2, default=None)
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -220,6 +226,7 @@ class PendingMemberExpired(Message):
     member_id: String
     state: String
     generation_id: Int32
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -230,6 +237,7 @@ class JoinPhaseExtended(Message):
     generation_id: Int32
     member_count: Int32
     wait_ms: Int32
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -250,6 +258,7 @@ class JoinCompleted(Message):
     began_ms: Int64
     join_ms: Int64
     ended_by: String
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @struct
@@ -294,6 +303,7 @@ class GenerationCompleted(Message):
     join_ms: Int64
     sync_ms: Int64
     members: list[GenerationMember]
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -304,6 +314,7 @@ class GroupEmptied(Message):
     generation_id: Int32
     began_ms: Int64
     join_ms: Int64
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -321,6 +332,7 @@ class GroupDeleted(Message):
     requester_client_id: String | None = None
     requester_host: String | None = None
     requester_principal: String | None = since(0, tag=0, default=None)
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -329,6 +341,7 @@ class GroupExpired(Message):
 
     at_ms: Int64
     generation_id: Int32
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -344,6 +357,7 @@ class PartitionLoaded(Message):
     leader_epoch: Int32 = -1
     group_count: Int32
     member_count: Int32 = 0
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -362,6 +376,7 @@ class PartitionUnloaded(Message):
     leader_epoch: Int32 = -1
     group_count: Int32
     cause: String = "closed"
+    node_id: Int32 = since(0, tag=9, default=-1)
 
 
 Fact = (
@@ -388,6 +403,16 @@ Fact = (
     | RegexResolved
     | StaticMemberLeft
 )
+
+
+def is_move(before: int, load: PartitionLoaded) -> bool:
+    """Return whether a load is the move of a coordinator from another broker [journal/node].
+
+    Args:
+        before: the broker that coordinated before; -1 if it is not known or was the only one.
+        load: the load.
+    """
+    return load.node_id not in (-1, before) and before >= 0
 
 
 class FactType(NamedTuple):

@@ -8,6 +8,7 @@ from coterie.protocol.wire import (
     String,
     Struct,
     message,
+    since,
     struct,
 )
 
@@ -35,3 +36,4 @@ class OffsetsExpired(Message):
     at_ms: Int64
     offset_count: Int32
     topics: list[ExpiredTopic]
+    node_id: Int32 = since(0, tag=9, default=-1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SUBTRACT
 from coterie.server.config.address_limits import address_limits
-from coterie.server.config.broker_keys import PER_IP_OVERRIDES
+from coterie.server.config.broker_keys import CREATION_RATE, MAX_CONNECTIONS, PER_IP_OVERRIDES
 from coterie.server.config.config import MIN_INSYNC_REPLICAS, Config
 from coterie.server.config.controller_changes import (
     alter_client_metrics,
@@ -57,6 +57,8 @@ _OF_CONTROLLER = {
     CLIENT_METRICS_RESOURCE: alter_client_metrics,
 }
 
+# Kafka lets the settings of one listener be altered for a broker only, except these.
+_OF_ALL_LISTENERS = (CREATION_RATE, MAX_CONNECTIONS, "num.network.threads")
 # Kafka lets these be altered for a listener only, with the prefix `listener.name.NAME.`.
 _ONLY_OF_LISTENERS = ("ssl.key.password", "ssl.keystore.", "ssl.truststore.")
 
@@ -178,7 +180,10 @@ def _alter_broker(
                 listener.prepare(values)
             except ConfigError as error:
                 raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
-        altered.broker = values
+        if broker.controller.config.is_first(broker.node_id):
+            altered.broker = values
+        else:
+            altered.brokers[broker.node_id] = values
     else:
         altered.cluster = values
 
@@ -228,7 +233,8 @@ def _check_broker_values(names: list[str], values: Mapping[str, str], *, of_clus
             [
                 name
                 for name, key in keys.items()
-                if key.update is UpdateMode.PER_BROKER or listener_base(name) is not None
+                if key.update is UpdateMode.PER_BROKER
+                or listener_base(name) not in (None, *_OF_ALL_LISTENERS)
             ],
             "Cannot update these configs at default cluster level, broker id must be specified",
         )

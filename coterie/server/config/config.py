@@ -3,6 +3,8 @@
 What was given at the start is static. Clients alter settings on top of it, for this broker or for
 the whole cluster [settings/precedence]. Settings with an effect are parsed once, so that reading
 one is a look-up.
+
+Several brokers of one process have settings of their own over those that they share.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,6 +51,8 @@ class Config:
         self._altered: dict[str, str] = {}
         self._resources: dict[int, dict[str, dict[str, str]]] = {}
         self._given: dict[str, Given] = {}
+        # The settings of each of several brokers, by node id; none for the only one.
+        self._brokers: dict[int, Config] = {}
         self._parsed: dict[str, Value | None] = {}
         for name, key in BROKER.items():
             text = self._static.get(name, key.default)
@@ -171,7 +175,9 @@ class Config:
 
     @property
     def altered(self) -> dict[str, str]:
-        """What clients altered of this broker, as text."""
+        """What clients altered of this broker, of the first one if these are shared; as text."""
+        for first in self._brokers.values():
+            return first.altered
         return dict(self._altered)
 
     @property
@@ -189,14 +195,48 @@ class Config:
         given = self._static.get(MIN_INSYNC_REPLICAS) or _default(MIN_INSYNC_REPLICAS)
         self._kept = {MIN_INSYNC_REPLICAS: given} if kept and given else {}
         self._of_cluster = self._kept | self._cluster
+        for each in self._brokers.values():
+            each.keep_min_insync_replicas(kept=kept)
 
-    def alter(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
+    # --- several brokers --------------------------------------------------------------------------
+
+    def add_brokers(self, node_ids: Iterable[int]) -> None:
+        """Let several brokers have settings of their own over these, which they share."""
+        for node_id in node_ids:
+            ids = {"node.id": str(node_id), "broker.id": str(node_id)}
+            own = self._brokers[node_id] = Config({**self._static, **ids})
+            own._given = self._given
+
+    def of_broker(self, node_id: int) -> "Config":
+        """Return the settings of a broker: these if it is the only one."""
+        return self._brokers.get(node_id, self)
+
+    def is_first(self, node_id: int) -> bool:
+        """Return whether a broker is the only one, or the first of several."""
+        return node_id == next(iter(self._brokers), node_id)
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def alter(
+        self,
+        broker: Mapping[str, str],
+        cluster: Mapping[str, str],
+        others: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
         """Replace what clients altered.
 
         Args:
-            broker: settings of this broker, already checked.
+            broker: settings of this broker, of the first one of several; already checked.
             cluster: settings of all brokers, already checked.
+            others: settings of further brokers that changed, by node id; already checked.
         """
+        for node_id, each in self._brokers.items():
+            own = broker if self.is_first(node_id) else (others or {}).get(node_id)
+            each.alter(each.altered if own is None else own, cluster)
+        # Parts that brokers share follow what is set for all of them.
+        self._alter({} if self._brokers else broker, cluster)
+
+    def _alter(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
         names = {*self._altered, *self._cluster, *broker, *cluster}
         self._altered, self._cluster = dict(broker), dict(cluster)
         self._of_cluster = self._kept | self._cluster
@@ -226,6 +266,8 @@ class Config:
         """
         self._resources[kind] = {name: dict(values) for name, values in settings.items()}
         self._set_consumer_settings()
+        for each in self._brokers.values():
+            each.set_resources(kind, settings)
 
     def record(self, values: Mapping[str, str]) -> None:
         """Record what the start has decided, such as the address that is listened on."""

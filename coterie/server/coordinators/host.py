@@ -21,10 +21,12 @@ class Host:
         pending_writes: collects the responses of a turn.
         handles_short: called when a file could not be opened because of a shortage.
         leads: returns whether this broker leads a partition, and so owns it.
+        node_id: which of several brokers it is; -1 for the only one.
     """
 
     __slots__ = (
-        "flusher", "handles_short", "leads", "log", "loop", "now_ms", "opener", "pending_writes",
+        "flusher", "handles_short", "leads", "log", "loop", "node_id", "now_ms", "opener",
+        "pending_writes",
     )  # fmt: skip
 
     def __init__(
@@ -44,3 +46,4 @@ class Host:
         self.pending_writes = pending_writes
         self.handles_short = handles_short
         self.leads = leads
+        self.node_id = -1

@@ -7,6 +7,8 @@ may lose the last ones [journal/best-effort].
 Invariants: the facts of a group are in one partition in the order in which they happened, together
 with those about the load of its partition [journal/partitions]. A partition of the journal that
 cannot be written is given up with one warning until the next start; groups are not affected.
+
+The brokers of a process share one journal, so that facts are in order when a coordinator moves.
 """
 
 from asyncio import TimerHandle
@@ -102,6 +104,7 @@ class Journal:
         self._now_ms = environment.now_ms
         self._log = environment.loggers.named(GROUP_COORDINATOR)
         self._offsets_partitions = offsets_partitions
+        self._brokers = 0
         # Encoded when they are written: encoding many in a row takes half the time for each.
         self._events: list[Event] = []
         self._timer: TimerHandle | None = None
@@ -119,10 +122,28 @@ class Journal:
         """Whether every event that was added is written."""
         return not self._events and not self._is_opening
 
-    def add(self, events: Sequence[Event]) -> None:
-        """Keep these events; they are written after `LINGER_S`."""
+    def join(self) -> None:
+        """Let one more broker add events."""
+        self._brokers += 1
+
+    def leave(self) -> None:
+        """Write the events of a broker that adds none any more, at once if it is the last one."""
+        self._brokers -= 1
+        if not self._brokers:
+            self.stop()
+
+    def add(self, events: Sequence[Event], node_id: int = -1) -> None:
+        """Keep these events; they are written after `LINGER_S`.
+
+        Args:
+            events: the events.
+            node_id: which of several brokers coordinated; -1 for the only one [journal/node].
+        """
         if not self.enabled or (len(events) == 1 and _is_empty_load(events[0])):
             return
+        if node_id >= 0:
+            for event in events:
+                event.fact.node_id = node_id
         self._events += events
         if self._timer is None:
             self._timer = self._loop.call_later(LINGER_S, self.write)

@@ -2,7 +2,6 @@
 
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.server.coordinators.host import Host
-from coterie.server.groups.journal import Journal
 from coterie.server.groups.runtime import GroupRuntime
 from coterie.server.services import Services
 
@@ -19,7 +18,7 @@ def make_group_runtime(broker: Services, host: Host) -> GroupRuntime:
     groups = GroupRuntime(
         host,
         GroupCoordinator(group_config, environment.new_uuid_text, host.now_ms(), published.image),
-        Journal(broker.controller, config, environment, len(offsets.partitions)),
+        broker.journal,
         broker.slices,
         codec=config.get_int("offsets.topic.compression.codec"),
         failed=offsets.partition_failed,

@@ -69,6 +69,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         super().__init__(host, coordinator, kind="group", codec=codec, failed=failed)
         self.coordinator = coordinator
         self.journal = journal
+        journal.join()
         self._events = EventLog(host.log)
         self._deleted_topics = DeletedTopics(host, slices, self, coordinator)
         self.event_counts: Counter[str] = Counter()
@@ -95,7 +96,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
             for event in effects.events:
                 self.event_counts[event.name] += 1
                 self._events.add(event)
-            self.journal.add(effects.events)
+            self.journal.add(effects.events, self._host.node_id)
 
     def txn_offset_commit(
         self, now_ms: int, request: TxnOffsetCommitRequest, context: RequestContext
@@ -192,10 +193,10 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
     def stopped(self, effects: Effects[Any]) -> None:
         """Send the last responses and keep the last events."""
         super().stopped(effects)
-        self.journal.add(effects.events)
+        self.journal.add(effects.events, self._host.node_id)
 
     def stop(self) -> None:
         """Give up all partitions: delayed requests get NOT_COORDINATOR."""
         self._deleted_topics.stop()
         super().stop()
-        self.journal.stop()
+        self.journal.leave()

@@ -42,10 +42,12 @@ class Alterations:
         placements: the new replicas and leader epochs of the partitions of topics.
         resources: all settings of groups or of subscriptions of client metrics, by the type of the
             resource and its name.
-        broker, cluster: all altered settings of the broker and of the cluster; None for no change.
+        broker, cluster: all altered settings of the broker, the first one of several, and of the
+            cluster; None for no change.
+        brokers: those of further brokers, by node id.
     """
 
-    __slots__ = ("broker", "cluster", "placements", "resources", "topics")
+    __slots__ = ("broker", "brokers", "cluster", "placements", "resources", "topics")
 
     def __init__(self) -> None:
         """Alter nothing."""
@@ -53,6 +55,7 @@ class Alterations:
         self.placements: dict[TopicMetadata, StoredPlacement] = {}
         self.resources: dict[int, Mapping[str, Mapping[str, str]]] = {}
         self.broker: Mapping[str, str] | None = None
+        self.brokers: dict[int, Mapping[str, str]] = {}
         self.cluster: Mapping[str, str] | None = None
 
     def __bool__(self) -> bool:
@@ -62,6 +65,7 @@ class Alterations:
             or self.placements
             or self.resources
             or self.broker is not None
+            or self.brokers
             or self.cluster is not None
         )
 
@@ -147,6 +151,7 @@ class SettingsFile:
                 topics=topics,
                 resources={**stored.resources, **alterations.resources},
                 broker=stored.broker if broker is None else dict(broker),
+                brokers={**stored.brokers, **alterations.brokers},
                 cluster=stored.cluster if cluster is None else dict(cluster),
             )
             assert self.stored is stored, "a change holds the lock until it is stored"

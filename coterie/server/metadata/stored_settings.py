@@ -57,7 +57,7 @@ class StoredSettings(NamedTuple):
 
     Attributes:
         next_producer_id: the first producer id that no start has reserved.
-        broker: settings of the broker that clients altered.
+        broker: settings of the broker that clients altered, of the first one of several.
         cluster: settings of all brokers that clients altered.
         resources: settings of groups and of subscriptions of client metrics, by the type of the
             resource and its name.
@@ -66,6 +66,7 @@ class StoredSettings(NamedTuple):
         features: levels of features that were chosen, by name.
         features_epoch: how often they were changed.
         quotas: the quotas of each entity, by their keys.
+        brokers: altered settings of further brokers, by node id.
     """
 
     next_producer_id: int = 0
@@ -77,6 +78,7 @@ class StoredSettings(NamedTuple):
     features: Mapping[str, int] = {}
     features_epoch: int = 0
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
+    brokers: Mapping[int, Mapping[str, str]] = {}
 
     def overrides(self, name: str, topic_id: bytes) -> Mapping[str, str]:
         """Return a topic's own settings.
@@ -122,6 +124,7 @@ def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | No
         features_epoch=stored.get("features_epoch", 0),
         resources={kind: stored.get(key, {}) for kind, key in _RESOURCE_KEYS.items()},
         quotas={tuple(each["entity"].items()): each["values"] for each in stored.get("quotas", ())},
+        brokers={int(node_id): each for node_id, each in stored.get("brokers", {}).items()},
     )
     if version == 1:
         return settings._replace(by_name=topics)
@@ -180,6 +183,8 @@ def write_settings(
             {"entity": dict(entity), "values": dict(values)}
             for entity, values in settings.quotas.items()
         ]
+    if others := {str(node_id): each for node_id, each in settings.brokers.items() if each}:
+        stored["brokers"] = others
     stored[_CHECKSUM] = _checksum(stored)
     text = json.dumps(stored, indent=1) + "\n"
     replace_file(filesystem, f"{directory}/{SETTINGS_FILE}", text, durable=durable)

@@ -326,8 +326,9 @@ CLUSTER = """
         config = kafka.client_config("aiokafka", group_id="g", client_id="one")
         async with AIOKafkaConsumer("t", **config) as consumer:
             await kafka.group("g").wait_assigned("t")
-            kafka.fault(AnswerError("REQUEST_TIMED_OUT"), api="OffsetCommit", times=1)
-            await kafka.stop(kafka.coordinator_of("g"))
+            kafka.fault(AnswerError("REQUEST_TIMED_OUT"), api="OffsetDelete", times=1)
+            here = kafka.coordinator_of("g")
+            await kafka.stop(next(each for each in kafka.brokers if each != here))
             await kafka.group("g").wait_stable(members=2, timeout_s=0.1)
 
     @pytest.mark.kafka(brokers=3, users=["alice"], features={})
@@ -354,4 +355,4 @@ def test_mark_describes_a_cluster_which_reports_show(tmp_path: Path) -> None:
     assert re.search(r"brokers that run: \d, \d; down: \d\n", section)
     assert re.search(r"group 'g' at broker \d: Stable, generation \d, 1 member\n", section)
     assert re.search(r"s  broker \d  one  JoinGroup v\d +g +-> ok, generation 1", section), section
-    assert "fault 1: AnswerError(error='REQUEST_TIMED_OUT') for OffsetCommit, 0 hits" in section
+    assert "fault 1: AnswerError(error='REQUEST_TIMED_OUT') for OffsetDelete, 0 hits" in section

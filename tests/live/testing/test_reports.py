@@ -275,7 +275,7 @@ def test_groups_before_a_possible_tear_down_are_shown(tmp_path: Path) -> None:
 
 def exchanged(number: int, request: str, fault: int | None = None) -> Exchanged:
     error = "REBALANCE_IN_PROGRESS" if fault else "ok"
-    return Exchanged(number, 1000 * number, "one", request, "g", error, fault)
+    return Exchanged(number, 1000 * number, "one", request, "g", error, fault, None)
 
 
 def test_polling_takes_one_line() -> None:

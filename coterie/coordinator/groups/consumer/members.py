@@ -95,6 +95,8 @@ def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberRe
         len(after - before),
         len(before - after),
         state_ms,
+        # The journal knows the broker.
+        -1,
     )
 
 

@@ -23,11 +23,10 @@ from coterie.protocol.messages.describe_configs import (
 from coterie.protocol.messages.journal_records import (
     Fact,
     JournalRecord,
-    PartitionLoaded,
-    PartitionUnloaded,
     UnknownFact,
     decode_fact,
 )
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.records import Record
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 

@@ -11,10 +11,9 @@ from typing import NamedTuple
 from coterie.coordinator.kernel.event import Event
 from coterie.lab.errors import WrongInput
 from coterie.protocol.messages.journal_records import (
-    PartitionLoaded,
-    PartitionUnloaded,
     encode_fact,
 )
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 

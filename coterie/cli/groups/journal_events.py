@@ -27,6 +27,7 @@ from coterie.protocol.messages.connect_protocol import PROTOCOL_TYPE as CONNECT
 from coterie.protocol.messages.connect_protocol import ConnectWorker, decode_worker
 from coterie.protocol.messages.consumer_protocol import decode_assignment
 from coterie.protocol.messages.offset_facts import OffsetsExpired
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded, is_move
 
 # A member that rejoined sooner than this after the rebalance began is not remarked on.
 _SLOW_JOIN_MS = 100
@@ -54,7 +55,7 @@ class JournalEvents:
     def event(self, fact: facts.Fact) -> Event:
         """Return the event of the next fact."""
         before, self._node_id = self._node_id, fact.node_id
-        if isinstance(fact, facts.PartitionLoaded) and facts.is_move(before, fact):
+        if isinstance(fact, PartitionLoaded) and is_move(before, fact):
             return _coordinator_moved(before, fact)
         if isinstance(fact, facts.GenerationCompleted):
             return self._generation(fact)
@@ -308,17 +309,17 @@ def _offsets_expired(fact: OffsetsExpired) -> Event:
     return Event(fact.at_ms, "✗", "yellow", "offsets expired", details)
 
 
-def _coordinator_moved(before: int, fact: facts.PartitionLoaded) -> Event:
+def _coordinator_moved(before: int, fact: PartitionLoaded) -> Event:
     details = f"from broker {before} to {fact.node_id}; generation stayed"
     return Event(fact.at_ms, "○", "cyan", "coordinator moved", details)
 
 
-def _partition_loaded(fact: facts.PartitionLoaded) -> Event:
+def _partition_loaded(fact: PartitionLoaded) -> Event:
     details = f"{_broker(fact)} loaded __consumer_offsets-{fact.partition}"
     return Event(fact.at_ms, "○", "cyan", "coordinator loaded", details)
 
 
-def _partition_unloaded(fact: facts.PartitionUnloaded) -> Event:
+def _partition_unloaded(fact: PartitionUnloaded) -> Event:
     reason = (
         "the log can't be used"
         if fact.cause == "failed"
@@ -345,7 +346,7 @@ _EVENTS: dict[type[facts.Fact], Callable[[Any], Event]] = {
     facts.GroupDeleted: _group_deleted,
     facts.GroupExpired: _group_expired,
     OffsetsExpired: _offsets_expired,
-    facts.PartitionLoaded: _partition_loaded,
-    facts.PartitionUnloaded: _partition_unloaded,
+    PartitionLoaded: _partition_loaded,
+    PartitionUnloaded: _partition_unloaded,
     **CONSUMER_GROUP_EVENTS,
 }

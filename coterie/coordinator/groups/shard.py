@@ -31,8 +31,8 @@ from coterie.coordinator.kernel.timers import TimerKey
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.control_records import marker_pair
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.log_records import decode_key, decode_value
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.record_types import UnknownKey
 
 # The kind of the timer of a partition's next sweep. Its key has the number of the partition in

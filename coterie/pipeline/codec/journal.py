@@ -21,12 +21,11 @@ from coterie.protocol.messages.journal_records import (
     Fact,
     GenerationCompleted,
     GenerationMember,
-    PartitionLoaded,
-    PartitionUnloaded,
     UnknownFact,
     decode_fact,
 )
 from coterie.protocol.messages.offset_facts import OffsetsExpired
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 
 _TIMES = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
 _OPTIONAL_DURATIONS = frozenset(

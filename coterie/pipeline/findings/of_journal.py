@@ -34,9 +34,8 @@ from coterie.pipeline.timeline.model import (
 from coterie.protocol.messages.journal_records import (
     Fact,
     MemberRemoved,
-    PartitionLoaded,
-    is_move,
 )
+from coterie.protocol.messages.partition_facts import PartitionLoaded, is_move
 
 # A member that joined before the first fact was there for longer than a short session.
 _LONG_BEFORE_MS = 60 * MINUTE_MS

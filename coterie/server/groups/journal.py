@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from coterie.coordinator.kernel.event import Event
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.journal_records import (
-    PartitionLoaded,
-    PartitionUnloaded,
     encode_fact,
 )
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config

@@ -18,7 +18,7 @@ from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.transforms.commit_runs import MINUTES
 from coterie.pipeline.transforms.histories import GroupRecords, history_rows
 from coterie.protocol.messages.consumer_group_facts import GroupEpochRaised
-from coterie.protocol.messages.journal_records import PartitionLoaded
+from coterie.protocol.messages.partition_facts import PartitionLoaded
 from tests.pipeline.timeline.facts import began, completed, flapping, joined, member_of, removed
 
 NOW_MS = 1_760_000_400_000

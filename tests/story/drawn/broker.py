@@ -11,7 +11,10 @@ from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.lab.kernel import World
 from coterie.lab.machines.timed_coordinator import TimedCoordinator
 from coterie.lab.records import KeptRecords
-from coterie.protocol.messages.journal_records import PartitionLoaded, encode_fact
+from coterie.protocol.messages.journal_records import (
+    encode_fact,
+)
+from coterie.protocol.messages.partition_facts import PartitionLoaded
 from coterie.protocol.wire import Message
 
 # 2025-10-09 09:00:00 UTC.

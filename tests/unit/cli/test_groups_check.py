@@ -13,7 +13,10 @@ from coterie.client.history import NoJournal, journal_of, read_histories, read_h
 from coterie.client.offsets import commit_offsets
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.describe_configs import DescribeConfigsResponse
-from coterie.protocol.messages.journal_records import MemberRemoved, PartitionLoaded
+from coterie.protocol.messages.journal_records import (
+    MemberRemoved,
+)
+from coterie.protocol.messages.partition_facts import PartitionLoaded
 from coterie.testing import Broker
 from tests.live.deadlines import eventually
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run

@@ -33,6 +33,7 @@ from coterie.protocol.messages.list_offsets import (
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
 )
+from coterie.protocol.messages.partition_facts import PartitionLoaded
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from tests.unit.cli.command import described, group, rows_of, run
@@ -294,7 +295,7 @@ def test_facts_of_a_newer_release_are_left_out_and_counted() -> None:
 def test_only_loads_of_the_groups_own_partition_are_shown() -> None:
     own = partition_for("orders", 4)
     loads: list[facts.Fact] = [
-        facts.PartitionLoaded(at_ms=AT_MS, partition=index, group_count=1) for index in range(4)
+        PartitionLoaded(at_ms=AT_MS, partition=index, group_count=1) for index in range(4)
     ]
     with JournalBroker(records_of(loads, "")) as broker:
         rows = rows_of(history(broker, "orders", "--json"))

@@ -10,6 +10,7 @@ from coterie.protocol.messages import journal_records as facts
 from coterie.protocol.messages.consumer_group_facts import StaticMemberLeft
 from coterie.protocol.messages.journal_records import decode_fact
 from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.records import decode_records, iterate_batches
 from tests.unit.cli.test_groups_history import AT_MS, UUID, began, completed, joined
 
@@ -205,11 +206,11 @@ def lines_of(*some: facts.Fact) -> list[str]:
             "✗ offsets expired           3 offsets, t 0-1,5",
         ),
         (
-            facts.PartitionLoaded(at_ms=AT_MS, partition=7, group_count=1),
+            PartitionLoaded(at_ms=AT_MS, partition=7, group_count=1),
             "○ coordinator loaded        the broker loaded __consumer_offsets-7",
         ),
         (
-            facts.PartitionUnloaded(at_ms=AT_MS, partition=7, group_count=1, cause="failed"),
+            PartitionUnloaded(at_ms=AT_MS, partition=7, group_count=1, cause="failed"),
             "● coordinator unloaded      __consumer_offsets-7: the log can't be used",
         ),
     ],

@@ -20,10 +20,10 @@ from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
     MemberRemoved,
-    PartitionLoaded,
     RebalanceBegan,
     StaticMemberReplaced,
 )
+from coterie.protocol.messages.partition_facts import PartitionLoaded
 from tests.pipeline.timeline.facts import flapping
 
 NOW_MS = 1_000_000_000

@@ -55,6 +55,7 @@ def test_messages_without_an_api_are_log_records_or_payloads_of_members() -> Non
         "journal_records",
         "log_records",
         "offset_facts",
+        "partition_facts",
         "security_records",
         "share_group_records",
         "streams_group_records",

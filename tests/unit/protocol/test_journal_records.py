@@ -28,8 +28,6 @@ from coterie.protocol.messages.journal_records import (
     MemberFenced,
     MemberJoined,
     MemberRemoved,
-    PartitionLoaded,
-    PartitionUnloaded,
     PendingMemberExpired,
     RebalanceBegan,
     StaticMemberReplaced,
@@ -38,6 +36,7 @@ from coterie.protocol.messages.journal_records import (
     encode_fact,
 )
 from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 
 AT_MS = 1_795_298_400_000
 

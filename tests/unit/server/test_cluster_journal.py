@@ -8,13 +8,11 @@ from coterie.pipeline.findings.of_journal import journal_findings
 from coterie.protocol.messages.journal_records import (
     Fact,
     GroupExpired,
-    PartitionLoaded,
-    PartitionUnloaded,
     UnknownFact,
     decode_fact,
     encode_fact,
-    is_move,
 )
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded, is_move
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.broker import Broker
 from coterie.testing.records import partition_records

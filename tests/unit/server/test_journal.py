@@ -15,11 +15,10 @@ from coterie.protocol.messages.create_partitions import (
 from coterie.protocol.messages.journal_records import (
     Fact,
     GroupExpired,
-    PartitionLoaded,
-    PartitionUnloaded,
     decode_fact,
 )
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.records import decode_pairs, iterate_batches
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.broker import Broker

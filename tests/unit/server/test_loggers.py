@@ -3,7 +3,7 @@
 import io
 
 from coterie.coordinator.kernel.event import Event
-from coterie.protocol.messages.journal_records import PartitionLoaded
+from coterie.protocol.messages.partition_facts import PartitionLoaded
 from coterie.server.groups.event_log import EventLog
 from coterie.server.loggers import (
     BROKER_SERVER,

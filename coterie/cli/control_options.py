@@ -59,8 +59,6 @@ def _run_alone(options: "Options") -> int:
         from coterie.server.run import run
 
         return run(options)
-    if options.recording is not None:
-        raise click.UsageError("--record is for one broker: leave --brokers out")
     # Most processes have one broker and start faster without this import.
     from coterie.server.run_cluster import run_cluster
 

@@ -155,6 +155,6 @@ def _is_abandoned() -> bool:
 def main() -> None:
     """A group coordinator and development broker that speaks the Kafka protocol.
 
-    `groups`, `topics`, `configs`, `quotas`, `acls` and `log-dirs` also work with any other Kafka
-    broker; `dump`, `compact` and `pipeline` also work with the files of one.
+    `groups`, `topics`, `configs`, `quotas`, `acls`, `log-dirs` and `cluster status` also work with
+    any other Kafka broker; `dump`, `compact` and `pipeline` also work with the files of one.
     """

@@ -128,9 +128,8 @@ def _result_of(work: Coroutine[Any, Any, T]) -> T:
 def over_link(subject: str, table: Table = BROKER) -> Callable[[C], C]:
     """Replace the inherited methods of a class by requests: those of an operation's subject.
 
-    A method that the class defines stays, or a base class of it in this package. Instances have
-    the method `request_`, which sends a request for them and returns its result as the method
-    would.
+    A method that the class defines stays, or a base class of it in this package. Instances have the
+    method `request_`, which sends a request for them and returns its result as the method would.
     """
 
     def replace(cls: C) -> C:

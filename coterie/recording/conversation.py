@@ -19,6 +19,7 @@ class RecordedExchange:
     Attributes:
         number: its place in the recording, from 1.
         connection: the number of the connection.
+        node_id: the broker of the connection, if there are several; else None.
         at_ms: when the request was sent, in epoch milliseconds.
         start: API, version and correlation id; None for a token of SASL without a header.
         client_id: of the header.
@@ -31,9 +32,10 @@ class RecordedExchange:
         response_flags: of the recorded response.
     """
 
-    def __init__(self, number: int, entry: Entry) -> None:
+    def __init__(self, number: int, entry: Entry, node_id: int | None = None) -> None:
         """Begin with a request."""
         self.number = number
+        self.node_id = node_id
         self.connection = entry.connection
         self.at_ms = entry.at_ms
         self.frame = entry.data
@@ -157,16 +159,20 @@ def conversation_of(entries: list[Entry]) -> Conversation:
     steps: list[RecordedStep] = []
     exchanges: list[RecordedExchange] = []
     awaited: dict[int, deque[RecordedExchange]] = {}
+    nodes: dict[int, int] = {}
     orphans = 0
     for entry in entries:
         kind, _, connection, at_ms, data = entry
-        exchange = None
+        exchange, peer = None, ""
         if kind is Kind.OPENED:
             if connection in awaited:
                 continue
             awaited[connection] = deque()
+            peer, _, node = data.decode().partition("@")
+            if node.isdecimal():
+                nodes[connection] = int(node)
         elif kind is Kind.REQUEST:
-            exchange = RecordedExchange(len(exchanges) + 1, entry)
+            exchange = RecordedExchange(len(exchanges) + 1, entry, nodes.get(connection))
             exchanges.append(exchange)
             awaited.setdefault(connection, deque()).append(exchange)
         elif kind is Kind.RESPONSE:
@@ -176,7 +182,6 @@ def conversation_of(entries: list[Entry]) -> Conversation:
                 continue
         elif kind is not Kind.CLOSED:
             continue
-        peer = data.decode() if kind is Kind.OPENED else ""
         steps.append(RecordedStep(kind, at_ms, connection, exchange, peer))
     return Conversation(steps, exchanges, orphans)
 

@@ -31,7 +31,8 @@ class NotARecording(Exception):  # noqa: N818 - a file of another kind is no fai
 class Kind(IntEnum):
     """What an entry is about.
 
-    OPENED and CLOSED: a connection; the data of OPENED are the peer's address. UNREADABLE: bytes of
+    OPENED and CLOSED: a connection; the data of OPENED are the peer's address, and of several
+    brokers @ and the id of the one that has accepted it. UNREADABLE: bytes of
     a peer that are no frame, after which its direction of the connection is not recorded any more.
     LOST: the rest of a connection is missing, because the disk was too slow.
     """
@@ -70,6 +71,7 @@ class Header(NamedTuple):
         upstream: the address of the broker behind a proxy; None for a broker of ours.
         settings: the settings that the broker was given; secrets are replaced.
         with_payloads: whether keys and values of records are kept.
+        brokers: the addresses of several brokers, by their ids; None for one.
     """
 
     recording: str
@@ -80,10 +82,15 @@ class Header(NamedTuple):
     upstream: str | None
     settings: dict[str, str]
     with_payloads: bool
+    brokers: dict[str, str] | None = None
 
     def encode(self) -> bytes:
         """Return the beginning of a file."""
-        text = json.dumps(self._asdict()).encode()
+        fields = self._asdict()
+        if self.brokers is None:
+            # Programs that know one broker read it.
+            del fields["brokers"]
+        text = json.dumps(fields).encode()
         return _PREAMBLE.pack(MAGIC, VERSION, len(text)) + text
 
 

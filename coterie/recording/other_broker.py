@@ -137,7 +137,7 @@ def replay_against(
 
     async def run() -> list[ReplayOutcome]:
         target = OtherBroker(address, served, Pace(began(conversation), speed), security)
-        replay = Replay(conversation, target, with_payloads=recording.header.with_payloads)
+        replay = Replay(conversation, target, recording.header)
         return await replay.run()
 
     return asyncio.run(run())

@@ -121,7 +121,7 @@ async def _replay(
     await broker.begin()
     # The time that the start took counts for nothing.
     target = OwnBroker(loop, broker, began_ms)
-    replay = Replay(conversation, target, with_payloads=recording.header.with_payloads)
+    replay = Replay(conversation, target, recording.header)
     outcomes = await replay.run()
     await broker.stop()
     return outcomes

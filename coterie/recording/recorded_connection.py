@@ -10,9 +10,12 @@ from coterie.server.passing_connection import PassingConnection
 class RecordedConnection(PassingConnection):
     """What the transport talks to."""
 
-    def __init__(self, recorder: Recorder, connection: Connection) -> None:
-        """Pass everything on to a connection."""
+    def __init__(
+        self, recorder: Recorder, connection: Connection, node_id: int | None = None
+    ) -> None:
+        """Pass everything on to a connection; `node_id` names its broker if there are several."""
         super().__init__(connection)
+        self._node_id = node_id
         self._recorder = recorder
         self._number = 0
 
@@ -20,7 +23,7 @@ class RecordedConnection(PassingConnection):
         """Record the connection, and pass it on."""
         address = transport.get_extra_info("peername")
         peer = f"{address[0]}:{address[1]}" if address else "unknown"
-        self._number = self._recorder.opened(peer)
+        self._number = self._recorder.opened(peer, self._node_id)
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -108,10 +108,16 @@ class Recorder:
         self._lost: set[int] = set()
         self._is_over = False
 
-    def opened(self, peer: str) -> int:
-        """Note a new connection; return its number."""
+    def opened(self, peer: str, node_id: int | None = None) -> int:
+        """Note a new connection; return its number.
+
+        Args:
+            peer: the address of the client.
+            node_id: the broker that has accepted it, if there are several.
+        """
         self._connections += 1
-        self._observe(Kind.OPENED, self._connections, peer.encode())
+        text = peer if node_id is None else f"{peer}@{node_id}"
+        self._observe(Kind.OPENED, self._connections, text.encode())
         return self._connections
 
     def closed(self, connection: int) -> None:

@@ -14,7 +14,13 @@ from coterie.protocol.wire import Message
 from coterie.recording.batches import rebuilt, with_producers
 from coterie.recording.comparison import Comparison, Difference
 from coterie.recording.conversation import Conversation, RecordedExchange
-from coterie.recording.format import Flag, Kind
+from coterie.recording.format import Flag, Header, Kind
+from coterie.recording.several_brokers import (
+    fit_to_one,
+    reason_to_skip,
+    refusal_of_another,
+    without_places,
+)
 
 _LENGTH_BYTES = 4
 # How long after its recorded time an answer is waited for before the replay goes on.
@@ -88,8 +94,10 @@ class ReplayOutcome:
 class Replay:
     """One replay of one conversation."""
 
-    def __init__(self, conversation: Conversation, target: Target, *, with_payloads: bool) -> None:
+    def __init__(self, conversation: Conversation, target: Target, header: Header) -> None:
         """Prepare; `run` replays."""
+        with_payloads = header.with_payloads
+        self._is_of_several = header.brokers is not None
         self._conversation = conversation
         self._target = target
         target.listener = self
@@ -153,7 +161,7 @@ class Replay:
             return f"the recorded coordinator was not ready: {refusal}"
         if exchange.connection not in self._open:
             return "its connection is closed"
-        return ""
+        return reason_to_skip(exchange) if self._is_of_several else ""
 
     def _frame(self, exchange: RecordedExchange) -> bytes:
         """Return a request as it is sent: with the ids of the replay [recording/ids]."""
@@ -163,6 +171,8 @@ class Replay:
             exchange.frame, exchange.version, exchange.body_at
         )
         self.identities.substitute(request)
+        if self._is_of_several:
+            fit_to_one(request)
         if exchange.api is ApiKey.PRODUCE:
             if not self._with_payloads:
                 rebuilt(request)
@@ -206,9 +216,11 @@ class Replay:
                 one, other = known if exchange.response is not None else known[::-1]
                 outcome.differences.append(Difference("response", one, other))
             return
-        outcome.differences = self._comparison.differences(
-            exchange.response, outcome.response, exchange.version
-        )
+        found = self._comparison.differences(exchange.response, outcome.response, exchange.version)
+        if self._is_of_several:
+            is_elsewhere = refusal_of_another(exchange.response)
+            found = [] if is_elsewhere else without_places(found)
+        outcome.differences = found
 
     def closed(self, connection: int) -> None:
         """Note that no answer can come any more."""

@@ -108,6 +108,7 @@ def as_json(
             {
                 "number": exchange.number,
                 "connection": exchange.connection,
+                **({} if exchange.node_id is None else {"broker": exchange.node_id}),
                 "client_id": exchange.client_id,
                 "api": exchange.name,
                 "version": exchange.version,

@@ -1,5 +1,7 @@
 """`coterie serve --record`: lets a broker record its connections."""
 
+from collections.abc import Mapping
+
 from coterie import __version__
 from coterie.recording.files import RecordingOptions
 from coterie.recording.format import Header
@@ -10,6 +12,7 @@ from coterie.server.broker import Broker
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.environment import Environment
+from coterie.server.shared_parts import SharedParts
 
 PROGRAM = f"coterie {__version__}"
 
@@ -32,6 +35,35 @@ def record_broker(broker: Broker, options: RecordingOptions, address: str) -> Re
     return recorder
 
 
+def record_brokers(
+    shared: SharedParts, options: RecordingOptions, addresses: Mapping[int, str]
+) -> Recorder:
+    """Begin the recording of several brokers in one file; `record_one_of_several` adds each.
+
+    Args:
+        shared: what the brokers share.
+        options: what to record.
+        addresses: the addresses that clients connect to, by the ids of the brokers.
+
+    Raises:
+        OSError, NotARecording: the file cannot be written.
+    """
+    return begin_recording(
+        shared.environment,
+        options,
+        next(iter(addresses.values())),
+        settings=shown_settings(shared.config),
+        brokers={str(node_id): address for node_id, address in addresses.items()},
+    )
+
+
+def record_one_of_several(recorder: Recorder, broker: Broker) -> None:
+    """Record the connections that one of several brokers accepts from now on."""
+    broker.around_connections = lambda connection: RecordedConnection(
+        recorder, connection, broker.node_id
+    )
+
+
 def begin_recording(
     environment: Environment,
     options: RecordingOptions,
@@ -39,6 +71,7 @@ def begin_recording(
     *,
     settings: dict[str, str],
     upstream: str | None = None,
+    brokers: dict[str, str] | None = None,
 ) -> Recorder:
     """Begin a recording, with a header that describes the program.
 
@@ -54,6 +87,7 @@ def begin_recording(
         upstream=upstream,
         settings=settings,
         with_payloads=options.with_payloads,
+        brokers=brokers,
     )
     return Recorder(environment, options.path, header, options.limits)
 

@@ -299,9 +299,13 @@ async def _record(broker: Broker, options: Options) -> "Recorder | None":
         return record_broker(broker, recording, str(first.advertised or first.address))
     except (OSError, NotARecording) as error:
         await _stop(broker)
-        reason = describe_error(error) if isinstance(error, OSError) else str(error)
-        text = f"--record {recording.path}: {reason}; choose another file"
-        raise CannotStart(text) from error
+        raise recording_failed(recording, error) from error
+
+
+def recording_failed(recording: "RecordingOptions", error: Exception) -> CannotStart:
+    """Return why nothing can be recorded."""
+    reason = describe_error(error) if isinstance(error, OSError) else str(error)
+    return CannotStart(f"--record {recording.path}: {reason}; choose another file")
 
 
 def watch(broker: Broker) -> Watchdog | None:

@@ -32,14 +32,17 @@ from coterie.server.run import (
     prepared_log,
     print_metrics,
     print_ready_on,
+    recording_failed,
     run_process,
     signalled,
     try_listeners,
     try_port,
     watch,
 )
+from coterie.server.shared_parts import SharedParts
 
 if TYPE_CHECKING:
+    from coterie.recording.recorder import Recorder
     from coterie.server.network.http_server import HttpServer
 
 _HIGHEST_PORT = 65_535
@@ -62,10 +65,15 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     await try_port(options.metrics_address, "--metrics-port")
     log = prepared_log(options)
     shared = open_shared_parts(options, Environment.of_process(log), handles)
+    recorder = _record(shared, options, listeners)
 
     def prepare(broker: Broker) -> None:
         if options.release is not None:
             broker.pretend(options.release)
+        if recorder is not None:
+            from coterie.recording.serving import record_one_of_several
+
+            record_one_of_several(recorder, broker)
 
     cluster = Cluster(shared, prepare=prepare)
     fatal = shared.failures.fatal
@@ -79,14 +87,14 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             metrics = await serve_cluster_metrics(cluster, options.metrics_address, options.http)
         started = await cluster.start(dict(zip(shared.node_ids, listeners, strict=True)))
     except CannotListen as error:
-        await _stop(cluster, metrics)
+        await _stop(cluster, metrics, recorder)
         text = listening_failed(error.address, port_option(place), error)
         raise CannotStart(text) from error
     except OSError as error:
-        await _stop(cluster, metrics)
+        await _stop(cluster, metrics, recorder)
         raise metrics_failed(options, error) from error
     except ConfigError as error:
-        await _stop(cluster, metrics)
+        await _stop(cluster, metrics, recorder)
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]
     begin_with(first, options)
@@ -110,14 +118,42 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if fatal.done():
         log.error("brokers failed", reason=fatal.result())
         code = EXIT_FAILED
-    await _stop(cluster, metrics)
+    await _stop(cluster, metrics, recorder)
     return code
 
 
-async def _stop(cluster: Cluster, metrics: "HttpServer | None") -> None:
+async def _stop(
+    cluster: Cluster, metrics: "HttpServer | None", recorder: "Recorder | None"
+) -> None:
     if metrics is not None:
         await metrics.stop()
     await cluster.stop()
+    if recorder is not None:
+        recorder.close()
+
+
+def _record(
+    shared: SharedParts, options: Options, listeners: Sequence[Sequence[Listener]]
+) -> "Recorder | None":
+    """Record what connections of all brokers see, if that is wanted.
+
+    Raises:
+        CannotStart: the file cannot be written.
+    """
+    recording = options.recording
+    if recording is None:
+        return None
+    # Imported here, because most brokers record nothing and start faster without.
+    from coterie.recording.format import NotARecording
+    from coterie.recording.serving import record_brokers
+
+    firsts = [each[0] for each in listeners]
+    addresses = [str(first.advertised or first.address) for first in firsts]
+    try:
+        return record_brokers(shared, recording, dict(zip(shared.node_ids, addresses, strict=True)))
+    except (OSError, NotARecording) as error:
+        shared.close()
+        raise recording_failed(recording, error) from error
 
 
 async def free_listeners(options: Options) -> list[tuple[Listener, ...]]:

@@ -29,26 +29,31 @@ async def serve_metrics(
     Raises:
         OSError: the address cannot be used.
     """
-    return await _serve(lambda: collect(current()), current().shared, address, access)
+    return await _serve(lambda: collect(current()), lambda: current().shared, address, access)
 
 
 async def serve_cluster_metrics(
     cluster: Cluster, address: Address, access: HttpAccess
 ) -> HttpServer:
     """Serve the metrics of several brokers at one address; see `serve_metrics`."""
-    return await _serve(lambda: collect_brokers(cluster), cluster.shared, address, access)
+    return await _serve(lambda: collect_brokers(cluster), lambda: cluster.shared, address, access)
 
 
 async def _serve(
-    collect_all: Collect, shared: SharedParts, address: Address, access: HttpAccess
+    collect_all: Collect, current: Callable[[], SharedParts], address: Address, access: HttpAccess
 ) -> HttpServer:
-    environment = shared.environment
+    shared = current()
+
+    async def run_blocking(work: Callable[[], bytes]) -> bytes:
+        # In a thread of the present broker: those of one before it have ended.
+        return await current().environment.run_blocking(work)
+
     endpoint = MetricsEndpoint(
         collect_all,
-        lambda error: environment.log.error("metrics failed", exc_info=error),
-        environment.run_blocking,
+        lambda error: shared.log.error("metrics failed", exc_info=error),
+        run_blocking,
         access.token,
     )
-    server = HttpServer(endpoint, environment.loop, certificate=access.certificate)
+    server = HttpServer(endpoint, shared.loop, certificate=access.certificate)
     await server.start(*address)
     return server

@@ -1,6 +1,7 @@
 """The metrics of a broker [metrics/names], as Prometheus' own library reads them."""
 
 import asyncio
+import json
 import re
 import subprocess
 import urllib.request
@@ -11,11 +12,13 @@ from typing import Any
 from prometheus_client import Metric, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from coterie.client.control_port import ControlPort
 from coterie.server.broker import Broker
 from coterie.server.metrics import metrics
 from coterie.server.metrics.endpoint import Snapshot
 from coterie.server.metrics.metrics import collect
 from coterie.storage.errors import CorruptLog
+from tests.live.deadlines import eventually
 from tests.unit.server.groups import commit, join, sync
 from tests.unit.server.manual import COMMIT, Client, make_broker, wait_for_disk
 from tests.unit.server.process import run, serving
@@ -187,3 +190,22 @@ class TestServe:
         result = asyncio.run(go())
         assert result.returncode == 1
         assert "--metrics-port 0 picks a free one" in result.stderr
+
+
+def test_metrics_beside_a_control_port_survive_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "control.json"
+    arguments = ("--control", "0", "--control-file", str(file), "--metrics-port", "0")
+    with serving("--data-dir", ":memory:", *arguments) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        line = re.fullmatch(r"metrics on (\S+)\n", process.stdout.readline())
+        assert line is not None
+        eventually(file.exists, "the control file is there")
+        announced = json.loads(file.read_text())
+        port = ControlPort.of(announced["control_url"], announced["token"], PATIENCE_S)
+        assert not port.send("POST", "/restart", {}).is_error
+        text = urllib.request.urlopen(line[1]).read().decode()
+        assert "\nkafka_coordinator_group_num_groups 0.0\n" in text
+        assert "broker=" not in text
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0

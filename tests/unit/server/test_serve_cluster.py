@@ -3,6 +3,7 @@
 import re
 import signal
 import socket
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -61,10 +62,33 @@ def test_port_of_the_third_broker_in_use_leaves_nothing_behind(tmp_path: Path) -
     assert not directory.exists()
 
 
-def test_recording_of_several_brokers_is_refused() -> None:
-    result = run("--brokers", "2", "--data-dir", ":memory:", "--record", "file")
-    assert result.returncode == 2
-    assert "--record is for one broker: leave --brokers out" in result.stderr
+def test_recording_and_metrics_that_cannot_be_leave_nothing_behind(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    several = ("--brokers", "2", "--port", "0", "--data-dir", str(directory))
+    taken = tmp_path / "taken"
+    taken.write_text("not a recording")
+    result = run(*several, "--record", str(taken))
+    assert result.returncode == 1
+    assert f"--record {taken}: {taken} exists and is no recording" in result.stderr
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        for more in ((), ("--control", "0")):
+            result = run(*several, *more, "--metrics-port", str(port))
+            assert result.returncode == 1
+            assert f"127.0.0.1:{port} is in use by another program" in result.stderr
+            assert "--metrics-port 0" in result.stderr
+
+
+def test_metrics_of_several_brokers_are_served_without_a_control_port() -> None:
+    with serving("--brokers", "2", "--data-dir", ":memory:", "--metrics-port", "0") as process:
+        assert process.stdout is not None
+        assert READY.fullmatch(process.stdout.readline())
+        line = re.fullmatch(r"metrics on (http://\S+/metrics)\n", process.stdout.readline())
+        assert line is not None
+        text = urllib.request.urlopen(line[1]).read().decode()
+        assert 'coterie_broker_running{broker="2"} 1.0' in text
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_ports_follow_each_other() -> None:

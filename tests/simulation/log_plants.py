@@ -48,7 +48,7 @@ LOG_PLANTS: tuple[Plant, ...] = (
     Plant(
         "a read does not wait for earlier appends",
         "coterie.coordinator.kernel.shard:Shard.settle",
-        "elif effects.response is None or not self.unacknowledged:",
+        "elif effects.response is None or not self.unacknowledged or self.holds:",
         "elif True:",
     ),
     Plant(

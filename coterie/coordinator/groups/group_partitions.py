@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.group_type import GroupTypes
+from coterie.coordinator.groups.held_partition import LATE_TIMER
 from coterie.coordinator.groups.partition_state import GroupCount
-from coterie.coordinator.groups.shard import LATE_TIMER, SWEEP_TIMER, GroupShard
+from coterie.coordinator.groups.shard import SWEEP_TIMER, GroupShard
 from coterie.coordinator.kernel.append import Pair, Record
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.loading import NewestRecords

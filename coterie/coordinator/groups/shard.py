@@ -8,14 +8,9 @@ They leave a completion beside their records, a value that says what follows. It
 itself, because a group that was deleted and created again, or replaced by one of another type, is
 another one, although its id may be the same.
 
-While the partition is held, an operation that waits for too long is answered with an error, but not
-undone: it counts when enough replicas are in sync again. OffsetFetch sees the offsets from before
-[cluster/waiting-groups].
-
 Invariant: a shard that is not ACTIVE has no groups.
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
@@ -24,21 +19,19 @@ from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.expiry import EXPIRED_TOGETHER, delete_topic_offsets, expire_group
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.group_type import GroupTypes
-from coterie.coordinator.groups.partition_state import GroupCount, PartitionState
+from coterie.coordinator.groups.held_partition import HeldPartition
+from coterie.coordinator.groups.partition_state import GroupCount
 from coterie.coordinator.groups.pending_offsets import MarkerWrite, TransactionEnd
 from coterie.coordinator.groups.replay import replay, replay_encoded, replay_marker, replay_pending
-from coterie.coordinator.kernel.append_errors import translate_append_error
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.coordinator.kernel.operation import NO_GROUP, Operation
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.coordinator.kernel.shard import send_response
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.kernel.timers import TimerKey
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.control_records import marker_pair
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.log_records import decode_key, decode_value
 from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.record_types import UnknownKey
@@ -46,8 +39,6 @@ from coterie.protocol.messages.record_types import UnknownKey
 # The kind of the timer of a partition's next sweep. Its key has the number of the partition in
 # place of the group.
 SWEEP_TIMER = "expiry"
-# The kind of the timer for the operations of a held partition, with the same key.
-LATE_TIMER = "late"
 
 # How much of a sweep is done in one call, counted in offsets that are looked at, and what a record
 # that is written counts.
@@ -55,12 +46,8 @@ _SWEEP_WORK = 1_500
 _RECORD_WORK = 16
 
 
-class GroupShard(PartitionState):
-    """One partition of the group coordinator.
-
-    Attributes:
-        types: the types of groups that are served.
-    """
+class GroupShard(HeldPartition):
+    """One partition of the group coordinator."""
 
     def __init__(
         self,
@@ -73,13 +60,9 @@ class GroupShard(PartitionState):
         topics: TopicsImage,
     ) -> None:
         """Start without groups, not yet loaded."""
-        logged = types.logged_state()
-        super().__init__(partition, config, new_uuid, max_groups, all_groups, logged, topics)
-        self.types = types
+        super().__init__(partition, config, types, new_uuid, max_groups, all_groups, topics)
         # The groups that the present sweep has left, the next one last.
         self._to_sweep: list[str] = []
-        # Of a held partition, the operations that are not answered, and until when they wait.
-        self._waiting: deque[tuple[int, Operation]] = deque()
 
     @property
     def is_blank(self) -> bool:
@@ -103,7 +86,7 @@ class GroupShard(PartitionState):
         """See `Shard`: apply the records, then remove and create the group of the operation."""
         logged, form = self.logged, operation.form
         if self.holds:
-            self._keep_offsets(operation.key)
+            self.keep_offsets(operation.key)
         if form is None:
             for record in operation.records:
                 replay(logged, record)
@@ -162,68 +145,6 @@ class GroupShard(PartitionState):
         group: GroupLike = completion.group
         if self.groups.get(group.group_id) is group:
             self.types.of(group).complete(self, group, completion, now_ms, effects)
-
-    # -- a held partition --------------------------------------------------------------------------
-
-    def hold(self, now_ms: int, effects: Effects[Any]) -> None:
-        """See `Shard`."""
-        if self.holds:
-            return
-        super().hold(now_ms, effects)
-        until_ms = now_ms + self.config.offsets_commit_timeout_ms
-        self._waiting.extend((until_ms, operation) for operation in self.unacknowledged)
-        self._arm_late(now_ms, effects)
-
-    def held(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
-        """See `Shard`. A new member gets its id at once, as in Kafka."""
-        if isinstance(operation.request, JoinGroupRequest):
-            effects.response, operation.response = operation.response, None
-        self._waiting.append((now_ms + self.config.offsets_commit_timeout_ms, operation))
-
-    def _arm_late(self, now_ms: int, effects: Effects[Any]) -> None:
-        # None that comes later waits for less.
-        latest_ms = now_ms + self.config.offsets_commit_timeout_ms
-        deadline_ms = self._waiting[0][0] if self._waiting else latest_ms
-        effects.arm(LATE_TIMER, str(self.partition), "", deadline_ms)
-
-    def answer_late(self, now_ms: int, effects: Effects[Any]) -> None:
-        """Answer the operations that have waited for too long."""
-        assert self.holds, f"partition {self.partition} acknowledges at once"
-        waiting = self._waiting
-        while waiting and waiting[0][0] <= now_ms:
-            self._answer_late(waiting.popleft()[1], now_ms, effects)
-        self._arm_late(now_ms, effects)
-
-    def _answer_late(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
-        if operation.key == NO_GROUP:
-            # The coordinator of a transaction waits for its markers.
-            return
-        error = translate_append_error(ErrorCode.REQUEST_TIMED_OUT)
-        completion, group = operation.completion, self.groups.get(operation.key or "")
-        if completion is not None and group is not None and completion.group is group:
-            part: Effects[Any] = Effects()
-            self.types.of(group).late(self, group, completion, error, now_ms, part)
-            effects.absorb(self.settle(part, now_ms))
-        if operation.response is not None:
-            response = self.error_response(operation.request, error, operation.version)
-            send_response(operation, response, effects)
-            operation.response = None
-
-    def release(self, effects: Effects[Any]) -> None:
-        """See `Shard`."""
-        super().release(effects)
-        self._forget_held(effects)
-
-    def _forget_held(self, effects: Effects[Any]) -> None:
-        self._waiting.clear()
-        self.held_offsets = {}
-        effects.cancel(LATE_TIMER, str(self.partition))
-
-    def _keep_offsets(self, group_id: str | None) -> None:
-        """Keep the offsets of a group as they are before the first operation that waits."""
-        if group_id and group_id not in self.held_offsets:
-            offsets = self.logged.offsets.get(group_id, {})
-            self.held_offsets[group_id] = {name: dict(each) for name, each in offsets.items()}
 
     def error_response(self, request: Any, error: ErrorCode, version: int) -> Any:
         """See `Shard`."""
@@ -402,7 +323,7 @@ class GroupShard(PartitionState):
             assert not group.exists, f"{group} is closed and exists"
         effects.cancel(SWEEP_TIMER, str(self.partition))
         if self.holds:
-            self._forget_held(effects)
+            self.forget_waiting(effects)
         effects.note(
             "",
             PartitionUnloaded(

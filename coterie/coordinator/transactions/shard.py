@@ -11,7 +11,6 @@ Invariant: a shard that is not ACTIVE has no ids.
 """
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 from coterie.coordinator.kernel.append_errors import translate_append_error
@@ -64,11 +63,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
     def to_change(self, transactional_id: str) -> Transaction | None:
         """Return an id that a request may change; a copy if the change would be refused."""
         found = self.transactions.get(transactional_id)
-        if found is None or not self.lacks_replicas:
-            return found
-        draft = copy(found)
-        draft.partitions = dict(found.partitions)
-        return draft
+        return found if found is None or not self.lacks_replicas else found.draft()
 
     @property
     def is_blank(self) -> bool:

@@ -145,6 +145,16 @@ class Transaction:
 
     # -- changes -----------------------------------------------------------------------------------
 
+    def draft(self) -> "Transaction":
+        """Return a copy, for a change that may be refused."""
+        other = Transaction(self.transactional_id, self.producer_id, self.updated_ms)
+        other.epoch, other.last_epoch = self.epoch, self.last_epoch
+        other.previous_id, other.next_id = self.previous_id, self.next_id
+        other.timeout_ms, other.started_ms = self.timeout_ms, self.started_ms
+        other.state, other.partitions = self.state, dict(self.partitions)
+        other.client_level, other.waiting_end = self.client_level, self.waiting_end
+        return other
+
     def enter(self, state: TransactionState, now_ms: int) -> None:
         """Enter a state."""
         assert self.state in PREVIOUS_STATES[state], f"{self} cannot become {state.kafka_name}"

@@ -96,6 +96,17 @@ def test_commit_is_refused_late_and_counts_afterwards() -> None:
     assert commit(outage.client, 7, member_id=outage.member_id) == [OK]
 
 
+def test_many_late_operations_are_answered_in_several_calls() -> None:
+    outage = Outage()
+    for number in range(250):
+        outage.client.send(committing(number, member_id=outage.member_id), 7)
+    outage.cluster.loop.advance(5_100)
+    errors = [each.topics[0].partitions[0].error_code for _, each in outage.client.answers()]
+    assert errors == [NOT_AVAILABLE] * 250
+    outage.recover()
+    assert committed(outage.client, "g") == [(OK, 249)]
+
+
 def test_offsets_from_before_are_read_meanwhile() -> None:
     outage = Outage()
     new = same_partition("g")

@@ -36,6 +36,7 @@ class Coordinated:
         replies: responses that came later, by reply address.
         is_slow: whether records stay volatile until `sync`.
         writes_markers: whether markers are written at once.
+        lacks_replicas: whether too few replicas are in sync to write to the log.
     """
 
     def __init__(self, level: int = 2, config: TransactionConfig | None = None) -> None:
@@ -47,6 +48,7 @@ class Coordinated:
         self.replies: dict[object, Any] = {}
         self.is_slow = False
         self.writes_markers = True
+        self.lacks_replicas = False
         self.next_id = 1000
         self.has_ids = True
         self._config = TransactionConfig() if config is None else config
@@ -57,7 +59,11 @@ class Coordinated:
 
     def _new(self) -> TransactionCoordinator:
         coordinator = TransactionCoordinator(
-            self._config, self._new_id, lambda: self.level, self.now_ms
+            self._config,
+            self._new_id,
+            lambda: self.level,
+            self.now_ms,
+            lambda _: self.lacks_replicas,
         )
         coordinator.set_partitions(1)
         return coordinator

@@ -108,6 +108,7 @@ class Program(NamedTuple):
         run: runs it.
         config: settings of the broker that is started for it.
         is_secured: whether that broker has TLS, logins and access rules.
+        brokers: how many brokers are started, in one process.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Program(NamedTuple):
     run: Callable[[Surroundings], None]
     config: dict[str, str]
     is_secured: bool
+    brokers: int
 
 
 def all_programs() -> list[Program]:
@@ -128,7 +130,8 @@ def all_programs() -> list[Program]:
         config = getattr(module, "CONFIG", {})
         is_secured = getattr(module, "SECURED", False)
         name = info.name.replace("_", "-")
-        found.append(Program(name, sentence, module.run, config, is_secured))
+        brokers = getattr(module, "BROKERS", 1)
+        found.append(Program(name, sentence, module.run, config, is_secured, brokers))
     return sorted(found)
 
 
@@ -143,7 +146,7 @@ def surroundings(
         if program.is_secured:
             broker = SecuredBroker(directory / "secured", program.config)
         else:
-            broker = BrokerProcess(directory / "data", program.config)
+            broker = BrokerProcess(directory / "data", program.config, brokers=program.brokers)
         broker.start()
         bootstrap = broker.bootstrap
     elif program.is_secured:

@@ -66,16 +66,30 @@ class BrokerProcess(coterie.processes.BrokerProcess, Broker):
     running: ClassVar[set["BrokerProcess"]] = set()
 
     def __init__(
-        self, data_dir: Path, config: Mapping[str, str], open_files: int | None = None
+        self,
+        data_dir: Path,
+        config: Mapping[str, str],
+        open_files: int | None = None,
+        brokers: int = 1,
     ) -> None:
-        """Describe a broker; `open_files` is how many files it may have open."""
+        """Describe a broker.
+
+        Args:
+            data_dir: its data directory.
+            config: its settings.
+            open_files: how many files it may have open.
+            brokers: how many brokers the process has; the others take the ports after the first.
+        """
         super().__init__(data_dir, config, os.environ.get("COTERIE_TEST_COMMAND"))
         self._open_files = open_files
+        self._brokers = brokers
         Broker.__init__(self, self.bootstrap, own=True, short_session_ms=OUR_SHORT_SESSION_MS)
 
     def command(self) -> list[str]:
         """Return the command line, behind the limit that it runs under."""
         command = super().command()
+        if self._brokers > 1:
+            command += ["--brokers", str(self._brokers)]
         if self._open_files is not None:
             limit = f'ulimit -n {self._open_files} && exec "$@"'
             command = ["bash", "-c", limit, "bash", *command]

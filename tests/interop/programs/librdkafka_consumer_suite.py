@@ -19,6 +19,7 @@ CONFIG = {
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.session.timeout.ms": "6000",
 }
+BROKERS = suite.BROKERS
 # Many tests have deadlines that a loaded machine misses.
 _PATIENCE = 3.0
 # Its stress test now and then waits for a member that does not say that it never took partitions

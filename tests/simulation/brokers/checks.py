@@ -63,7 +63,7 @@ class Checks:
         self.leaders: Leaders = {}
         self.values: dict[tuple[int, int], bytes | None] = {}
         self._newest: dict[tuple[str, int], int] = {}
-        self._owners: dict[tuple[str, int, int], int] = {}
+        self._owners: dict[tuple[str, int, int], Broker] = {}
         self._logs: dict[tuple[str, int], _Read] = {}
         # The turn in which each offset was appended, by group and offset.
         self._commits: dict[tuple[str, int], int] = {}
@@ -72,8 +72,12 @@ class Checks:
         self._disk = disk
 
     def restarted(self) -> None:
-        """All brokers were killed and started again: the logs are other objects, of new epochs."""
+        """All brokers were killed and started again: the logs are other objects, of new epochs.
+
+        With `--flush commit` a log is synced when it is opened.
+        """
         self._seen = None
+        self._disk.synced(self._disk.turn)
         for read in self._logs.values():
             read.epoch = -1
 
@@ -133,8 +137,9 @@ class Checks:
                     is_leader = (where.leader_id, where.leader_epoch) == (node_id, epoch)
                     text = f"{node_id} owns {topic}-{index} in epoch {epoch}, not as {where}"
                     require(is_leader, "K1", text)
-                    before = self._owners.setdefault((topic, index, epoch), node_id)
-                    require(before == node_id, "K1", f"{before} and {text}")
+                    # A broker that comes back is another owner.
+                    before = self._owners.setdefault((topic, index, epoch), broker)
+                    require(before is broker, "K1", f"a broker before it and {text}")
 
     # --- K2, K12 ----------------------------------------------------------------------------------
 

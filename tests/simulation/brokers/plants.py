@@ -5,7 +5,6 @@ from tests.planting import Plant, answers, does_nothing
 _ELECTIONS = "coterie.server.cluster.elections:"
 _LEADERSHIP = "coterie.server.cluster.leadership:Leadership."
 _RUNTIME = "coterie.server.coordinators.runtime:CoordinatorRuntime."
-_TRANSACTIONS = "coterie.server.transactions.runtime:TransactionRuntime."
 _CLASSIC = "coterie.coordinator.groups.classic.group_type:"
 _CLUSTER = "coterie.server.brokers:Cluster."
 
@@ -68,18 +67,27 @@ PLANTS = (
         "coterie.server.coordinators.appends:Appends._acknowledge",
         "self._owned.get(index) is ownership",
         "index in self._owned",
+        also=(
+            # A load waits for the disk, too, and so for what was written before it.
+            Plant(
+                "a load does not wait for the disk",
+                "coterie.server.coordinators.loading:Loading._advance",
+                "flusher.commit and log.synced_offset < log.log_end_offset",
+                "False",
+            ),
+        ),
+    ),
+    Plant(
+        "a load does not wait for the disk",
+        "coterie.server.coordinators.loading:Loading._advance",
+        "flusher.commit and log.synced_offset < log.log_end_offset",
+        "False",
     ),
     Plant(
         "records are acknowledged before they are on the disk",
         "coterie.server.coordinators.appends:Appends._acknowledge",
         "if not flusher.commit:",
         "if True:",
-    ),
-    Plant(
-        "records of an ownership that is over are written in the next one",
-        "coterie.server.coordinators.appends:Appends.end",
-        "self._queued.pop(index, None)",
-        "pass",
     ),
     Plant(
         "a give-up forgets joins that wait",
@@ -117,9 +125,8 @@ PLANTS = (
     ),
     Plant(
         "a coordinator that has moved goes on with its markers",
-        f"{_TRANSACTIONS}unload_partition",
-        "for ending in [each for each in self._ending if each[0] == index]:",
-        "for ending in ():",
+        "coterie.server.transactions.markers:MarkerWriter.forget",
+        fault=does_nothing,
     ),
     Plant(
         "a marker for a leader that is dead counts as written",

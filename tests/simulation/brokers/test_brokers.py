@@ -32,7 +32,7 @@ def test_everything_holds(seed: int) -> None:
 def test_trace_does_not_depend_on_string_hashes() -> None:
     traces = set()
     for hash_seed in ("1", "2"):
-        command = [sys.executable, "-m", "tests.simulation.brokers", "2"]
+        command = [sys.executable, "-m", "tests.simulation.brokers", "1"]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         result = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True

@@ -51,9 +51,10 @@ fuzz: setup  ## minutes of mutated frames against the decoder and a live server;
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --hypothesis-profile explore tests/property tests/unit/coordinator
 	@$(BIN)/python -m tests.fuzz --seconds $${SECONDS_TO_RUN:-180}
 
-sim: setup  ## the coordinator under simulated clients, faults and time; planted bugs to be found
+sim: setup  ## coordinators and clusters under simulated clients, faults and time; planted bugs to be found
 	@$(BIN)/python -m tests.simulation --seconds $${SECONDS_TO_RUN:-120}
 	@$(BIN)/python -m tests.simulation.consumer_groups --seconds $${SECONDS_TO_RUN:-120}
+	@$(BIN)/python -m tests.simulation.brokers --seconds $${SECONDS_TO_RUN:-120}
 
 crash: setup  ## crashes, damage and failing calls by the hundred thousand, 300 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}

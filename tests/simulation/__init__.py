@@ -9,6 +9,10 @@
     checks/                  the invariants, checked after every event
     coverage.py              how often each transition, timer, cause and error occurred
     plants.py, planted.py    bugs that are put into the core on purpose: each must be found
+    seeds.py                 many seeds of one of the simulations below, and the search for plants
+    consumer_groups/         members of both protocols
+    transactions/            producers, readers and kills of one broker
+    brokers/                 a cluster whose brokers go and come
 
 Time and randomness come from the seed alone, so the same seed gives the same trace, byte by byte.
 `python -m tests.simulation --help` explains how to run it for longer than the test suite does.

@@ -3,6 +3,7 @@
 K1   a partition has one owner in an epoch, which is its leader; epochs only grow
 K2   in a log, epochs do not fall behind each other, and offsets have no gaps
 K5   no client is shown an offset that is not in the log, and with `--flush commit` on the disk
+K9   clients are shown no older image after a newer one
 K10  what was given up has left nothing: no state, no record to write, no timer
 K12  image, log and batches have one epoch
 """
@@ -63,17 +64,23 @@ class Checks:
         self.leaders: Leaders = {}
         self.values: dict[tuple[int, int], bytes | None] = {}
         self._newest: dict[tuple[str, int], int] = {}
-        self._owners: dict[tuple[str, int, int], int] = {}
+        self._owners: dict[tuple[str, int, int], Broker] = {}
         self._logs: dict[tuple[str, int], _Read] = {}
         # The turn in which each offset was appended, by group and offset.
         self._commits: dict[tuple[str, int], int] = {}
         self._seen: ClusterImage | None = None
         self._partitions: list[Partition] = []
+        # The version of the image that each broker has shown.
+        self._versions: dict[Broker, int] = {}
         self._disk = disk
 
     def restarted(self) -> None:
-        """All brokers were killed and started again: the logs are other objects, of new epochs."""
+        """All brokers were killed and started again: the logs are other objects, of new epochs.
+
+        With `--flush commit` a log is synced when it is opened.
+        """
         self._seen = None
+        self._disk.synced(self._disk.turn)
         for read in self._logs.values():
             read.epoch = -1
 
@@ -98,10 +105,20 @@ class Checks:
         for partition in self._partitions:
             self._check_partition(partition, image)
         self._disk.turn += 1
+        for broker in cluster.brokers.values():
+            self._check_shown(broker)
         if changed or not self._disk.turn % _LOOKS_EVERY:
             self._check_owners(cluster, image)
             for broker in [*cluster.brokers.values(), *ended]:
                 _check_nothing_is_left(broker)
+
+    def _check_shown(self, broker: Broker) -> None:
+        """Check that clients of a broker are shown no older image than before (K9)."""
+        version = broker.image.version
+        before = self._versions.get(broker, -1)
+        if version < before:
+            raise Violation("K9", f"{broker.node_id} shows image {version} after {before}")
+        self._versions[broker] = version
 
     # --- K1 ---------------------------------------------------------------------------------------
 
@@ -133,8 +150,9 @@ class Checks:
                     is_leader = (where.leader_id, where.leader_epoch) == (node_id, epoch)
                     text = f"{node_id} owns {topic}-{index} in epoch {epoch}, not as {where}"
                     require(is_leader, "K1", text)
-                    before = self._owners.setdefault((topic, index, epoch), node_id)
-                    require(before == node_id, "K1", f"{before} and {text}")
+                    # A broker that comes back is another owner.
+                    before = self._owners.setdefault((topic, index, epoch), broker)
+                    require(before is broker, "K1", f"a broker before it and {text}")
 
     # --- K2, K12 ----------------------------------------------------------------------------------
 
@@ -235,6 +253,8 @@ def _check_nothing_is_left(broker: Broker) -> None:
         index = int(name) if kind == "expiry" else coordinator.partition_for(name)
         text = f"{broker.node_id} has a timer {kind} of {name} in {index}"
         require(index in owned, "K10", text)
-    owned = {each.partition for each in broker.transaction_runtime.owned()}
-    ending = [each for each in broker.transaction_runtime._ending if each[0] not in owned]
+    transactions = broker.transaction_runtime
+    owned = {each.partition for each in transactions.owned()}
+    ending: list[object] = [each for each in transactions._ending if each[0] not in owned]
+    ending += [each for each in broker.markers._wanted if each.log_partition not in owned]
     require(not ending, "K10", f"{broker.node_id} is ending {ending}")

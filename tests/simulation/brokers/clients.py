@@ -25,13 +25,15 @@ from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.produce import ProduceRequest
 from coterie.protocol.schema import fields_of
 from coterie.server.cluster.image import CoordinatorType
+from tests.simulation.checks.violation import require
 
 if TYPE_CHECKING:
     from tests.simulation.brokers.lines import Line
     from tests.simulation.brokers.world import World
 
-# A response is waited for that long; the longest rebalance is shorter.
-PATIENCE_MS = 12_000
+# Each request has a response by then, or its connection has ended (K8): rebalances and pauses are
+# shorter.
+PATIENCE_MS = 9_000
 # How often a client stays with the broker that has refused it, and loses its connection.
 _STAYS = 0.2
 _LOSES = 0.01
@@ -190,15 +192,13 @@ class Client:
         self._wait(serial, ask.request, line)
 
     def _wait(self, serial: int, request: Any, line: "Line") -> None:
-        """Wait for a response as long as a client does."""
-        sent_ms = self._world.now_ms
+        """Let a response come in time, or the connection end."""
 
-        def lose_patience() -> None:
-            if serial == self._serial and not self._ended:
-                self._world.unanswered(self.name, request, sent_ms)
-                line.lose()
+        def is_late() -> None:
+            waits = serial == self._serial and line.is_usable and not self._ended
+            require(not waits, "K8", f"{self.name} has no answer of {line.node_id} to {request}")
 
-        self._world.after(PATIENCE_MS, lose_patience)
+        self._world.after(PATIENCE_MS, is_late)
 
     def _line(self, node_id: int) -> "Line | None":
         line = self._lines.get(node_id)

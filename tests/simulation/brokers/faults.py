@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _PAUSES_MS = (1, 300)
 _DETECTIONS_MS = (30, 400, 1_500)
 _PROPAGATIONS_MS = (0, 0, 30, 300)
+# How often an event is aimed at what is in one of these states, which pass soon.
+_AIMS = 0.5
+_RARE = frozenset(
+    {"PreparingRebalance", "CompletingRebalance", "Assigning", "PrepareCommit", "PrepareAbort"}
+)
 
 # The events that are counted with states.
 EVENTS = ("move", "kill", "undetected kill", "stop", "pause", "detected pause", "restart")
@@ -45,6 +50,15 @@ def _pair(kind: str, state: str, event: str) -> str:
     return f"{kind} {state} x {event}"
 
 
+def _states(broker: Broker) -> Iterator[tuple[str, str]]:
+    """Yield what a broker coordinates: classic, consumer or transaction, and its state."""
+    for group in broker.groups.coordinator.groups():
+        yield group.group_type, group.state_name
+    for shard in broker.transaction_runtime.coordinator.shards:
+        for each in shard.transactions.values():
+            yield "transaction", each.state.kafka_name
+
+
 class Faults:
     """What happens to the brokers of a world."""
 
@@ -63,7 +77,7 @@ class Faults:
             self._pause: 2,
             self._cut: 2 if world.cuts else 0,
             self._propagate: 1,
-            self._restart: 0.4,
+            self._restart: 1,
         }
 
     def begin(self) -> None:
@@ -101,23 +115,22 @@ class Faults:
 
     # --- what is concerned ------------------------------------------------------------------------
 
-    def _some_live(self) -> Broker | None:
-        live = list(self._world.cluster.brokers.values())
-        return self._world.chance.choice(live) if live else None
+    def _some_live(self, *, aims: bool = False) -> Broker | None:
+        """Return a broker that runs; if it is aimed at one, the one with the rarest states."""
+        live, chance = list(self._world.cluster.brokers.values()), self._world.chance
+        if not live:
+            return None
+        if aims and chance.random() < _AIMS:
+            return max(live, key=lambda each: sum(state in _RARE for _, state in _states(each)))
+        return chance.choice(live)
 
     def _noted(self, event: str, brokers: Iterable[Broker], text: object = "") -> None:
         """Count an event with all states at the brokers that it concerns."""
         self._world.note(f"{event} {text}")
         self._world.coverage[event] += 1
         for broker in brokers:
-            for group in broker.groups.coordinator.groups():
-                self._count(group.group_type, group.state_name, event)
-            for shard in broker.transaction_runtime.coordinator.shards:
-                for each in shard.transactions.values():
-                    self._count("transaction", each.state.kafka_name, event)
-
-    def _count(self, kind: str, state: str, event: str) -> None:
-        self._world.coverage[_pair(kind, state, event)] += 1
+            for kind, state in _states(broker):
+                self._world.coverage[_pair(kind, state, event)] += 1
 
     # --- leaders ----------------------------------------------------------------------------------
 
@@ -126,7 +139,9 @@ class Faults:
         placed = world.cluster.leadership.image.placements.get(topic)
         if to is None or placed is None:
             return
-        index = world.chance.randrange(len(placed))
+        aimed_at = self._some_live(aims=True)
+        led = [at for at, each in enumerate(placed) if aimed_at and each[0] == aimed_at.node_id]
+        index = world.chance.choice(led or range(len(placed)))
         before = world.cluster.leadership.leader(topic, index)
         concerned = [each for each in world.cluster.brokers.values() if each is before]
         is_coordinated = topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC) and before is not to
@@ -170,7 +185,7 @@ class Faults:
     # --- brokers ----------------------------------------------------------------------------------
 
     def _kill(self, detect_ms: int = 0) -> None:
-        broker = self._some_live()
+        broker = self._some_live(aims=True)
         if broker is not None:
             event = "undetected kill" if detect_ms else "kill"
             self._noted(event, [broker], f"{broker.node_id} for {detect_ms}")
@@ -181,7 +196,7 @@ class Faults:
         self._kill(self._world.chance.choice(_DETECTIONS_MS))
 
     def _stop(self) -> None:
-        broker = self._some_live()
+        broker = self._some_live(aims=True)
         if broker is not None and not self._world.gates[broker.node_id].is_closed:
             self._noted("stop", [broker], broker.node_id)
             self._world.ended.append(broker)
@@ -196,7 +211,7 @@ class Faults:
             world.drive(world.cluster.start_broker(node_id))
 
     def _pause(self) -> None:
-        world, broker = self._world, self._some_live()
+        world, broker = self._world, self._some_live(aims=True)
         if broker is None or world.gates[broker.node_id].is_closed:
             return
         node_id = broker.node_id

@@ -146,4 +146,5 @@ class RoutedReader(CommittedReader):
             else:
                 self.take(found)
                 if not found.records:
-                    yield world.pause_ms()
+                    # The other partitions may have more.
+                    yield world.chance.randint(5, 60)

@@ -14,6 +14,7 @@ from coterie.protocol.messages.describe_transactions import DescribeTransactions
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from coterie.protocol.records import decode_records, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from coterie.server.cluster.image import CoordinatorType
 from tests.simulation.brokers.clients import Ask, Steps
 from tests.simulation.brokers.records import TOPIC, RoutedReader
 from tests.simulation.checks.violation import require
@@ -78,9 +79,20 @@ def check_end(world: "World") -> None:
     world.run_for(_READ_MS)
     for client in world.clients:
         client.end()
+    _check_sessions(world)
     _check_records(world)
     _check_transactions(world, again)
     _check_replay(world)
+
+
+def _check_sessions(world: "World") -> None:
+    """The sessions of all restless members are over by now, wherever they have begun (K10)."""
+    for group in world.groups:
+        coordinator = world.cluster.leadership.coordinator(CoordinatorType.GROUP, group.group_id)
+        assert coordinator is not None, "each group has a coordinator at rest"
+        found = coordinator.groups.coordinator.group(group.group_id)
+        is_over = group.steady or found is None or found.is_empty
+        require(is_over, "K10", f"{found} has members, and nobody lives")
 
 
 def _check_records(world: "World") -> None:

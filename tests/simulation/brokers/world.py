@@ -49,6 +49,8 @@ TOPICS = ("records", "t")
 TRANSACTIONAL_IDS = ("a", "b")
 PRODUCERS_OF_AN_ID = 2
 ROUNDS = 2
+# Until all groups are formed.
+FORMING_MS = 5_000
 STORM_MS = 6_000
 # All sessions and rebalances of restless groups, one after the other.
 CALM_MS = 12_000
@@ -83,7 +85,7 @@ class World:
         node_ids: all brokers.
         flushes, cuts: whether acknowledged means synced, and whether the ends of logs are cut off.
         transactional_ids: the ids that are used.
-        is_calm, calm_since_ms: whether nothing goes wrong, and since when.
+        is_calm: whether nothing goes wrong.
         checks, ledger: what is checked.
         groups: the groups with members.
         clients: the clients that run.
@@ -99,7 +101,6 @@ class World:
         self.flushes = chance.random() < 0.5
         self.cuts = not self.flushes and chance.random() < 0.5
         self.is_calm = True
-        self.calm_since_ms = 0.0
         self.disk = Disk(chance)
         self.checks = Checks(self.disk)
         self.ledger = Ledger(self.checks.leaders, self._shown)
@@ -220,12 +221,6 @@ class World:
     def _shown(self, group_id: str, offset: int) -> None:
         self.checks.shown(group_id, offset, flushes=self.flushes)
 
-    def unanswered(self, name: str, request: Any, sent_ms: float) -> None:
-        """Note a client that has lost its patience: in a calm everything is answered (K8)."""
-        since_ms = max(sent_ms, self.calm_since_ms)
-        waits = not self.is_calm or since_ms > sent_ms
-        require(waits, "K8", f"{name} has no answer to {request}")
-
     # --- the brokers ------------------------------------------------------------------------------
 
     def start_all(self) -> None:
@@ -270,7 +265,7 @@ class World:
             Violation: something does not hold. Exceptions of the product are passed on.
         """
         with turn_limit(_TURN_LIMIT_S):
-            self._calm()
+            self._calm(FORMING_MS)
             for _ in range(ROUNDS):
                 for group in self.groups:
                     if group.steady:
@@ -279,12 +274,12 @@ class World:
                 self.faults.begin()
                 self.run_for(STORM_MS)
                 self.faults.end()
-                self._calm()
+                self._calm(CALM_MS)
             check_end(self)
 
-    def _calm(self) -> None:
-        self.is_calm, self.calm_since_ms = True, self.now_ms
-        self.run_for(CALM_MS)
+    def _calm(self, milliseconds: int) -> None:
+        self.is_calm = True
+        self.run_for(milliseconds)
         check_rest(self)
 
     def run_for(self, milliseconds: int) -> None:

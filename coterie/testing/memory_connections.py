@@ -6,6 +6,7 @@ partition has no leader, would ask forever in the same moment.
 """
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -60,6 +61,24 @@ def connect(
     return client_end, client
 
 
+async def connect_with_tls(
+    loop: asyncio.AbstractEventLoop,
+    client: asyncio.Protocol,
+    connected: tuple[asyncio.Transport, asyncio.Protocol],
+    context: ssl.SSLContext,
+    host: str,
+) -> tuple[asyncio.Transport, asyncio.Protocol]:
+    """Encrypt a connection that `connect` has made for nobody, and give it to a client.
+
+    Raises:
+        SSLError, ConnectionError: the handshake fails.
+    """
+    transport = await loop.start_tls(connected[0], client, context, server_hostname=host)
+    assert transport is not None, "a connection that was lost is an error"
+    client.connection_made(transport)
+    return transport, client
+
+
 def accepting(factory: Callable[[], asyncio.BaseProtocol]) -> Accept:
     """Return what serves a transport with a new protocol."""
 
@@ -85,10 +104,35 @@ class _Recorder:
         self._trace.append(Frame(self._now_ms(), self._number, by_client, data))
 
 
+class _IntoBuffers(asyncio.Protocol):
+    """Passes bytes on to a protocol that has buffers of its own, as those of TLS have.
+
+    Attributes:
+        inner: that protocol.
+    """
+
+    def __init__(self, inner: asyncio.BufferedProtocol) -> None:
+        self.inner = inner
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            buffer = memoryview(self.inner.get_buffer(len(rest)))
+            count = min(len(buffer), len(rest))
+            buffer[:count] = rest[:count]
+            self.inner.buffer_updated(count)
+            rest = rest[count:]
+
+
 class _End(MemoryTransport):
     """One end of a connection."""
 
     peer: "_End"
+    # What asyncio looks for before it encrypts a connection.
+    _start_tls_compatible = True
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, record: _Recorder, *, by_client: bool
@@ -99,8 +143,18 @@ class _End(MemoryTransport):
         self._by_client = by_client
         # What arrived while the protocol did not read.
         self._unread: list[bytes] = []
+        self._error: Exception | None = None
         # What is on its way to the peer, in order; None is the end.
         self._sent: deque[bytes | None] = deque()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        if isinstance(protocol, asyncio.BufferedProtocol):
+            protocol = _IntoBuffers(protocol)
+        super().set_protocol(protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        protocol = super().get_protocol()
+        return protocol.inner if isinstance(protocol, _IntoBuffers) else protocol
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.closed or not data:
@@ -136,10 +190,15 @@ class _End(MemoryTransport):
         for data in unread:
             self._loop.call_soon(self.arrived, data)
 
+    def _force_close(self, exc: Exception | None) -> None:
+        """Close the connection; asyncio's own TLS calls it when a handshake or a record is bad."""
+        self._error = exc
+        self.abort()
+
     def _ended(self) -> None:
         self._loop.call_soon(self._lost)
         self._send(None)
 
     def _lost(self) -> None:
         if self.protocol is not None:
-            self.protocol.connection_lost(None)
+            self.protocol.connection_lost(self._error)

@@ -226,8 +226,6 @@ class RunningBroker(Views):
         """
         check(seed=seed)
         thread, address = self.thread, self.address
-        if self._certificates is not None:
-            raise WrongUse('in virtual time there is no TLS: use security="SASL_PLAINTEXT"')
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time already, in another event loop")

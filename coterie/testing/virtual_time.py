@@ -11,6 +11,7 @@ block everything is as before.
 
 import asyncio
 import random
+import ssl
 import threading
 import time
 from asyncio.selector_events import BaseSelectorEventLoop
@@ -24,7 +25,13 @@ from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
 from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
-from coterie.testing.memory_connections import Accept, Frame, accepting, connect
+from coterie.testing.memory_connections import (
+    Accept,
+    Frame,
+    accepting,
+    connect,
+    connect_with_tls,
+)
 from coterie.testing.runner import Listening, Unawaited
 from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.selector import JumpingSelector, microseconds_behind
@@ -173,7 +180,10 @@ class VirtualClock:
         ) -> Any:
             accept = self.listeners.get(Address(host, port))
             if accept is not None:
-                return connect(self.loop, factory(), accept, self.trace, self.now_ms)
+                context = options.get("ssl")
+                if context is True:
+                    context = ssl.create_default_context()
+                return await self._connect(factory(), accept, host, context)
             return await create_connection(factory, host, port, **options)
 
         # Attributes of the instance hide those of the class until they are deleted again.
@@ -193,6 +203,19 @@ class VirtualClock:
             setattr(time, name, self._for_this_thread(values[name], self._real[name]))
         self._put_back = stamp_records(self.now_ms)
         random.seed(self.seed)
+
+    async def _connect(
+        self,
+        client: asyncio.Protocol,
+        accept: Accept,
+        host: str,
+        context: ssl.SSLContext | None,
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        if context is None:
+            return connect(self.loop, client, accept, self.trace, self.now_ms)
+        # Nobody reads before the handshake.
+        plain = connect(self.loop, asyncio.Protocol(), accept, self.trace, self.now_ms)
+        return await connect_with_tls(self.loop, client, plain, context, host)
 
     def uninstall(self) -> None:
         """Put everything back."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError
 
 from coterie.client.errors import LoginFailed
 from coterie.client.event_loop import open_streams
@@ -20,7 +21,8 @@ from coterie.protocol.messages.create_delegation_token import (
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from coterie.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from coterie.protocol.wire import Message
-from coterie.testing import Broker, WrongUse
+from coterie.testing import Broker
+from coterie.testing import Security as BrokerSecurity
 from coterie.testing.virtual_time import VirtualClock
 from tests.conformance.brokers import token_login
 
@@ -147,11 +149,70 @@ def test_a_token_of_a_day_logs_in_for_a_day() -> None:
     in_virtual_time(story, delegation_token_secret_key="secret of a test")
 
 
-def test_there_is_no_tls_in_virtual_time() -> None:
+async def consumed(kafka: Broker, clock: VirtualClock, **user: Any) -> tuple[list[bytes], float]:
+    """Return what a member of a group reads, and how long that takes it in virtual time."""
+    settings = {**kafka.client_config("aiokafka", **user), "client_id": "c"}
+    began_s = clock.elapsed_s
+    async with AIOKafkaProducer(**settings) as producer:
+        for number in range(3):
+            await producer.send_and_wait("orders", b"%d" % number)
+    consumer = AIOKafkaConsumer("orders", group_id="g", auto_offset_reset="earliest", **settings)
+    async with consumer:
+        values = [(await consumer.getone()).value for _ in range(3)]
+        await clock.advance(HOUR_S)
+        assert len(consumer.assignment()) == 1
+    return values, clock.elapsed_s - began_s
+
+
+@pytest.mark.parametrize("security", ["SSL", "SASL_SSL"])
+def test_tls_in_virtual_time(security: str) -> None:
+    async def story() -> tuple[list[bytes], float]:
+        users = ["alice"] if security == "SASL_SSL" else []
+        broker = Broker(security=security, users=users, topics={"orders": 1})
+        async with broker as kafka, kafka.virtual_time() as clock:
+            found = await consumed(kafka, clock, user="alice")
+            # The bytes are encrypted.
+            assert not any(b"orders" in each.data for each in clock.trace)
+            return found
+
+    began_s = time.process_time()
+    values, took_s = asyncio.run(story())
+    assert values == [b"0", b"1", b"2"]
+    assert took_s > HOUR_S
+    # The keys are others, and the times are the same.
+    assert asyncio.run(story()) == (values, took_s)
+    assert time.process_time() - began_s < 30
+
+
+async def cannot_start(producer: AIOKafkaProducer) -> None:
+    with pytest.raises(KafkaError):
+        await producer.start()
+    await producer.stop()
+
+
+@pytest.mark.parametrize("certificate", ["expired", "untrusted"])
+def test_certificates_in_virtual_time(certificate: str) -> None:
     async def story() -> None:
-        async with Broker(security="SASL_SSL", users=["alice"]) as kafka:
-            with pytest.raises(WrongUse, match="there is no TLS"):
-                async with kafka.virtual_time():
-                    raise AssertionError("it must be refused")
+        broker = Broker(security=BrokerSecurity(client_auth="required"), topics={"orders": 1})
+        async with broker as kafka, kafka.virtual_time() as clock:
+            refused = kafka.client_config("aiokafka", user="alice", certificate=certificate)
+            await cannot_start(AIOKafkaProducer(**refused, request_timeout_ms=2_000))
+            kafka.use_certificate("wrong-host")
+            await cannot_start(AIOKafkaProducer(**kafka.client_config("aiokafka", user="alice")))
+            kafka.use_certificate("valid")
+            assert (await consumed(kafka, clock, user="alice"))[0] == [b"0", b"1", b"2"]
+
+    asyncio.run(story())
+
+
+def test_a_handshake_that_stops_ends_in_virtual_time() -> None:
+    async def story() -> None:
+        async with Broker(security="SSL") as kafka, kafka.virtual_time() as clock:
+            reader, writer = await asyncio.open_connection(*kafka.address)
+            writer.write(b"\x16")
+            began_s = clock.elapsed_s
+            assert await reader.read() == b""
+            assert 10 <= clock.elapsed_s - began_s < 12
+            writer.close()
 
     asyncio.run(story())

@@ -91,6 +91,9 @@ CONSTANTS = {
         "_RECORDS_TOGETHER",
         "EXPIRED_TOGETHER",
     ),
+    "names that match the regular expressions of a group and are encoded in one turn": (
+        "_ENCODED_TOGETHER",
+    ),
     "partitions and subscriptions of a target that is computed with a heartbeat": (
         "_COMPUTED_AT_ONCE",
     ),

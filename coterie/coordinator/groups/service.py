@@ -163,11 +163,11 @@ class GroupCoordinator(GroupPartitions):
         """Handle a ConsumerGroupHeartbeat [consumer-groups/order-of-checks]."""
         shard = self._shard(request.group_id)
         if shard.state is ACTIVE:
-            effects = unchanged(shard, now_ms, request, context.client)
-            if effects is not None:
+            answer = unchanged(shard, now_ms, request, context.client)
+            if answer is not None:
+                waiting = Effects(answer)
                 if not shard.unacknowledged:
-                    return effects
-                waiting = Effects(effects.response)
+                    return waiting
                 return shard.settle(waiting, now_ms, request, context.to, context.version)
         try:
             check_shape(request, context.version, self.config.consumer.assignors)
@@ -189,8 +189,7 @@ class GroupCoordinator(GroupPartitions):
         shard = self._shard_of.get(request.group_id)
         if shard is None or shard.state is not ACTIVE or shard.unacknowledged:
             return None
-        effects = unchanged(shard, now_ms, request, client)
-        return None if effects is None else effects.response
+        return unchanged(shard, now_ms, request, client)
 
     def conversion_steps(
         self, request: ConsumerGroupHeartbeatRequest

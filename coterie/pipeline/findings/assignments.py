@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from coterie.pipeline.findings.finding import INFO, Finding, Rule, cost_of, counted, most_frequent
 from coterie.pipeline.findings.group import Group, rows_of
+from coterie.pipeline.timeline.model import DOWNGRADE
 
 # A single move without need may be chance if two assignments are equally good.
 NEEDLESS_MOVES = 2
@@ -57,6 +58,8 @@ def unbalanced_assignment(group: Group) -> Iterator[Finding]:
     """Find members with equal subscriptions and very different numbers of partitions."""
     # Between the halves of a cooperative rebalance some partitions are not assigned.
     settled = {event.to_generation for event in group.events}
+    # In the generation with which a group becomes a classic one its members have what they had.
+    settled -= {event.to_generation for event in group.events if event.cause == DOWNGRADE}
     if len(group.events) > 1 and group.events[-1].partitions < group.events[-2].partitions:
         # The records end between the halves.
         settled.discard(group.events[-1].to_generation)

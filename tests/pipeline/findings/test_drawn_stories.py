@@ -28,8 +28,10 @@ def test_independent_causes_in_the_same_minute_are_told_apart() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "migrations"), [(0, 1), (2, 1), (3, 1), (10, 3)])
-def test_group_that_changes_its_type_is_no_storm(seed: int, migrations: int) -> None:
+@pytest.mark.parametrize(("seed", "migrations"), [(0, 1), (2, 1), (10, 3), (60_006, 1)])
+def test_group_that_changes_its_type_is_neither_stormy_nor_unbalanced(
+    seed: int, migrations: int
+) -> None:
     """Members are stopped and started with another protocol, one after the other."""
     cluster = judged(seed)
     story = " ".join(cluster.story)

@@ -15,6 +15,7 @@ from tests.story.drawn.causes import (
     DrawnGroup,
     Truth,
     deploy,
+    downgrade,
     upgrade,
 )
 
@@ -123,6 +124,7 @@ class Cluster:
                 happened = cause(group, at_s)
                 deployed += happened and cause is deploy
                 self._happen(group, cause.__name__, happened, at_s)
+        deployed += sum(cause in (deploy, upgrade, downgrade) for _, cause in self._consumer_groups)
         if deployed >= TOUCHED_GROUPS:
             # Nobody can tell these deployments from a common one.
             self._tell("rollout", minute_s, minute_s + 300, "deployments by chance", required=False)
@@ -133,6 +135,8 @@ class Cluster:
                 ledger = _not_required(ledger, "expired_member", "max_poll_exceeded")
             self.ledger += ledger
         self._draw_consumer_groups(minute_s)
+        if deployed >= TOUCHED_GROUPS:
+            self.ledger = _not_required(self.ledger, "static_restart")
         if kind == "outage":
             self._outage(minute_s + chance.uniform(-60, 120), chance.uniform(*_OUTAGES_S))
         elif kind == "rollout":

@@ -64,7 +64,7 @@ def unchanged(
     now_ms: int,
     request: ConsumerGroupHeartbeatRequest,
     client: ClientContext,
-) -> Beat | None:
+) -> ConsumerGroupHeartbeatResponse | None:
     """Start a session anew and return the answer; None if the heartbeat may change something.
 
     The answer is shared by the heartbeats of a member: it is not changed when it is sent.
@@ -96,7 +96,7 @@ def unchanged(
     if settings is not member.settings or member.session_ms != settings.session_timeout_ms:
         return None
     member.deadline_ms = now_ms + settings.session_timeout_ms
-    answer: Beat = member.answer
+    answer: ConsumerGroupHeartbeatResponse = member.answer
     return answer
 
 
@@ -313,7 +313,7 @@ def _keep_answer(
             member_epoch=member.epoch,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
         )
-    member.answer = Effects(response)
+    member.answer = response
 
 
 def new_member_id(uuid: str) -> str:

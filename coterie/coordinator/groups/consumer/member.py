@@ -14,6 +14,8 @@ from coterie.protocol.messages.consumer_group_records import (
 Owned = dict[bytes, dict[int, int]]
 
 _STATES = frozenset(MemberState)
+# Most members have nothing to give up; what a member has is replaced and not changed.
+_NOTHING: Owned = {}
 
 
 class ConsumerMember:
@@ -57,8 +59,8 @@ class ConsumerMember:
         self.epoch = 0
         self.previous_epoch = -1
         self.state = MemberState.STABLE
-        self.assigned: Owned = {}
-        self.pending: Owned = {}
+        self.assigned: Owned = _NOTHING
+        self.pending: Owned = _NOTHING
         self.deadline_ms = 0
         self.session_ms = 0
         self.armed_ms = 0
@@ -87,14 +89,15 @@ class ConsumerMember:
         self.answer = None
         if value is None:
             self.epoch, self.previous_epoch, self.state = 0, -1, MemberState.STABLE
-            self.assigned, self.pending = {}, {}
+            self.assigned = self.pending = _NOTHING
             return
         self.epoch, self.previous_epoch = value.member_epoch, value.previous_member_epoch
         known = value.state in _STATES
         self.state = MemberState(value.state) if known else MemberState.UNKNOWN
         if before is None or value.assigned_partitions is not before.assigned_partitions:
             self.assigned = _owned(value.assigned_partitions, value.member_epoch)
-        self.pending = _owned(value.partitions_pending_revocation, value.member_epoch)
+        pending = value.partitions_pending_revocation
+        self.pending = _owned(pending, value.member_epoch) if pending else _NOTHING
 
     def logged_assigned(self, assigned: Owned) -> list[CurrentTopicPartitions] | None:
         """Return how its record lists the partitions that it keeps.

@@ -1,6 +1,7 @@
 """Bugs that the simulation of brokers must find, each within a minute."""
 
-from tests.planting import Plant, answers, does_nothing
+from tests.faults import answers, does_nothing
+from tests.planting import Plant
 
 _ELECTIONS = "coterie.server.cluster.elections:"
 _LEADERSHIP = "coterie.server.cluster.leadership:Leadership."

@@ -81,8 +81,8 @@ class RunningCluster(Views):
             WrongUse: a value cannot be used.
         """
         super().__init__()
-        if not 2 <= brokers <= MOST_BROKERS:
-            raise WrongUse(f"brokers is from 2 to {MOST_BROKERS}, not {brokers}")
+        if brokers not in range(2, MOST_BROKERS + 1):
+            raise WrongUse(f"brokers is from 2 to {MOST_BROKERS}, not {brokers!r}")
         check_all("partitions", (topics or {}).values())
         self._count = brokers
         self._values = {**TEST_CONFIG, **(config or {})}

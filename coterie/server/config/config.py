@@ -201,7 +201,10 @@ class Config:
     # --- several brokers --------------------------------------------------------------------------
 
     def add_brokers(self, node_ids: Iterable[int]) -> None:
-        """Let several brokers have settings of their own over these, which they share."""
+        """Let several brokers have settings of their own over these, which they share.
+
+        [cluster/settings-of-a-broker]
+        """
         for node_id in node_ids:
             ids = {"node.id": str(node_id), "broker.id": str(node_id)}
             own = self._brokers[node_id] = Config({**self._static, **ids})

@@ -235,6 +235,8 @@ def test_topics_have_the_replicas_that_a_test_asks_for() -> None:
 def test_wrong_use_names_what_there_is() -> None:
     with pytest.raises(WrongUse, match="brokers is from 2 to 9, not 1"):
         cluster(1)
+    with pytest.raises(WrongUse, match="brokers is from 2 to 9, not 'three'"):
+        cluster("three")  # type: ignore[arg-type]
     with cluster() as kafka:
         with pytest.raises(WrongUse, match="there is no broker 7; there are 1, 2, 3"):
             kafka.kill(7)

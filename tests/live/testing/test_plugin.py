@@ -256,7 +256,7 @@ def test_failure_shows_groups_and_requests(tmp_path: Path) -> None:
         "generation 1: join of one",
         "- last requests to kafka -",
         "-> ok, generation 1",
-        "@pytest.mark.kafka takes brokers, config, data_dir, features, flush, leaves, process,",
+        "@pytest.mark.kafka takes brokers, config, data_dir, features, flush, leaves, process",
         "not topic",
     ):
         assert text in output, output

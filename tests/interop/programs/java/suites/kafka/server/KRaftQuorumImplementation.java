@@ -10,6 +10,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.fault.FaultHandler;
 import outside.OutsideBrokers;
 import outside.Run;
+import outside.SecuredListener;
 import outside.StandIn;
 import scala.Option;
 
@@ -84,12 +85,13 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
         Map<String, String> settings = new HashMap<>();
         config.originals().forEach((name, value) -> {
             if (!OF_THE_CONTROLLER.contains(name) && value != null) {
-                settings.put(name, value.toString());
+                settings.put(name, SecuredListener.text(value));
             }
         });
         int id = config.brokerId();
         if (brokers == null || !brokers.ids().contains(id)) {
             brokers = new OutsideBrokers(id, Run.BROKERS_OF_TEST.getAndSet(1), settings);
+            SecuredListener.translate(config.originals(), brokers);
         }
         if (startup) {
             brokers.start(id);

@@ -46,6 +46,8 @@ _TESTS = Part(
         "org.hamcrest:hamcrest:3.0",
         "net.bytebuddy:byte-buddy-agent:1.17.7",
         "org.bitbucket.b_c:jose4j:0.9.6",
+        # It makes the certificates of tests with TLS.
+        "org.bouncycastle:bcpkix-jdk18on:1.80",
         "org.apache.logging.log4j:log4j-core:2.25.3",
         "org.apache.logging.log4j:log4j-core-test:2.25.3",
         "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
@@ -71,7 +73,7 @@ _CLIENTS = (
 )
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
-    " AuthorizerIntegrationTest"
+    " AuthorizerIntegrationTest SslConsumerTest"
 )
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"

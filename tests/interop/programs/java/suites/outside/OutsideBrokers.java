@@ -56,7 +56,7 @@ public final class OutsideBrokers {
     private static final String PRINCIPALS = "principal.builder.class";
     /** The port of the listener BROKER, if the listeners say who a client is; 0 if there is one listener. */
     public final int ownPort;
-    private final Path directory;
+    public final Path directory;
     private final Set<Integer> running = new TreeSet<>();
     private Process process;
 
@@ -93,9 +93,7 @@ public final class OutsideBrokers {
         String users = String.format(" user_%s=\"%s\" user_%s=\"%s\";",
             JaasUtils.KAFKA_PLAIN_ADMIN, JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD,
             JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD);
-        settings.put("listeners", "EXTERNAL://127.0.0.1:" + firstPort);
-        settings.put("advertised.listeners", "EXTERNAL://localhost:" + firstPort);
-        settings.put("listener.security.protocol.map", "EXTERNAL:SASL_PLAINTEXT");
+        listen("EXTERNAL", "SASL_PLAINTEXT");
         settings.put("listener.name.external.plain.sasl.jaas.config", module + users);
         settings.putIfAbsent("sasl.enabled.mechanisms", "PLAIN");
         settings.putIfAbsent("authorizer.class.name", StandardAuthorizer.class.getName());
@@ -104,6 +102,13 @@ public final class OutsideBrokers {
         client.put("sasl.mechanism", "PLAIN");
         client.put("sasl.jaas.config", String.format("%s username=\"%s\" password=\"%s\";", module,
             JaasUtils.KAFKA_PLAIN_ADMIN, JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD));
+    }
+
+    /** Have one listener, with a security protocol. */
+    public void listen(String name, String protocol) {
+        settings.put("listeners", name + "://127.0.0.1:" + firstPort);
+        settings.put("advertised.listeners", name + "://localhost:" + firstPort);
+        settings.put("listener.security.protocol.map", name + ":" + protocol);
     }
 
     /** Return the settings of a client that may do everything. */

@@ -11,6 +11,7 @@ import org.apache.kafka.server.common.TransactionVersion;
 import org.apache.kafka.server.fault.FaultHandler;
 import outside.OutsideBrokers;
 import outside.Run;
+import outside.SecuredListener;
 import outside.StandIn;
 import scala.Option;
 
@@ -85,7 +86,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
         Map<String, String> settings = new HashMap<>();
         config.originals().forEach((name, value) -> {
             if (!OF_THE_CONTROLLER.contains(name) && value != null) {
-                settings.put(name, value.toString());
+                settings.put(name, SecuredListener.text(value));
             }
         });
         int id = config.brokerId();
@@ -94,6 +95,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
             String feature = TransactionVersion.FEATURE_NAME;
             short level = controllerServer.bootstrapMetadata().featureLevel(feature);
             brokers.features.put(feature, level);
+            SecuredListener.translate(config.originals(), brokers);
         }
         if (startup) {
             brokers.start(id);

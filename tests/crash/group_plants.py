@@ -59,8 +59,8 @@ PLANTS = (
     Plant(
         "the previous epoch of a member is not loaded",
         f"{_CONSUMER}records:current_value",
-        "epoch, previous_epoch, state",
-        "epoch, epoch, state",
+        "epoch,\n        previous_epoch,\n",
+        "epoch,\n        epoch,\n",
         ("death:members:commit",),
     ),
     Plant(

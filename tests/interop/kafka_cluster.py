@@ -1,8 +1,10 @@
-"""Apache Kafka with several brokers: `python -m tests.interop.kafka_cluster [FIRST_PORT]`.
+"""Apache Kafka with several brokers.
+
+    python -m tests.interop.kafka_cluster [FIRST_PORT [NAME=VALUE...]]
 
 The controller is a node of its own, so that any number of brokers may be killed. As a command it
-starts three brokers, prints their addresses, and stops them at the end of its standard input; a
-line `kill 2`, `stop 2` or `start 2` does that to a broker.
+starts three brokers, with more settings if there are some, prints their addresses, and stops them
+at the end of its standard input; a line `kill 2`, `stop 2` or `start 2` does that to a broker.
 """
 
 import sys
@@ -91,11 +93,12 @@ class KafkaCluster:
 def main(arguments: list[str]) -> None:
     """Run a cluster, and carry out the lines of standard input until its end."""
     first_port = int(arguments[0]) if arguments else 0
+    settings = dict(each.split("=", 1) for each in arguments[1:])
     with tempfile.TemporaryDirectory(prefix="kafka-cluster-") as name:
         directory = Path(name)
         with Children(directory) as children:
             around = Surroundings("", None, directory, children)
-            cluster = KafkaCluster(around, first_port=first_port)
+            cluster = KafkaCluster(around, settings, first_port=first_port)
             cluster.start()
             print(cluster.bootstrap, flush=True)
             verbs: dict[str, Callable[[int], None]] = {

@@ -73,6 +73,9 @@ public final class FailoverClients {
     private static Client made(String[] words, String servers, String protocol) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", servers);
+        // By default waits grow to a second, which is longer than a broker lives in a run.
+        settings.put("retry.backoff.max.ms", "100");
+        settings.put("reconnect.backoff.max.ms", "100");
         if (words[0].equals("producer")) {
             return new Producer(settings);
         }

@@ -14,7 +14,7 @@ planted bug was found.
 import click
 
 from tests.simulation.brokers.faults import required_pairs
-from tests.simulation.brokers.world import World
+from tests.simulation.brokers.world import ROUNDS, World
 from tests.simulation.seeds import Simulation, run_many
 
 _SIMULATION = Simulation(World, "tests.simulation.brokers.plants", tuple(required_pairs()))
@@ -24,14 +24,15 @@ _SIMULATION = Simulation(World, "tests.simulation.brokers.plants", tuple(require
 @click.argument("seed", default=1)
 @click.argument("number", default=1)
 @click.option("--seconds", type=float, default=None, help="Run seeds for a time; then plants.")
+@click.option("--rounds", default=ROUNDS, help="The number of storms of one seed.")
 @click.option("--trace", is_flag=True, help="Print the trace of one seed.")
-def main(seed: int, number: int, seconds: float | None, trace: bool) -> None:
+def main(seed: int, number: int, seconds: float | None, rounds: int, trace: bool) -> None:
     """Run seeds from SEED on, NUMBER of them or for a time."""
     if seconds is not None or number != 1:
         raise SystemExit(run_many(_SIMULATION, seed, number, seconds))
     world = World(seed, traces=trace)
     try:
-        world.run()
+        world.run(rounds)
     finally:
         for line in world.trace:
             click.echo(line)

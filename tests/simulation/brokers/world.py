@@ -258,7 +258,7 @@ class World:
 
     # --- the run ----------------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def run(self, rounds: int = ROUNDS) -> None:
         """Run calms and storms.
 
         Raises:
@@ -266,7 +266,7 @@ class World:
         """
         with turn_limit(_TURN_LIMIT_S):
             self._calm(FORMING_MS)
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 for group in self.groups:
                     if group.steady:
                         group.kept = dict(group.settled)

@@ -134,9 +134,9 @@ def _join(world: "World", name: str, group: GroupInfo, member: _Classic) -> Step
         if error == ErrorCode.NONE:
             member.take_join(answer)
             yield world.pause_ms()
-            if world.chance.random() < 0.3:
+            if world.chance.random() < 0.6:
                 # The group is completing its rebalance meanwhile.
-                yield world.chance.randint(50, 800)
+                yield world.chance.randint(50, 1_200)
             if (yield from _sync(world, name, group, member)):
                 return True
         elif error == ErrorCode.MEMBER_ID_REQUIRED:

@@ -64,21 +64,6 @@ PLANTS = (
         "pass",
     ),
     Plant(
-        "the late result of a sync acknowledges the next ownership",
-        "coterie.server.coordinators.appends:Appends._acknowledge",
-        "self._owned.get(index) is ownership",
-        "index in self._owned",
-        also=(
-            # A load waits for the disk, too, and so for what was written before it.
-            Plant(
-                "a load does not wait for the disk",
-                "coterie.server.coordinators.loading:Loading._advance",
-                "flusher.commit and log.synced_offset < log.log_end_offset",
-                "False",
-            ),
-        ),
-    ),
-    Plant(
         "a load does not wait for the disk",
         "coterie.server.coordinators.loading:Loading._advance",
         "flusher.commit and log.synced_offset < log.log_end_offset",

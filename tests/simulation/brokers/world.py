@@ -130,6 +130,8 @@ class World:
             GroupInfo("steady-consumer", 2, steady=True),
             GroupInfo("restless-classic", 3, steady=False),
             GroupInfo("restless-consumer", 3, steady=False),
+            # It is empty now and then.
+            GroupInfo("lonely-consumer", 1, steady=False),
         ]
         for group in self.groups:
             member = classic if group.group_id.endswith("classic") else consumer

@@ -135,8 +135,9 @@ def _join(world: "World", name: str, group: GroupInfo, member: _Classic) -> Step
             member.take_join(answer)
             yield world.pause_ms()
             if world.chance.random() < 0.6:
-                # The group is completing its rebalance meanwhile.
-                yield world.chance.randint(50, 1_200)
+                # The group is completing its rebalance meanwhile. A sync of a Stable group does not
+                # prolong the session, which may have begun two seconds ago.
+                yield world.chance.randint(50, 800)
             if (yield from _sync(world, name, group, member)):
                 return True
         elif error == ErrorCode.MEMBER_ID_REQUIRED:

@@ -50,7 +50,7 @@ TRANSACTIONAL_IDS = ("a", "b")
 PRODUCERS_OF_AN_ID = 2
 ROUNDS = 2
 # Until all groups are formed.
-FORMING_MS = 5_000
+FORMING_MS = 8_000
 STORM_MS = 6_000
 # All sessions and rebalances of restless groups, one after the other.
 CALM_MS = 12_000

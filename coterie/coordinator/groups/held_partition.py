@@ -57,6 +57,7 @@ class HeldPartition(PartitionState):
         """See `Shard`."""
         if self.holds:
             return
+        assert not self._waiting, f"partition {self.partition} has waited before it is held"
         super().hold(now_ms, effects)
         until_ms = now_ms + self.config.offsets_commit_timeout_ms
         self._waiting.extend((until_ms, operation) for operation in self.unacknowledged)
@@ -64,11 +65,13 @@ class HeldPartition(PartitionState):
 
     def held(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
         """See `Shard`. A new member gets its id at once, as in Kafka."""
+        assert self.holds, f"partition {self.partition} acknowledges at once"
         if isinstance(operation.request, JoinGroupRequest):
             effects.response, operation.response = operation.response, None
         self._waiting.append((now_ms + self.config.offsets_commit_timeout_ms, operation))
 
     def _arm_late(self, now_ms: int, effects: Effects[Any]) -> None:
+        assert self.holds, f"nothing is late in partition {self.partition}"
         # None that comes later waits for less.
         latest_ms = now_ms + self.config.offsets_commit_timeout_ms
         deadline_ms = self._waiting[0][0] if self._waiting else latest_ms
@@ -88,6 +91,8 @@ class HeldPartition(PartitionState):
         if operation.key == NO_GROUP:
             # The coordinator of a transaction waits for its markers.
             return
+        asked = operation.request is not None or operation.response is None
+        assert asked, "only a request is answered"
         error = translate_append_error(ErrorCode.REQUEST_TIMED_OUT)
         completion, group = operation.completion, self.groups.get(operation.key or "")
         if completion is not None and group is not None and completion.group is group:
@@ -112,6 +117,7 @@ class HeldPartition(PartitionState):
 
     def keep_offsets(self, group_id: str | None) -> None:
         """Keep the offsets of a group as they are before the first operation that waits."""
+        assert self.holds, f"partition {self.partition} shows the present offsets"
         if group_id and group_id not in self.held_offsets:
             offsets = self.logged.offsets.get(group_id, {})
             self.held_offsets[group_id] = {name: dict(each) for name, each in offsets.items()}

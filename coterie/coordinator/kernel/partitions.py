@@ -83,12 +83,14 @@ class Partitions(Generic[ShardT, EffectsT]):
 
     def hold(self, partition: int, now_ms: int) -> EffectsT:
         """See `Machine`."""
+        assert partition >= 0, _NEGATIVE
         effects = self.new_effects()
         self.shards[partition].hold(now_ms, effects)
         return self.applied(effects)
 
     def release(self, partition: int) -> EffectsT:
         """See `Machine`."""
+        assert partition >= 0, _NEGATIVE
         effects = self.new_effects()
         self.shards[partition].release(effects)
         return self.applied(effects)

@@ -63,6 +63,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
     def to_change(self, transactional_id: str) -> Transaction | None:
         """Return an id that a request may change; a copy if the change would be refused."""
         found = self.transactions.get(transactional_id)
+        assert found is None or found.transactional_id == transactional_id, f"{found} is misplaced"
         return found if found is None or not self.lacks_replicas else found.draft()
 
     @property
@@ -86,6 +87,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         created = operation.creates
         if created is not None:
             key = created.transactional_id
+            assert key not in self.transactions, f"{key} is created twice"
             self.transactions[key] = Transaction(key, created.producer_id, now_ms)
         error = translate_append_error(ErrorCode.NOT_ENOUGH_REPLICAS)
         effects.response = self.error_response(request, error, version)

@@ -114,6 +114,7 @@ class ReadOfReplicas(Read):
 
     def _leave_out_unseen(self, partition: Partition, found: "FetchResponsePartition") -> None:
         """Leave out what is behind a high watermark that is held [cluster/held-high-watermark]."""
+        assert partition.held_end is not None, f"the high watermark of {partition} is not held"
         end = partition.high_watermark
         found.high_watermark = end
         found.last_stable_offset = min(found.last_stable_offset, end)

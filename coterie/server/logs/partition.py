@@ -157,6 +157,7 @@ class Partition:
         """Let the high watermark be the end of the log again."""
         held, self.held_end = self.held_end, None
         log = self.opened_log
+        assert log is None or held != _WHEN_OPENED, f"{self} is open and held nowhere"
         if held is not None and log is not None and held < log.log_end_offset:
             size_bytes = log.bytes_between(max(held, log.log_start_offset), log.log_end_offset)
             self._notify_watchers(size_bytes, size_bytes)

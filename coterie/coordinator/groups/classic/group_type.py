@@ -146,6 +146,7 @@ class ClassicType(GroupType):
         effects: Effects[Any],
     ) -> None:
         """See `GroupType`."""
+        assert completion.group is group, f"{completion} is of another group than {group}"
         step = Step(partition, group, now_ms, effects)
         if type(completion) is AssignmentWrite:
             assignment_late(step, completion, error)

@@ -181,6 +181,7 @@ def replacement_late(step: Step, write: ReplacementWrite, error: ErrorCode) -> N
     [cluster/waiting-groups]
     """
     group = step.group
+    assert write.group is group, f"{write} is of another group than {group}"
     member = group.members.get(write.member_id)
     if member is None or group.state is not GroupState.STABLE:
         return

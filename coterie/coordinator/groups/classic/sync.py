@@ -157,6 +157,7 @@ def assignment_late(step: Step, write: AssignmentWrite, error: ErrorCode) -> Non
     Nothing happens if the group has started another rebalance since.
     """
     group = step.group
+    assert write.generation_id <= group.generation_id, f"{group} is behind what it has written"
     if group.state is GroupState.COMPLETING_REBALANCE and (
         group.generation_id == write.generation_id
     ):

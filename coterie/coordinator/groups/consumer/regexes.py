@@ -58,6 +58,7 @@ class Resolution:
 
     def __init__(self, group_id: str, regexes: list[str], names: list[str], version: int) -> None:
         """Begin to match some regular expressions of a group with the names of all topics."""
+        assert version >= 0, "topics have a version"
         self.version = version
         self.matches: dict[str, Match] = {}
         self._group_id = group_id
@@ -98,6 +99,7 @@ class Resolution:
         self._at += count
 
     def _encode(self, now_ms: int) -> None:
+        assert self._at >= len(self._names), "names are encoded when all are matched"
         left = _ENCODED_TOGETHER
         while self._found and left > 0:
             regex = next(iter(self._found))

@@ -60,7 +60,7 @@ class Search:
             self._next = end
         some, self._due = self._due[:_CHANGED_TOGETHER], self._due[_CHANGED_TOGETHER:]
         # They may have changed since they were found, or their partition was given up.
-        known = {} if self.shard.lacks_replicas else self.shard.transactions
+        known = {} if self.shard.holds else self.shard.transactions
         return [each for each in some if known.get(each.transactional_id) is each and is_due(each)]
 
     @property

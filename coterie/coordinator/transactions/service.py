@@ -37,17 +37,12 @@ MAX_END_WAIT_MS = 1_000
 AnyEffects = TransactionEffects[Any]
 
 
-def _lacks_none(_partition: int) -> bool:
-    return False
-
-
 class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
     """All partitions of `__transaction_state` that this broker coordinates.
 
     Attributes:
         config: the settings.
         shards: the partitions by number; none before the topic exists.
-        lacks_replicas: returns whether a partition has too few replicas in sync to be written.
     """
 
     def __init__(
@@ -56,7 +51,6 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         new_producer_id: Callable[[], int],
         level: Callable[[], int],
         start_ms: int = 0,
-        lacks_replicas: Callable[[int], bool] = _lacks_none,
     ) -> None:
         """Start without partitions.
 
@@ -65,13 +59,11 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
             new_producer_id: returns a producer id that was never used; -1 if there is none now.
             level: returns the level of `transaction.version` that the broker announces.
             start_ms: the time.
-            lacks_replicas: returns whether a partition has too few replicas in sync to be written.
         """
         super().__init__()
         self.config = config
         self._new_producer_id = new_producer_id
         self._level = level
-        self.lacks_replicas = lacks_replicas
         self._abort_ms = start_ms + config.abort_interval_ms
         self._expiry_ms = start_ms + config.expiry_interval_ms
         self._timed_out, self._expired = Search(), Search()
@@ -88,8 +80,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         # Those that waited were answered when their partition was given up.
         self._waiting.clear()
         self.shards = [
-            TransactionShard(each, self._new_producer_id, max_ids, self.lacks_replicas)
-            for each in range(count)
+            TransactionShard(each, self._new_producer_id, max_ids) for each in range(count)
         ]
 
     def partition_for(self, transactional_id: str) -> int:

@@ -41,30 +41,18 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         transactions: the ids.
     """
 
-    def __init__(
-        self,
-        partition: int,
-        new_producer_id: Callable[[], int],
-        max_ids: int,
-        lacks_replicas: Callable[[int], bool],
-    ) -> None:
+    def __init__(self, partition: int, new_producer_id: Callable[[], int], max_ids: int) -> None:
         """Start without ids, not yet loaded."""
         super().__init__(partition)
         self.max_ids = max_ids
         self.new_producer_id = new_producer_id
         self.transactions: dict[str, Transaction] = {}
-        self._lacks_replicas = lacks_replicas
-
-    @property
-    def lacks_replicas(self) -> bool:
-        """Whether too few replicas are in sync to write [cluster/too-few-in-sync]."""
-        return self._lacks_replicas(self.partition)
 
     def to_change(self, transactional_id: str) -> Transaction | None:
         """Return an id that a request may change; a copy if the change would be refused."""
         found = self.transactions.get(transactional_id)
         assert found is None or found.transactional_id == transactional_id, f"{found} is misplaced"
-        return found if found is None or not self.lacks_replicas else found.draft()
+        return found if found is None or not self.holds else found.draft()
 
     @property
     def is_blank(self) -> bool:
@@ -81,7 +69,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         A new id stays in memory without an epoch, as in Kafka.
         """
         operation = effects.operation
-        if operation is None or request is None or not self.lacks_replicas:
+        if operation is None or request is None or not self.holds:
             return super().settle(effects, now_ms, request, to, version)
         effects.operation = None
         created = operation.creates

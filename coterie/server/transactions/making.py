@@ -2,7 +2,6 @@
 
 from coterie.coordinator.transactions.service import TransactionCoordinator
 from coterie.protocol.record_batch_layout import NO_PRODUCER_ID
-from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.coordinators.host import Host
 from coterie.server.features import TRANSACTION_VERSION
 from coterie.server.services import Services
@@ -20,15 +19,10 @@ def make_transaction_runtime(broker: Services, host: Host) -> TransactionRuntime
             # The request is refused with an error that the client retries.
             return NO_PRODUCER_ID
 
-    def lacks_replicas(index: int) -> bool:
-        topic = broker.topics.by_name.get(TRANSACTIONS_TOPIC)
-        return topic is not None and broker.logs.lacks_replicas(topic.partitions[index])
-
     coordinator = TransactionCoordinator(
         broker.config.transaction_config(),
         new_producer_id,
         lambda: features.level(TRANSACTION_VERSION),
         host.now_ms(),
-        lacks_replicas,
     )
     return TransactionRuntime(host, coordinator, broker.controller, broker.markers)

@@ -216,7 +216,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
             if ending not in self._ending:
                 # The partition was given up: another broker coordinates the transaction.
                 return
-            if self.coordinator.lacks_replicas(markers.log_partition):
+            if self.coordinator.shards[markers.log_partition].holds:
                 self._host.loop.call_later(_RETRY_S, written)
                 return
             del self._ending[ending]

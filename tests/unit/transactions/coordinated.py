@@ -36,7 +36,6 @@ class Coordinated:
         replies: responses that came later, by reply address.
         is_slow: whether records stay volatile until `sync`.
         writes_markers: whether markers are written at once.
-        lacks_replicas: whether too few replicas are in sync to write to the log.
     """
 
     def __init__(self, level: int = 2, config: TransactionConfig | None = None) -> None:
@@ -48,7 +47,6 @@ class Coordinated:
         self.replies: dict[object, Any] = {}
         self.is_slow = False
         self.writes_markers = True
-        self.lacks_replicas = False
         self.next_id = 1000
         self.has_ids = True
         self._config = TransactionConfig() if config is None else config
@@ -63,7 +61,6 @@ class Coordinated:
             self._new_id,
             lambda: self.level,
             self.now_ms,
-            lambda _: self.lacks_replicas,
         )
         coordinator.set_partitions(1)
         return coordinator
@@ -91,6 +88,14 @@ class Coordinated:
     @property
     def shard(self) -> TransactionShard:
         return self.coordinator.shards[0]
+
+    def hold(self) -> None:
+        """Let too few replicas be in sync to write to the log."""
+        self._apply(self.coordinator.hold(0, self.now_ms))
+
+    def release(self) -> None:
+        """Let enough replicas be in sync again."""
+        self._apply(self.coordinator.release(0))
 
     def transaction(self, transactional_id: str = TID) -> Transaction:
         return self.shard.transactions[transactional_id]

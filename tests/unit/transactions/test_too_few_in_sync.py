@@ -31,10 +31,10 @@ def test_requests_are_refused_in_each_state(level: int) -> None:
     _, producer_id, epoch = world.init()
     for in_transaction in (False, True):
         if in_transaction:
-            world.lacks_replicas = False
+            world.release()
             assert world.use(producer_id, epoch, FOO) == ErrorCode.NONE
         before, written = fields(world.transaction()), len(world.log)
-        world.lacks_replicas = True
+        world.hold()
         assert world.init() == (NOT_AVAILABLE, -1, -1)
         assert world.init(producer_id, epoch) == (NOT_AVAILABLE, -1, -1)
         known = ErrorCode.NONE if in_transaction else NOT_AVAILABLE

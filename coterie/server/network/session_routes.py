@@ -77,6 +77,8 @@ class SessionRoutes(Routes):
             if self._is_abandoned(connection):
                 return None
             error = ErrorCode.ILLEGAL_SASL_STATE
+            # Without the annotation the compiled form would take the first class for that of both.
+            answer: Any
             if below.api is ApiKey.API_VERSIONS:
                 # The body of an unknown version is not decoded.
                 answer = ApiVersionsResponse(error_code=error, api_keys=[])

@@ -160,6 +160,8 @@ JOURNAL = pa.schema(
         # Null for facts about a partition.
         ("group_id", pa.string()),
         ("at_ts", TIMESTAMP),
+        # Which of several brokers coordinated the group; null for the only one.
+        ("node_id", pa.int32()),
         ("cause", pa.string()),
         ("generation_id", pa.int32()),
         ("previous_state", pa.string()),

@@ -5,7 +5,7 @@ from typing import Any
 
 from coterie.protocol.errors import ErrorCode
 from coterie.server.cluster.image import ClusterImage
-from tests.faults import answers, does_nothing, given
+from tests.faults import answers, calling, does_nothing, given
 from tests.planting import Plant
 
 Function = Callable[..., Any]
@@ -70,16 +70,15 @@ CLUSTER_PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a refused Produce does not name the leader",
-        "coterie.server.handlers.produce_leaders:name_leaders",
+        "coterie.server.handlers.moved_leaders:name_leaders",
         kinds=("wrong_leader/produce_names_the_leader/follower",),
         fault=does_nothing,
     ),
     Plant(
         "a refused Produce has no endpoints",
-        "coterie.server.handlers.produce_leaders:name_leaders",
-        "if each.node_id in leaders",
-        "if False",
-        ("wrong_leader/produce_names_the_leader/follower",),
+        "coterie.server.handlers.moved_leaders:name_leaders",
+        kinds=("wrong_leader/produce_names_the_leader/follower",),
+        fault=calling("coterie.server.handlers.moved_leaders:endpoints_of", answers([])),
     ),
     Plant(
         "a refused Fetch does not name the leader",

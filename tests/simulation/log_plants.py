@@ -64,7 +64,7 @@ LOG_PLANTS: tuple[Plant, ...] = (
     Plant(
         "the requests that wait for a failed append are not answered",
         "coterie.coordinator.kernel.shard:Shard._discard",
-        fault=calling("coterie.coordinator.kernel.shard:_send", does_nothing),
+        fault=calling("coterie.coordinator.kernel.shard:send_response", does_nothing),
     ),
     Plant(
         "a tombstone does not remove an offset",

@@ -28,8 +28,9 @@ from coterie.protocol.messages.offset_facts import OffsetsExpired
 from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 
 _TIMES = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
-_OPTIONAL_DURATIONS = frozenset(
-    ("converged_ms", "initial_delay_ms", "joined_after_ms", "state_ms", "wait_ms")
+# Fields in which -1 stands for nothing: a time that is not known, and the broker if it is alone.
+_OPTIONAL = frozenset(
+    ("converged_ms", "initial_delay_ms", "joined_after_ms", "node_id", "state_ms", "wait_ms")
 )
 # Columns that are not fields of the same name.
 _COMPUTED = frozenset(
@@ -63,7 +64,7 @@ def decode_journal(piece: Piece) -> DecodedView:
 def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
     """Return the columns that come from a fact."""
     row: dict[str, Any] = {name: getattr(fact, name, None) for name in _FIELDS}
-    for name in _OPTIONAL_DURATIONS & row.keys():
+    for name in _OPTIONAL & row.keys():
         if row[name] == UNKNOWN_MS:
             row[name] = None
     for column, name in _TIMES.items():

@@ -41,6 +41,8 @@ async def test_commands_show_the_same_by_each_broker() -> None:
             await kafka.wait_coordinator("g")
             third = kafka.coordinator_of("g")
             assert second is not None
+            # It has loaded the group then, and written so.
+            await kafka.group("g").wait_assigned("t")
             await kafka.start(second)
             (history,) = outputs(kafka, "history", "g")
             assert f"from broker {first} to {second}; generation stayed" in history

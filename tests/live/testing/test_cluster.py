@@ -178,7 +178,9 @@ async def test_paused_broker_is_taken_for_dead_and_comes_back() -> None:
         with kafka.paused(old, detect_ms=100):
             await kafka.wait_isr("t", isr=[each for each in (1, 2, 3) if each != old])
             assert kafka.coordinator_of("g") != old
-            consumer = AIOKafkaConsumer("t", **kafka.client_config("aiokafka", group_id="g"))
+            # It may ask the silent broker first, and wait for an answer for so long.
+            config = kafka.client_config("aiokafka", group_id="g") | {"request_timeout_ms": 2_000}
+            consumer = AIOKafkaConsumer("t", **config)
             await consumer.start()
             await consumer.commit({TopicPartition("t", 0): 3})
         assert kafka.isr_of("t") == [1, 2, 3]

@@ -172,7 +172,7 @@ CLUSTER_PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "acks of all replicas are refused while all are in sync",
-        f"{_LEADERSHIP}.lacks_replicas",
+        f"{_LEADERSHIP}._lacks_replicas",
         kinds=("replicas/fewer_replicas_than_must_be_in_sync",),
         fault=answers(True),
     ),

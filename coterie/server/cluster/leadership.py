@@ -102,17 +102,6 @@ class Leadership(Placing):
         """Return the broker that coordinates a group or transactional id and runs, or None."""
         return self.member(self.image.coordinator(kind, key))
 
-    def lacks_replicas(self, partition: Partition) -> bool:
-        """Return whether fewer are in sync than min.insync.replicas, and than there are."""
-        topic = partition.topic
-        where = self.image.placed(topic.name, partition.index)
-        least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
-        if least is None:
-            least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
-        if where is None or least is None:
-            return False
-        return len(where.isr) < min(int(least), len(where.replicas))
-
     # --- topics -----------------------------------------------------------------------------------
 
     def begin(self, topics: Topics[Topic]) -> None:
@@ -282,12 +271,23 @@ class Leadership(Placing):
         """Hold the high watermarks of partitions with too few replicas in sync, and no others."""
         for partition in self._partitions(name):
             was_held = partition.held_end is not None
-            if self.lacks_replicas(partition):
+            if self._lacks_replicas(partition):
                 partition.hold()
             elif was_held:
                 partition.release()
             if was_held != (partition.held_end is not None):
                 self._hold_coordinators(partition)
+
+    def _lacks_replicas(self, partition: Partition) -> bool:
+        """Return whether fewer are in sync than min.insync.replicas, and than there are."""
+        topic = partition.topic
+        where = self.image.placed(topic.name, partition.index)
+        least = topic.config.overrides.get(MIN_INSYNC_REPLICAS)
+        if least is None:
+            least = self._config.topic_default(TOPIC[MIN_INSYNC_REPLICAS])
+        if where is None or least is None:
+            return False
+        return len(where.isr) < min(int(least), len(where.replicas))
 
     def _hold_coordinators(self, partition: Partition) -> None:
         """Let the coordinator whose log is held or released wait or go on."""

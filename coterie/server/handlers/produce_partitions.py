@@ -57,7 +57,7 @@ def append_to(
             if check is None:
                 return error_partition(asked.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             check.verify(partition, header)
-        if request.acks == _ALL_ACKS and broker.logs.lacks_replicas(partition):
+        if request.acks == _ALL_ACKS and partition.held_end is not None:
             raise RefusedBatch(ErrorCode.NOT_ENOUGH_REPLICAS)  # noqa: TRY301 - as others are
         valid = validate_batch(batch, header, partition, connection.now_ms)
         return _append_validated(partition, asked.index, valid, connection.now_ms, appended)

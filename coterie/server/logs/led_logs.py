@@ -61,10 +61,6 @@ class LedLogs(Logs):
             return found
         return self._refusal(found, leader_epoch, may_follow=may_follow) or found
 
-    def lacks_replicas(self, partition: Partition) -> bool:
-        """See the base class."""
-        return self._leadership.lacks_replicas(partition)
-
     def fetch_error(self, wanted: FetchPartition, partition: Partition, version: int) -> ErrorCode:
         """Return why a Fetch of some version may not read a partition here, or NONE."""
         epoch = max(wanted.current_leader_epoch, -1)

@@ -78,10 +78,6 @@ class Logs:
         found = self.led(topic, index)
         return (found.epoch_error(leader_epoch) or found) if isinstance(found, Partition) else found
 
-    def lacks_replicas(self, partition: Partition) -> bool:  # noqa: ARG002 - for brokers of a cluster
-        """Return whether too few replicas are in sync for a batch that all of them must have."""
-        return False
-
     def unopened(self, named: Iterable[tuple[str, Iterable[int]]]) -> list[Partition]:
         """Return those of some partitions that exist and may have to be opened.
 

@@ -66,7 +66,8 @@ class Partition:
         failure: why it failed.
         retry_ms: when an opening that failed for a passing reason may be tried again.
         watchers: in the order of their arrival.
-        held_end: where the high watermark is held; None if it is the end of the log.
+        held_end: where the high watermark is held, because too few replicas are in sync; None if it
+            is the end of the log.
         first_sequences: of producers of transactions; None before the first one.
     """
 

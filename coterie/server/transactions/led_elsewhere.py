@@ -79,7 +79,7 @@ class MarkersOfCluster(MarkerWriter):
         found = None if topic is None else topic.partition(index)
         if where is not None and self._node_id not in where.replicas:
             answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        elif name != OFFSETS_TOPIC and found is not None and self._logs.lacks_replicas(found):
+        elif name != OFFSETS_TOPIC and found is not None and found.held_end is not None:
             answered(ErrorCode.NOT_ENOUGH_REPLICAS)
         else:
             super().write_one(markers, name, index, answered)

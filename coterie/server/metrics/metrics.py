@@ -18,7 +18,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
 from coterie.coordinator.kernel.shard_state import ShardState
-from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.metrics.security import denials, login_metrics, principal_connections
 
 if TYPE_CHECKING:
@@ -121,8 +120,8 @@ async def _groups(broker: "Broker") -> list[Metric]:
                 await broker.environment.next_turn()
     shard_states = Counter(
         _SHARD_STATES.get(shard.state, "failed")
-        for index, shard in enumerate(shards)
-        if _leads(broker, index)
+        for shard, partition in zip(shards, broker.offsets_topic.partitions, strict=True)
+        if broker.host.leads(partition)
     )
     return [
         _gauge(
@@ -155,14 +154,6 @@ async def _groups(broker: "Broker") -> list[Metric]:
         ),
         *_group_events(broker.groups),
     ]
-
-
-def _leads(broker: "Broker", index: int) -> bool:
-    """Return whether a broker leads a partition of the topic of offsets."""
-    if broker.leadership is None:
-        return True
-    where = broker.leadership.image.placed(OFFSETS_TOPIC, index)
-    return where is not None and where.leader_id == broker.node_id
 
 
 def _group_events(groups: "GroupRuntime") -> Iterator[Metric]:

@@ -18,6 +18,7 @@ from coterie.address import LOOPBACK, Address
 from coterie.control.application import ControlApplication
 from coterie.control.control import Control, ProcessControl
 from coterie.control.operations import BROKER, MAX_WAIT_S, Table
+from coterie.control.serving import Serving
 from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_access import HttpAccess
@@ -132,7 +133,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         fatal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
-    kafka, control, table, reload = _controlled(options, log, handles, failed)
+    kafka, control, table, reload = _controlled(Serving(options, log, handles, failed))
     await _start(kafka, options)
     if kafka.has_certificates:
         loop.add_signal_handler(signal.SIGHUP, reload)
@@ -165,25 +166,20 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     return code
 
 
-def _controlled(
-    options: Options,
-    log: "Logger",
-    handles: FileHandles,
-    when_fatal: Callable[[str], None],
-) -> Controlled:
+def _controlled(serving: Serving) -> Controlled:
     """Return what is served; nothing is started yet."""
     # Either kind is imported only where it is served.
-    if options.brokers > 1:
+    if serving.options.brokers > 1:
         from coterie.control.cluster_control import ClusterControl
         from coterie.control.cluster_operations import CLUSTER
         from coterie.control.served_cluster import ServedCluster
 
-        cluster = ServedCluster(options, log, handles, when_fatal)
+        cluster = ServedCluster(serving)
         control = ClusterControl(cluster)
         return Controlled(cluster, control, CLUSTER, control.reload_certificates)
     from coterie.control.served import ServedBroker
 
-    broker = ServedBroker(options, log, handles, when_fatal)
+    broker = ServedBroker(serving)
     return Controlled(broker, Control(broker), BROKER, broker.reload_certificates)
 
 

@@ -53,6 +53,9 @@ class GroupView:
                 "bootstrap.servers": bootstrap,
                 "log_level": QUIET_LOG_LEVEL,
                 "reconnect.backoff.max.ms": 500,
+                # If its only broker restarts, librdkafka 2.16 bootstraps again and drops the
+                # broker it knew. A request that waits for that broker then never leaves.
+                "metadata.recovery.strategy": "none",
             }
         )
 

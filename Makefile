@@ -3,22 +3,39 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SERVER := $(VENV)/.server
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK   := requirements-dev.txt
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
+.PHONY: help setup lock serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(READY)  ## make .venv with everything in it
+setup: $(READY)  ## make .venv with everything in it, by the versions of requirements-dev.txt
 
-$(READY): pyproject.toml
+# uv downloads and installs side by side, pip one by one. Neither has to find versions that fit.
+$(READY): pyproject.toml $(LOCK)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@if command -v uv >/dev/null; \
+	  then uv pip install --quiet --python $(BIN)/python --no-deps --requirement $(LOCK); \
+	  else $(PIP) --no-deps --requirement $(LOCK); fi
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@ $(SERVER)
+
+$(SERVER): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable .
 	@touch $@
 
-serve: setup  ## start the server on 127.0.0.1:9092, data in ./coterie-data
+lock:  ## write requirements-dev.txt again, with the newest versions that fit; needs uv
+	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
+	@uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
+	  --no-annotate --no-header --upgrade --output-file $(LOCK) pyproject.toml
+
+serve: $(SERVER)  ## start the server on 127.0.0.1:9092, data in ./coterie-data
 	@$(BIN)/coterie serve --host 127.0.0.1 --port 9092 --data-dir ./coterie-data
 
 demo: setup  ## one group, three client libraries, a live view: join, leave, kill (30 s)
@@ -93,7 +110,7 @@ bench-pipeline: setup  ## decoding, scanning, tables and report of the pipeline,
 	@$(BIN)/python -m benchmarks_pipeline $(ARGS)
 
 lab-live: setup  ## real clients through the scripts of the lab, measured beside simulated (about 30 min); ARGS="--client aiokafka"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab-live]'
+	@$(PIP) --editable '.[lab-live]'
 	@$(BIN)/python -m tests.lab.live $(ARGS)
 
 wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for this platform, in dist/

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from packaging.requirements import Requirement
 
 from coterie.cli.main import main
 
@@ -95,6 +96,26 @@ def test_makefile_describes_every_verb() -> None:
     assert phony is not None
     for verb in phony.group(1).split():
         assert re.search(rf"^{verb}:.*## ", makefile, re.MULTILINE), verb
+
+
+def test_locked_versions_are_those_that_the_project_asks_for() -> None:
+    """`make lock` writes the file; with `--no-deps` nothing else would notice a missing line."""
+    locked: dict[str, str] = dict(
+        re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
+    )
+    project = PROJECT["project"]
+    optional = project["optional-dependencies"]
+    asked = [*project["dependencies"], *optional["pipeline"], *optional["security"]]
+    for each in [*asked, *optional["dev"]]:
+        requirement = Requirement(each)
+        if requirement.name == "coterie":
+            continue
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        assert name in locked, f"{each} is not in requirements-dev.txt: run `make lock`"
+        assert requirement.specifier.contains(locked[name], prereleases=True), (
+            f"requirements-dev.txt has {name} {locked[name]}, pyproject.toml asks for {each}: "
+            "run `make lock`"
+        )
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

@@ -10,7 +10,6 @@ import select
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -34,6 +33,7 @@ COMMANDS = {
     "log-dirs": "Show log directories and the sizes of logs.",
     "check": "Check whether a broker behaves as Kafka does.",
     "check-client": "Check what a consumer program does against the protocol.",
+    "doctor": "Show what is missing on this machine, for each use.",
     "dump": "Print log files, protocol frames and compiled codecs.",
     "pipeline": "Analyse rebalances from the logs of a broker.",
     "lab": "Compare protocols of group rebalancing in a simulation.",
@@ -108,11 +108,9 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
     """Print the version and the form, and exit."""
     if not wanted or ctx.resilient_parsing:
         return
-    # Without importing it: --version shall not take longer than it must.
-    spec = find_spec("coterie.protocol.primitives")
-    is_pure = spec is None or spec.origin is None or spec.origin.endswith(".py")
-    form = "pure" if is_pure else "compiled"
-    click.echo(f"coterie, version {__version__} ({form})")
+    from coterie.installation import form
+
+    click.echo(f"coterie, version {__version__} ({form()})")
     ctx.exit()
 
 

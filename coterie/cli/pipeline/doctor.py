@@ -36,14 +36,15 @@ def command(
     For everything that is missing, the command to install it is shown, and the exit code is 1.
     """
     # Imported here, because `coterie.pipeline` needs time that the help of this command saves.
-    from coterie.pipeline.doctor import checks, missing
+    from coterie.installation import missing
+    from coterie.pipeline.doctor import checks
 
     found = checks()
     lacking = missing(found)
     rows: list[Row] = [
         {
             "what": each.what,
-            "state": "ok" if each.is_good else "missing" if each.is_needed else "low",
+            "state": each.state,
             "found": each.found,
             "remedy": each.remedy or None,
         }

@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK   := requirements-dev.txt
 JOBS   ?= 2
 
-.PHONY: help setup lock serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
+.PHONY: help setup lock serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -115,6 +115,10 @@ lab-live: setup  ## real clients through the scripts of the lab, measured beside
 
 wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for this platform, in dist/
 	@$(BIN)/python -m compilation wheel --jobs $(JOBS)
+
+release: setup  ## build, check, install and try all files of a release, in dist/release; ARGS=--snapshot
+	@$(PIP) --editable '.[release]'
+	@$(BIN)/python -m release --jobs $(JOBS) $(ARGS)
 
 clean:  ## remove what the verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

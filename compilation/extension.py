@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,8 @@ def compile_tree(package: Path, *, jobs: int, opt_level: str = "2") -> list[Path
         command.run()
     finally:
         os.chdir(before)
-    return sorted(target.glob("*.so")) + sorted(package.rglob("*.so"))
+    made = f"*{EXTENSION_SUFFIXES[-1]}"  # .so, or .pyd on Windows
+    return sorted(target.glob(made)) + sorted(package.rglob(made))
 
 
 class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types

@@ -6,6 +6,7 @@ import hashlib
 import io
 import sysconfig
 import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from hatchling.build import build_wheel
@@ -37,7 +38,9 @@ def compiled_wheel(pure: Path, tree: Path) -> Path:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
             records.append((name, f"sha256={digest.decode()}", len(data)))
 
-        for path in sorted([*tree.glob("*.so"), *(tree / "coterie").rglob("*")]):
+        for path in sorted(
+            [*tree.glob(f"*{EXTENSION_SUFFIXES[-1]}"), *(tree / "coterie").rglob("*")]
+        ):
             if path.is_file() and "__pycache__" not in path.parts:
                 add(path.relative_to(tree).as_posix(), path.read_bytes())
         for name in old.namelist():

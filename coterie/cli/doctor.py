@@ -71,11 +71,14 @@ def _port_check(port: int) -> Check:
 
 
 def _directory_checks(path: str) -> list[Check]:
-    # Imported here, because `coterie --help` does without the storage.
+    # Imported here, because `coterie --help` does without the server.
+    from coterie.server.data_place import IN_MEMORY
     from coterie.storage.directory import LOCK_FILE
     from coterie.storage.filesystem import OsFileSystem
 
     what = "data directory"
+    if path == IN_MEMORY:
+        return [Check(what, f"{path}, nothing is kept", is_good=True)]
     existing = os.path.abspath(path)
     while not os.path.isdir(existing):
         existing = os.path.dirname(existing)

@@ -12,7 +12,15 @@ SMALL_FILE_LINES = 40
 DUPLICATE_LINES = 8
 # Where state machines and storage change state, and should state what always holds.
 ASSERTING = ("coterie/coordinator", "coterie/storage", "coterie/server/logs")
-OTHERS = ("benchmarks", "benchmarks_pipeline", "compilation", "demo", "examples", "tests")
+OTHERS = (
+    "benchmarks",
+    "benchmarks_pipeline",
+    "compilation",
+    "demo",
+    "examples",
+    "release",
+    "tests",
+)
 _WORD = re.compile(r"\w+")
 _PRIVATE = re.compile(r"_[a-z]\w*")
 _PAIRS = re.compile(r"(\d+) pairs of places")

@@ -63,6 +63,8 @@ def test_image_has_every_package_of_the_distribution() -> None:
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert packages == ["coterie"]
     assert "COPY coterie coterie" in dockerfile
+    # The build backend.
+    assert "COPY compilation compilation" in dockerfile
 
 
 def test_links_at_the_top_lead_into_the_package() -> None:
@@ -116,6 +118,17 @@ def test_locked_versions_are_those_that_the_project_asks_for() -> None:
             f"requirements-dev.txt has {name} {locked[name]}, pyproject.toml asks for {each}: "
             "run `make lock`"
         )
+
+
+def test_workflows_write_only_where_they_publish() -> None:
+    """actionlint checks them as a whole; this is what a mistake would be dear in."""
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert [each.stem for each in workflows] == ["checks", "release", "wheels"]
+    for path in workflows:
+        workflow = yaml.safe_load(path.read_text())
+        assert workflow["permissions"] == {"contents": "read"}
+        writing = {name for name, job in workflow["jobs"].items() if "permissions" in job}
+        assert writing == ({"publish"} if path.stem == "release" else set())
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

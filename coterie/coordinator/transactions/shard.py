@@ -117,7 +117,6 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         """Ask for the markers of a transaction whose decision is durable."""
         transaction = completion
         assert isinstance(transaction, Transaction), completion
-        assert transaction.is_ending, f"{transaction} is not decided"
         known = self.transactions.get(transaction.transactional_id)
         assert known is transaction, f"{known} took the place of {transaction}"
         if not transaction.partitions:

@@ -174,9 +174,9 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "brokers may not verify internal topics",
-        "coterie.server.handlers.add_partitions_to_txn:_Answer._ask",
-        "self._refusal_of_producers if self._is_of_producer else self._refusal",
-        "self._refusal_of_producers",
+        "coterie.server.handlers.add_partitions_to_txn:_Answer._refusals",
+        "INTERNAL_TOPICS if self._is_of_producer else ()",
+        "INTERNAL_TOPICS",
         ("add_partitions_batched/internal_topics",),
     ),
 )

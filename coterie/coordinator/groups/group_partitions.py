@@ -59,7 +59,7 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
             start_ms: the time.
             topics: the topics of the cluster; by default there are none.
         """
-        super().__init__()
+        super().__init__(Effects)
         self.types = types
         self.topics = TopicsImage({}, {}) if topics is None else topics
         self.config = config
@@ -178,10 +178,6 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
                 break
         assert effects.operation is None, "an operation is settled before its effects leave"
         return effects
-
-    def new_effects(self) -> Effects[Any]:
-        """See `Partitions`."""
-        return Effects()
 
     def applied(self, effects: E) -> E:
         """Apply the timers of effects, and return the effects."""

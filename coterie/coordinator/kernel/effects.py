@@ -122,16 +122,20 @@ class Effects(Generic[R]):
 
     def absorb(self, other: "Effects[Any]") -> None:
         """Add the replies, appends, timers and events of another operation."""
-        self.replies = _joined(self.replies, other.replies)
+        if other.replies:
+            self.replies = _joined(self.replies, other.replies)
         self.absorb_all_but_replies(other)
 
     def absorb_all_but_replies(self, other: "Effects[Any]") -> None:
         """Add the appends, timers and events of another operation."""
         assert other is not self, "effects are not added to themselves"
         assert other.operation is None, "an operation is settled before its effects are added"
-        self.appends = _joined(self.appends, other.appends)
-        self.timers = _joined(self.timers, other.timers)
-        self.events = _joined(self.events, other.events)
+        if other.appends:
+            self.appends = _joined(self.appends, other.appends)
+        if other.timers:
+            self.timers = _joined(self.timers, other.timers)
+        if other.events:
+            self.events = _joined(self.events, other.events)
         self.moves_deadline = self.moves_deadline or other.moves_deadline
 
     def __repr__(self) -> str:
@@ -153,4 +157,4 @@ def _joined(values: Sequence[V], more: Sequence[V]) -> Sequence[V]:
     if isinstance(values, list):
         values += more
         return values
-    return [*values, *more] if more else values
+    return [*values, *more]

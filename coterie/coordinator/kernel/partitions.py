@@ -1,5 +1,6 @@
 """All partitions of a coordinator's topic, as its runtime sees them: a `Machine` without verbs."""
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from coterie.coordinator.kernel.effects import EffectsT
@@ -18,19 +19,18 @@ class Partitions(Generic[ShardT, EffectsT]):
 
     Attributes:
         shards: the partitions by number.
+        new_effects: returns effects without anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, new_effects: Callable[[], EffectsT]) -> None:
         """Start without partitions."""
         self.shards: list[ShardT] = []
-
-    def new_effects(self) -> EffectsT:
-        """Return effects without anything."""
-        raise NotImplementedError
+        self.new_effects = new_effects
 
     def applied(self, effects: EffectsT) -> EffectsT:
         """Take note of effects that leave the coordinator, such as their timers; return them."""
-        raise NotImplementedError
+        assert effects.operation is None, "an operation is settled before its effects leave"
+        return effects
 
     def epoch(self, partition: int) -> int:
         """See `Machine`."""

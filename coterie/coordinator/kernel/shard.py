@@ -130,6 +130,19 @@ class Shard(Generic[EffectsT]):
         """
         raise NotImplementedError
 
+    def held_error(
+        self,
+        operation: Operation,  # noqa: ARG002 - for subclasses
+        request: Any,  # noqa: ARG002 - as above
+        now_ms: int,  # noqa: ARG002 - as above
+    ) -> ErrorCode:
+        """Return why an operation that writes is refused while nothing is acknowledged.
+
+        Returns:
+            The error; NONE if it is written and waits for `release`.
+        """
+        return ErrorCode.NONE
+
     def held(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
         """Note an operation that is not acknowledged before `release`.
 
@@ -167,6 +180,11 @@ class Shard(Generic[EffectsT]):
                 assert operation.completion is None, f"{request} checks the size itself"
                 effects.response = self.error_response(request, LARGE_OPERATION_ERROR, version)
                 return effects
+            if self.holds:
+                error = self.held_error(operation, request, now_ms)
+                if error:
+                    effects.response = self.error_response(request, error, version)
+                    return effects
             # The verb is one of this shard's, so its effects are.
             self.apply(operation, now_ms, effects)  # type: ignore[arg-type]
             records, pairs = operation.records, operation.pairs

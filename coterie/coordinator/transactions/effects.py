@@ -6,7 +6,7 @@ from typing import NamedTuple
 from coterie.coordinator.kernel.append import BatchForm
 from coterie.coordinator.kernel.effects import Effects, R
 from coterie.coordinator.kernel.operation import Operation
-from coterie.coordinator.transactions.states import DEAD
+from coterie.coordinator.transactions.states import DEAD, ENDING_STATES
 from coterie.coordinator.transactions.transaction import TopicPartition, Transaction
 from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.record_batch_layout import NO_SEQUENCE
@@ -41,7 +41,7 @@ def logging(transaction: Transaction) -> Operation:
     assert transaction.state is not DEAD, f"{transaction} is forgotten"
     operation = Operation(transaction.transactional_id, [transaction.record()])
     operation.form = _OWN_BATCH
-    if transaction.is_ending:
+    if transaction.state in ENDING_STATES:
         operation.completion = transaction
     return operation
 

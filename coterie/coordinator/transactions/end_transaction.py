@@ -68,7 +68,6 @@ def end_transaction(
         return TransactionEffects(end_error(verdict.error, version))
     if verdict.has_ended:
         return TransactionEffects(end_response(transaction))
-    assert not transaction.is_ending, f"{transaction} is decided"
     level = BUMPING_LEVEL if raises_epoch else 0
     if not can_be_logged(level, server_level):
         return TransactionEffects(end_error(ErrorCode.UNSUPPORTED_VERSION, version))

@@ -5,14 +5,14 @@ the shard of the id, and lets the verb do its work. The coordinator is pure: the
 argument, producer ids come from a function, and everything to write or send is returned.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from coterie.coordinator.kernel.append import Pair, Record
 from coterie.coordinator.kernel.loading import NewestRecords
 from coterie.coordinator.kernel.partitions import Partitions
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.coordinator.kernel.shard_state import ShardState, availability_error
+from coterie.coordinator.kernel.shard_state import ACTIVE, availability_error
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
 from coterie.coordinator.transactions.end_transaction import end_transaction
@@ -30,9 +30,6 @@ from coterie.protocol.messages.transaction_records import (
     TransactionLogValue,
     encode_old_value,
 )
-
-# How long an EndTxn waits for its markers [transactions/end-response].
-MAX_END_WAIT_MS = 1_000
 
 AnyEffects = TransactionEffects[Any]
 
@@ -60,14 +57,14 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
             level: returns the level of `transaction.version` that the broker announces.
             start_ms: the time.
         """
-        super().__init__()
+        super().__init__(TransactionEffects)
         self.config = config
         self._new_producer_id = new_producer_id
         self._level = level
         self._abort_ms = start_ms + config.abort_interval_ms
         self._expiry_ms = start_ms + config.expiry_interval_ms
         self._timed_out, self._expired = Search(), Search()
-        # The EndTxn requests that wait for markers, by when they are answered in any case. All wait
+        # The ids whose EndTxn waits for markers, and when it is answered in any case. All wait
         # equally long, so the order is that of the deadlines.
         self._waiting: dict[str, int] = {}
 
@@ -80,7 +77,8 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         # Those that waited were answered when their partition was given up.
         self._waiting.clear()
         self.shards = [
-            TransactionShard(each, self._new_producer_id, max_ids) for each in range(count)
+            TransactionShard(each, self._new_producer_id, max_ids, self._waiting)
+            for each in range(count)
         ]
 
     def partition_for(self, transactional_id: str) -> int:
@@ -89,10 +87,11 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
     def available_shard(self, transactional_id: str) -> TransactionShard | ErrorCode:
         """Return the partition of an id, or why it cannot serve requests."""
-        if not self.shards:
+        shards = self.shards
+        if not shards:
             return ErrorCode.NOT_COORDINATOR
-        shard = self.shards[self.partition_for(transactional_id)]
-        return availability_error(shard.state) or shard
+        shard = shards[partition_for(transactional_id, len(shards))]
+        return shard if shard.state is ACTIVE else availability_error(shard.state)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -117,11 +116,16 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
     def use_partitions(
-        self, now_ms: int, use: TransactionUse, context: RequestContext
+        self, now_ms: int, use: TransactionUse, to: Hashable
     ) -> TransactionEffects[ErrorCode]:
         """Add or verify partitions of a transaction; the response is an error code.
 
         A verification is answered at once: a producer verifies what it knows to be added.
+
+        Args:
+            now_ms: the time.
+            use: the partitions and the producer.
+            to: the reply address of a delayed response.
         """
         shard = self.available_shard(use.transactional_id)
         if not use.transactional_id:
@@ -131,7 +135,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         effects = use_partitions(shard, now_ms, use, self._level())
         if not use.add:
             return effects
-        return shard.settle(effects, now_ms, use, context.to, context.version)
+        return shard.settle(effects, now_ms, use, to)
 
     def end_transaction(
         self, now_ms: int, request: EndTxnRequest, context: RequestContext
@@ -194,26 +198,6 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         """Return the number of ids."""
         return {"transactional_ids": sum(len(each.transactions) for each in self.shards)}
 
-    def new_effects(self) -> AnyEffects:
-        """See `Partitions`."""
-        return TransactionEffects()
-
-    def applied(self, effects: AnyEffects) -> AnyEffects:
-        """See `Partitions`. There is nothing to take note of: ids are searched at intervals."""
-        assert effects.operation is None, "an operation is settled before its effects leave"
-        return effects
-
-    def appended(self, partition: int, operations: int, now_ms: int) -> AnyEffects:
-        """Acknowledge the oldest `operations` appends of a partition as durable."""
-        effects = super().appended(partition, operations, now_ms)
-        for markers in effects.markers:
-            deadline_ms = now_ms + MAX_END_WAIT_MS
-            latest_ms = next(reversed(self._waiting.values()), deadline_ms)
-            assert latest_ms <= deadline_ms, "the earliest deadline is the first"
-            self._waiting[markers.transactional_id] = deadline_ms
-            effects.moves_deadline = True
-        return effects
-
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
@@ -250,7 +234,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         return effects
 
     def _active(self) -> list[TransactionShard]:
-        return [shard for shard in self.shards if shard.state is ShardState.ACTIVE]
+        return [shard for shard in self.shards if shard.state is ACTIVE]
 
     def _answer_waiting(self, now_ms: int, effects: AnyEffects) -> None:
         """Answer the EndTxn requests whose markers take too long: the decision is durable."""

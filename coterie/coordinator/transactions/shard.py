@@ -16,7 +16,7 @@ from typing import Any
 from coterie.coordinator.kernel.append_errors import translate_append_error
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.coordinator.kernel.operation import Operation
-from coterie.coordinator.kernel.shard import E, Shard
+from coterie.coordinator.kernel.shard import Shard
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.transactions.effects import TransactionEffects, logging
 from coterie.coordinator.transactions.responses import end_error, end_response, error_response
@@ -31,6 +31,9 @@ from coterie.protocol.messages.transaction_records import (
     TransactionLogValue,
 )
 
+# How long an EndTxn waits for its markers [transactions/end-response].
+MAX_END_WAIT_MS = 1_000
+
 
 class TransactionShard(Shard[TransactionEffects[Any]]):
     """One partition of the coordinator.
@@ -39,14 +42,22 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         new_producer_id: returns a producer id that was never used, or -1 if there is none now.
         max_ids: how many ids it keeps [transactions/id-limit].
         transactions: the ids.
+        waiting: the ids of all partitions whose EndTxn waits for markers, and until when.
     """
 
-    def __init__(self, partition: int, new_producer_id: Callable[[], int], max_ids: int) -> None:
+    def __init__(
+        self,
+        partition: int,
+        new_producer_id: Callable[[], int],
+        max_ids: int,
+        waiting: dict[str, int],
+    ) -> None:
         """Start without ids, not yet loaded."""
         super().__init__(partition)
         self.max_ids = max_ids
         self.new_producer_id = new_producer_id
         self.transactions: dict[str, Transaction] = {}
+        self.waiting = waiting
 
     def to_change(self, transactional_id: str) -> Transaction | None:
         """Return an id that a request may change; a copy if the change would be refused."""
@@ -61,25 +72,19 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
 
     # -- operations --------------------------------------------------------------------------------
 
-    def settle(
-        self, effects: E, now_ms: int, request: Any = None, to: Any = None, version: int = 0
-    ) -> E:
+    def held_error(self, operation: Operation, request: Any, now_ms: int) -> ErrorCode:
         """See `Shard`; what a request writes is refused while too few replicas are in sync.
 
         A new id stays in memory without an epoch, as in Kafka.
         """
-        operation = effects.operation
-        if operation is None or request is None or not self.holds:
-            return super().settle(effects, now_ms, request, to, version)
-        effects.operation = None
+        if request is None:
+            return ErrorCode.NONE
         created = operation.creates
         if created is not None:
             key = created.transactional_id
             assert key not in self.transactions, f"{key} is created twice"
             self.transactions[key] = Transaction(key, created.producer_id, now_ms)
-        error = translate_append_error(ErrorCode.NOT_ENOUGH_REPLICAS)
-        effects.response = self.error_response(request, error, version)
-        return effects
+        return translate_append_error(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def apply(
         self,
@@ -112,7 +117,6 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         """Ask for the markers of a transaction whose decision is durable."""
         transaction = completion
         assert isinstance(transaction, Transaction), completion
-        assert transaction.is_ending, f"{transaction} is not decided"
         known = self.transactions.get(transaction.transactional_id)
         assert known is transaction, f"{known} took the place of {transaction}"
         if not transaction.partitions:
@@ -129,6 +133,12 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
             tuple(transaction.partitions),
         )
         effects.markers = [*effects.markers, markers]
+        if transaction.waiting_end is not None:
+            deadline_ms = now_ms + MAX_END_WAIT_MS
+            latest_ms = next(reversed(self.waiting.values()), deadline_ms)
+            assert latest_ms <= deadline_ms, "the earliest deadline is the first"
+            self.waiting[transaction.transactional_id] = deadline_ms
+            effects.moves_deadline = True
 
     def markers_written(
         self, transaction: Transaction, now_ms: int, effects: TransactionEffects[Any]

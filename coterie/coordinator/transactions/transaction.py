@@ -130,7 +130,7 @@ class Transaction:
     @property
     def commits(self) -> bool:
         """Whether the decided transaction is committed; otherwise it is aborted."""
-        assert self.is_ending, f"{self} is not decided"
+        assert self.state in ENDING_STATES, f"{self} is not decided"
         return self.state is PREPARE_COMMIT
 
     @property
@@ -140,8 +140,7 @@ class Transaction:
 
     def has_all(self, partitions: Iterable[TopicPartition]) -> bool:
         """Return whether partitions take part in the open transaction."""
-        mine = self.partitions
-        return self.state is ONGOING and all(each in mine for each in partitions)
+        return self.state is ONGOING and all(map(self.partitions.__contains__, partitions))
 
     # -- changes -----------------------------------------------------------------------------------
 
@@ -179,7 +178,7 @@ class Transaction:
 
     def add(self, partitions: Iterable[TopicPartition], level: int, now_ms: int) -> None:
         """Add partitions, and begin the transaction if it has not begun."""
-        assert not self.is_ending, f"{self} is decided"
+        assert self.state not in ENDING_STATES, f"{self} is decided"
         assert self.waiting_end is None, f"an EndTxn waits for {self}"
         if self.state is not ONGOING:
             self.started_ms = now_ms
@@ -197,7 +196,7 @@ class Transaction:
             next_id: the producer id to go on with, if the present one is exhausted; otherwise -1.
             now_ms: the time.
         """
-        assert not self.is_ending, f"{self} is decided"
+        assert self.state not in ENDING_STATES, f"{self} is decided"
         assert self.waiting_end is None, f"an EndTxn waits for {self}"
         assert next_id == NO_ID or level >= BUMPING_LEVEL, f"level {level} keeps the producer id"
         if self.is_closed:

@@ -67,7 +67,8 @@ def _refusal(transaction: Transaction | None, use: TransactionUse) -> ErrorCode:
     """
     if transaction is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if use.add and transaction.is_ending:
+    is_ending = transaction.is_ending
+    if use.add and is_ending:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if transaction.producer_id != use.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -76,7 +77,7 @@ def _refusal(transaction: Transaction | None, use: TransactionUse) -> ErrorCode:
     if transaction.epoch > LAST_EPOCH:
         # It is the epoch of an abort, and no producer has it.
         return ErrorCode.PRODUCER_FENCED
-    if transaction.is_ending:
+    if is_ending:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     return ErrorCode.NONE
 

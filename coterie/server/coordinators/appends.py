@@ -43,13 +43,15 @@ class Ownership:
     """A period in which this broker coordinates a partition, from a load to its end.
 
     Attributes:
+        log: the log of the partition.
         next_offset: where the log ends if nothing else writes to it.
     """
 
-    __slots__ = ("next_offset",)
+    __slots__ = ("log", "next_offset")
 
-    def __init__(self, next_offset: int) -> None:
-        self.next_offset = next_offset
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.next_offset = log.log_end_offset
 
 
 class _Batch:
@@ -109,7 +111,7 @@ class Appends:
     def begin(self, index: int) -> None:
         """Begin to own a partition that has been loaded to the end of its log."""
         assert index not in self._owned, "a partition is loaded once in an ownership"
-        self._owned[index] = Ownership(self.partitions[index].log.log_end_offset)
+        self._owned[index] = Ownership(self.partitions[index].log)
 
     def end(self, index: int) -> None:
         """End the ownership of a partition; its unacknowledged operations stay so."""
@@ -222,8 +224,8 @@ class Appends:
             self._host.loop.call_later(RETRY_S, self.write)
 
     def _write_batch(self, ownership: Ownership, index: int, batch: _Batch, now_ms: int) -> None:
-        partition = self.partitions[index]
-        log = partition.log
+        partition, log = self.partitions[index], ownership.log
+        assert partition.opened_log is log, "a log stays open while its partition is owned"
         pairs, form = batch.pairs, batch.form
         if log.log_end_offset != ownership.next_offset:
             raise UnexpectedOffset
@@ -255,8 +257,7 @@ class Appends:
         """Report written operations to the coordinator, as soon as they are durable."""
         assert operations > 0, "a write has operations"
         flusher = self._host.flusher
-        partition = self.partitions[index]
-        log = partition.log
+        partition, log = self.partitions[index], ownership.log
         if not flusher.commit:
             flusher.appended(log)
             if partition.held_end is None:

@@ -45,18 +45,18 @@ class EventLog:
         self._second = 0
         self._lines = 0
 
-    def add(self, event: Event) -> None:
-        """Log one event, or count it as omitted."""
+    def add(self, name: str, event: Event) -> None:
+        """Log one event, whose name is `name`, or count it as omitted."""
         if self._log.is_enabled_for(DEBUG):
-            self._write_line(event)
-        elif event.name not in _DEBUG_EVENTS:
-            second = event.at_ms // 1000
+            self._write_line(name, event)
+        elif name not in _DEBUG_EVENTS:
+            second = event.fact.at_ms // 1000
             if second != self._second:
                 self.log_omitted()
                 self._second = second
             self._lines += 1
             if self._lines <= EVENT_LINES_PER_SECOND:
-                self._write_line(event)
+                self._write_line(name, event)
 
     def log_omitted(self) -> None:
         """Log how many events of the last second were omitted, if any were."""
@@ -65,16 +65,16 @@ class EventLog:
         if omitted > 0:
             self._log.info("group_events_not_shown", count=omitted)
 
-    def _write_line(self, event: Event) -> None:
+    def _write_line(self, name: str, event: Event) -> None:
         values = {
             # A list, such as the members of a generation, is shown by its length.
-            name: len(value) if isinstance(value, list) else value
-            for name, value in event.fields.items()
-            if value not in _ABSENT and name != "at_ms"
+            field: len(value) if isinstance(value, list) else value
+            for field, value in event.fields.items()
+            if value not in _ABSENT and field != "at_ms"
         }
         if event.group_id:
             values["group_id"] = event.group_id
-        if event.name in _DEBUG_EVENTS:
-            self._log.debug(event.name, **values)
+        if name in _DEBUG_EVENTS:
+            self._log.debug(name, **values)
         else:
-            self._log.info(event.name, **values)
+            self._log.info(name, **values)

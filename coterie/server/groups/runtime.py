@@ -94,8 +94,9 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
                     self.offsets_committed += len(records)
         if effects.events:
             for event in effects.events:
-                self.event_counts[event.name] += 1
-                self._events.add(event)
+                name = event.name
+                self.event_counts[name] += 1
+                self._events.add(name, event)
             self.journal.add(effects.events, self._host.node_id)
 
     def txn_offset_commit(

@@ -23,7 +23,6 @@ from coterie.server.metadata.topic_rules import INTERNAL_TOPICS
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import (
     MADE_AT_ONCE,
-    answer_in_slices,
     made_in_steps,
     run_for_a_slice,
     run_in_slices,
@@ -55,12 +54,12 @@ def handle(
             producer_epoch=request.producer_epoch,
             topics=request.topics,
         )
-        return _Answer(broker, connection, [asked], _LEVEL_OF_PRODUCERS).begin()
+        return _Answer(broker, connection, [asked], is_of_producer=True).begin()
     if not request.transactions:
         # Kafka answers with the last transaction, so never [transactions/add-partitions].
         connection.delay_and_mute(DelayedResponse(connection))
         return None
-    return _Answer(broker, connection, request.transactions, _LEVEL_OF_BROKERS).begin()
+    return _Answer(broker, connection, request.transactions, is_of_producer=False).begin()
 
 
 class _Answer:
@@ -71,12 +70,13 @@ class _Answer:
         broker: Services,
         connection: Exchange,
         asked: Sequence[AddPartitionsToTxnRequestTransaction],
-        level: int,
+        *,
+        is_of_producer: bool,
     ) -> None:
         self._broker = broker
         self._connection = connection
         self._asked = asked
-        self._level = level
+        self._is_of_producer = is_of_producer
         self._version = connection.version
         # The errors of each transaction; empty while they are not known.
         self._errors: list[_Errors] = [[] for _ in asked]
@@ -93,22 +93,36 @@ class _Answer:
         need what it adds.
         """
         broker, connection = self._broker, self._connection
-        steps = self._ask_each()
-        if run_for_a_slice(steps, broker.environment.slice_clock_s) is None:
-            self._is_large = True
-            self._delayed = DelayedResponse(connection)
-            connection.delay_and_mute(self._delayed)
-            run_in_slices(broker, connection, steps, self._asked_all)
-            return None
-        self._left -= 1
-        if not self._left:
-            return answer_in_slices(broker, connection, self._response())
+        steps = self._steps()
+        made = run_for_a_slice(steps, broker.environment.slice_clock_s)
+        if made is not None and made[0] is not None:
+            return made[0]
         self._delayed = DelayedResponse(connection)
-        connection.delay(self._delayed)
+        if made is not None:
+            connection.delay(self._delayed)
+            return None
+        self._is_large = True
+        connection.delay_and_mute(self._delayed)
+        run_in_slices(broker, connection, steps, self._made)
         return None
 
-    def _asked_all(self, _result: None) -> None:
-        self._one_done()
+    def _steps(self) -> Generator[None, None, AddPartitionsToTxnResponse | None]:
+        """Ask for each transaction; return the response, or None if an answer is missing.
+
+        A request about one transaction with few partitions has a single step.
+        """
+        for index, asked in enumerate(self._asked):
+            if index:
+                yield
+            yield from self._ask(index, asked)
+        self._left -= 1
+        return None if self._left else (yield from self._response())
+
+    def _made(self, response: AddPartitionsToTxnResponse | None) -> None:
+        """Send the response of a large request, unless the last answer will."""
+        assert self._delayed is not None, "a large request is delayed"
+        if response is not None:
+            self._delayed.send(response)
 
     def _one_done(self) -> None:
         self._left -= 1
@@ -121,11 +135,6 @@ class _Answer:
         else:
             self._delayed.send(run_now(self._response()))
 
-    def _ask_each(self) -> Generator[None, None, None]:
-        for index, asked in enumerate(self._asked):
-            yield from self._ask(index, asked)
-            yield
-
     def _ask(
         self, index: int, asked: AddPartitionsToTxnRequestTransaction
     ) -> Generator[None, None, None]:
@@ -134,8 +143,7 @@ class _Answer:
         The time of a request that is verified or refused is in its partitions.
         """
         partitions = [(topic.name, each) for topic in asked.topics for each in topic.partitions]
-        refusal = self._refusal_of_producers if self._is_of_producer else self._refusal
-        refused = yield from made_in_steps(refusal, partitions)
+        refused = yield from self._refusals(partitions)
         if any(refused):
             self._errors[index] = [each or ErrorCode.OPERATION_NOT_ATTEMPTED for each in refused]
         elif asked.verify_only:
@@ -150,19 +158,23 @@ class _Answer:
             else:
                 self._errors[index] = [error] * len(partitions)
 
-    @property
-    def _is_of_producer(self) -> bool:
-        return self._version < _SEVERAL_SINCE
-
-    def _refusal_of_producers(self, partition: TopicPartition) -> ErrorCode:
-        name, _ = partition
-        if name in INTERNAL_TOPICS:
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return self._refusal(partition)
-
-    def _refusal(self, partition: TopicPartition) -> ErrorCode:
-        exists = self._broker.topics.has_partition(*partition)
-        return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    def _refusals(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Generator[None, None, list[ErrorCode]]:
+        """Return for each partition why it cannot be in the transaction, or NONE."""
+        has_partition = self._broker.topics.has_partition
+        prohibited = INTERNAL_TOPICS if self._is_of_producer else ()
+        errors = []
+        for count, (name, index) in enumerate(partitions, 1):
+            if name in prohibited:
+                errors.append(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif has_partition(name, index):
+                errors.append(ErrorCode.NONE)
+            else:
+                errors.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if not count % MADE_AT_ONCE:
+                yield
+        return errors
 
     def _use(
         self,
@@ -176,7 +188,9 @@ class _Answer:
             asked.producer_epoch,
             partitions,
             add=not asked.verify_only,
-            client_transaction_version=self._level,
+            client_transaction_version=(
+                _LEVEL_OF_PRODUCERS if self._is_of_producer else _LEVEL_OF_BROKERS
+            ),
         )
 
         def done(error: ErrorCode) -> None:
@@ -191,10 +205,11 @@ class _Answer:
         if any(unsupported in errors for errors in self._errors):
             # It is the error of the whole request [transactions/levels].
             return AddPartitionsToTxnResponse(error_code=unsupported)
-        results = []
+        results: list[list[AddPartitionsToTxnResponseTopic]] = []
         for asked, errors in zip(self._asked, self._errors, strict=True):
+            if results:
+                yield
             results.append((yield from self._results(asked.topics, errors)))
-            yield
         if self._is_of_producer:
             return AddPartitionsToTxnResponse(results_by_topic=results[0])
         transactions = [
@@ -209,21 +224,24 @@ class _Answer:
         self, topics: _Topics, errors: _Errors
     ) -> Generator[None, None, list[AddPartitionsToTxnResponseTopic]]:
         codes = iter(errors)
-
-        def result(index: int) -> AddPartitionsToTxnResponsePartition:
-            return AddPartitionsToTxnResponsePartition(
-                partition_index=index,
-                partition_error_code=error_of_version(
-                    next(codes), ApiKey.ADD_PARTITIONS_TO_TXN, self._version
-                ),
-            )
-
-        results = []
-        for count, topic in enumerate(topics, 1):
-            partitions = yield from made_in_steps(result, topic.partitions)
+        results: list[AddPartitionsToTxnResponseTopic] = []
+        count = 0
+        for topic in topics:
+            partitions = []
+            for index in topic.partitions:
+                code = error_of_version(next(codes), ApiKey.ADD_PARTITIONS_TO_TXN, self._version)
+                partitions.append(
+                    AddPartitionsToTxnResponsePartition(
+                        partition_index=index, partition_error_code=code
+                    )
+                )
+                count += 1
+                if not count % MADE_AT_ONCE:
+                    yield
             results.append(
                 AddPartitionsToTxnResponseTopic(name=topic.name, results_by_partition=partitions)
             )
+            count += 1
             if not count % MADE_AT_ONCE:
                 yield
         return results

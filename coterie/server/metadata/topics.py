@@ -53,7 +53,7 @@ class Topics(Generic[T]):
     def has_partition(self, name: str, index: int) -> bool:
         """Return whether clients see a partition."""
         topic = self.by_name.get(name)
-        return topic is not None and topic.has(index)
+        return topic is not None and 0 <= index < topic.partition_count
 
     def all(self) -> Iterator[T]:
         """Return all topics, hidden or not."""

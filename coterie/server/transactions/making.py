@@ -1,5 +1,7 @@
 """The transaction coordinator of a broker, made of the parts around it."""
 
+from functools import partial
+
 from coterie.coordinator.transactions.service import TransactionCoordinator
 from coterie.protocol.record_batch_layout import NO_PRODUCER_ID
 from coterie.server.coordinators.host import Host
@@ -22,7 +24,7 @@ def make_transaction_runtime(broker: Services, host: Host) -> TransactionRuntime
     coordinator = TransactionCoordinator(
         broker.config.transaction_config(),
         new_producer_id,
-        lambda: features.level(TRANSACTION_VERSION),
+        partial(features.level, TRANSACTION_VERSION),
         host.now_ms(),
     )
     return TransactionRuntime(host, coordinator, broker.controller, broker.markers)

@@ -1,5 +1,7 @@
-"""The address of a broker, HOST:PORT: how it is read and how it is written."""
+"""Addresses: that of a broker, HOST:PORT, as it is read and written, and that of a peer."""
 
+import socket
+from contextlib import suppress
 from typing import NamedTuple, Self
 
 # What names or reaches this machine only.
@@ -47,3 +49,17 @@ class Address(NamedTuple):
         if not addresses:
             raise ValueError("no address is given")
         return addresses
+
+
+def peer_address(text: str) -> str | None:
+    """Return the address that connections from a host have; None if the text is no IP address.
+
+    Other names than localhost are not resolved: that may take seconds [quotas/addresses].
+    """
+    if text == "localhost":
+        return "127.0.0.1"
+    for family in (socket.AF_INET, socket.AF_INET6):
+        # ValueError: the text is none that the system can be given, as with a zero in it.
+        with suppress(OSError, ValueError):
+            return socket.inet_ntop(family, socket.inet_pton(family, text))
+    return None

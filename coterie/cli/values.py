@@ -8,10 +8,12 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _INT16 = 2**15 - 1
 _INT32 = 2**31 - 1
@@ -82,12 +84,12 @@ RATIO = Number(0, 1)
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Nine digits of days are more than the time since the epoch, and less than 64 bits of milliseconds.
-_SHORT_DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_SHORT_DURATION = r"([0-9]{1,9})([smhd])"
 
 
 def short_duration_ms(text: str) -> int | None:
     """Return milliseconds of a number with its unit; None if the text has another form."""
-    short = _SHORT_DURATION.fullmatch(text.strip())
+    short = re.fullmatch(_SHORT_DURATION, text.strip())
     return None if short is None else int(short[1]) * _UNITS_MS[short[2]]
 
 
@@ -96,10 +98,15 @@ class OutputFile(click.Path):
 
     def __init__(self) -> None:
         """Accept any path that is no folder."""
-        super().__init__(dir_okay=False, path_type=Path)
+        super().__init__(dir_okay=False)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Path":
         """Return the path of a file that can be written; an existing file is left as it is."""
+        # Imported here, because a broker starts faster without.
+        from pathlib import Path
+
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         is_new = not path.exists()
         try:

@@ -30,7 +30,7 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
-from coterie.server.logging import import_renderer, make_logger, route_library_logs
+from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.http_access import OPEN, HttpAccess
 from coterie.server.releases import Release
@@ -52,10 +52,6 @@ if TYPE_CHECKING:
     from coterie.security.seeds import ScramSeed
     from coterie.server.logging import Logger
     from coterie.server.network.http_server import HttpServer
-
-# The broker is ready by then; a group is in its first rebalance for three seconds, and no clients
-# hold the file handles [connections/no-late-imports].
-_RENDERER_AFTER_S = 1.0
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -330,12 +326,8 @@ def watch(broker: Broker) -> Watchdog | None:
 
 def prepared_log(options: Options) -> "Logger":
     """Return the log; log which settings are replaced by options, and which have no effect."""
-    log = make_logger(options.log_level, options.log_format, renders_late=True)
+    log = make_logger(options.log_level, options.log_format)
     route_library_logs(log)
-    # The first line would wait for it, and would not be written while file handles are short.
-    importing = threading.Timer(_RENDERER_AFTER_S, import_renderer)
-    importing.daemon = True
-    importing.start()
     _log_settings(options, log)
     return log
 

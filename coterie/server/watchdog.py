@@ -5,17 +5,17 @@ takes the stack of the loop's thread, which names the culprit. The loop itself d
 between two signals, so requests do not get slower.
 """
 
+import os
 import sys
 import threading
 import time
 import traceback
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 # How many of the innermost calls a report names.
 _STACK_DEPTH = 12
 

@@ -17,7 +17,7 @@ NAME_FILE = "coterie-topic-name"
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PARTITION = re.compile(rf"({_LEGAL_TOPIC.pattern})-(0|[1-9]\d{{0,9}})")
-_DELETED = re.compile(r"(.*)-\d+\.([0-9a-f]{32})-delete")
+_DELETED = r"(.*)-\d+\.([0-9a-f]{32})-delete"
 # The limit of most file systems.
 _MAX_NAME_BYTES = 255
 _ID_BYTES = 16
@@ -62,7 +62,7 @@ def deleted_partition(name: str) -> tuple[str, bytes] | None:
 
     The topic may be shortened.
     """
-    match = _DELETED.fullmatch(name)
+    match = re.fullmatch(_DELETED, name)
     return None if match is None else (match[1], bytes.fromhex(match[2]))
 
 

@@ -1,7 +1,6 @@
 """The setting `max.connections.per.ip.overrides`: limits of some addresses."""
 
-import ipaddress
-
+from coterie.address import peer_address
 from coterie.server.config.broker_keys import PER_IP_OVERRIDES
 from coterie.server.config.keys import InvalidValue
 
@@ -18,7 +17,7 @@ def address_limits(text: str) -> dict[str, int]:
     for element in filter(None, (each.strip() for each in text.split(","))):
         # An IPv6 address has colons, too.
         host, _, number = (part.strip() for part in element.rpartition(":"))
-        address = _address(host)
+        address = peer_address(host)
         if address is None or not number.isdecimal():
             raise InvalidValue(
                 f"Error parsing configuration property '{PER_IP_OVERRIDES}': {element} is not an"
@@ -26,12 +25,3 @@ def address_limits(text: str) -> dict[str, int]:
             )
         limits[address] = int(number)
     return limits
-
-
-def _address(host: str) -> str | None:
-    if host == "localhost":
-        return "127.0.0.1"
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        return None

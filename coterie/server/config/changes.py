@@ -50,7 +50,7 @@ from coterie.server.services import Services
 if TYPE_CHECKING:
     from coterie.server.tls.certificates import ListenerCertificates
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
+_INTEGER = r"[+-]?[0-9]{1,10}"
 _OF_CONTROLLER = {
     TOPIC_RESOURCE: alter_topic,
     GROUP_RESOURCE: alter_group,
@@ -190,7 +190,7 @@ def _alter_broker(
 
 def parse_node_id(name: str) -> int | None:
     """Return the node id that a resource's name is; None if it is not an integer as in Java."""
-    return int(name) if _INTEGER.fullmatch(name) else None
+    return int(name) if re.fullmatch(_INTEGER, name) else None
 
 
 def _node_id(name: str) -> int:

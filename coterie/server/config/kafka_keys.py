@@ -44,9 +44,7 @@ _PREFIXES_OF_PLUGINS = (
 )
 
 # With the mechanism of tokens, whose settings it may have too.
-_LISTENER_PREFIX = re.compile(
-    r"listener\.name\.[^.]+\.(?:oauthbearer\.(?=sasl\.oauthbearer\.))?(.+)"
-)
+_LISTENER_PREFIX = r"listener\.name\.[^.]+\.(?:oauthbearer\.(?=sasl\.oauthbearer\.))?(.+)"
 # What may be set for one SASL mechanism of a listener, also another one.
 _OF_MECHANISMS = (
     "connections.max.reauth.ms",
@@ -127,7 +125,7 @@ def find_key(name: str) -> ConfigKey | None:
 
 def listener_base(name: str) -> str | None:
     """Return the setting that `listener.name.NAME.` overrides; None if `name` overrides none."""
-    matched = _LISTENER_PREFIX.fullmatch(name)
+    matched = re.fullmatch(_LISTENER_PREFIX, name)
     if matched is None:
         return None
     base = matched[1]

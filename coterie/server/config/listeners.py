@@ -17,8 +17,8 @@ from coterie.server.config.keys import Value
 from coterie.server.config.sources import ConfigError
 
 # Kafka's own pattern, with an empty host for every address of the machine.
-_LISTENER = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
-_NAME = re.compile(r"[A-Z0-9\-_.]+")
+_LISTENER = r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)"
+_NAME = r"[A-Z0-9\-_.]+"
 DEFAULT_ADDRESS = Address("127.0.0.1", 9092)
 _META_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
 
@@ -112,8 +112,12 @@ def _named(config: Config, setting: str) -> list[tuple[str, Address]]:
     of_controller = {name.upper() for name in config.get_list("controller.listener.names")}
     found = []
     for text in config.get_list(setting):
-        matched = _LISTENER.fullmatch(text)
-        if matched is None or int(matched[3]) > 65535 or not _NAME.fullmatch(matched[1].upper()):
+        matched = re.fullmatch(_LISTENER, text)
+        if (
+            matched is None
+            or int(matched[3]) > 65535
+            or not re.fullmatch(_NAME, matched[1].upper())
+        ):
             raise ConfigError(f"{origin}: {text} is not NAME://HOST:PORT")
         name = matched[1].upper()
         if name not in of_controller:

@@ -28,10 +28,9 @@ _BOUNDED = (
 _OTHER_BOUNDS = {"num.standby.replicas": "standby.replicas"}
 _KINDS = ("consumer", "share", "streams")
 
-_OFFSET_RESET = re.compile(
-    r"earliest|latest|by_duration:[+-]?P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?"
-    r"([+-]?\d+([.,]\d{0,9})?S)?)?",
-    re.IGNORECASE,
+_OFFSET_RESET = (
+    r"(?i)earliest|latest|by_duration:[+-]?P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?"
+    r"([+-]?\d+([.,]\d{0,9})?S)?)?"
 )
 
 
@@ -66,7 +65,7 @@ def _group_value(broker: Config, values: Mapping[str, str], key: ConfigKey) -> V
         text = broker.topic_default(key)
     assert text is not None, "every setting of a group has a default"
     value = key.parse(text)
-    if key.name == "share.auto.offset.reset" and not _OFFSET_RESET.fullmatch(str(value)):
+    if key.name == "share.auto.offset.reset" and not re.fullmatch(_OFFSET_RESET, str(value)):
         raise InvalidValue(
             f"Invalid value {value} for configuration {key.name}: Invalid value `{value}` for"
             f" configuration {key.name}. The value must be either 'earliest', 'latest' or of the"

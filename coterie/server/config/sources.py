@@ -33,7 +33,7 @@ _OTHER_VARIABLES = (
 _TEST_VARIABLES = "COTERIE_TEST_"
 
 # What names of secrets have, also if they are misspelt: their values are in no message.
-_SECRET = re.compile(r"pas|pwd|secret|jaas|cred|token|key$|\.key\.")
+_HIDDEN = r"pas|pwd|secret|jaas|cred|token|key$|\.key\."
 
 # How the places are called in messages.
 _OPTION = "--config"
@@ -129,7 +129,7 @@ def _name(variable: str) -> str:
 def _from_options(options: Iterable[str]) -> Iterator[tuple[str, Given]]:
     for option in options:
         name, equals, value = option.partition("=")
-        shown = f"{name}=[hidden]" if equals and _SECRET.search(name.lower()) else option
+        shown = f"{name}=[hidden]" if equals and re.search(_HIDDEN, name.lower()) else option
         origin = f"{_OPTION} {shown}"
         if not equals:
             raise ConfigError(f"{origin}: expected NAME=VALUE")

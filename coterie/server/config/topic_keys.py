@@ -20,7 +20,7 @@ TOPIC: dict[str, ConfigKey] = {
 }
 
 _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
-_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+_REPLICA = r"[0-9]+:[0-9]+"
 
 
 def check_topic_value(name: str, text: str) -> None:
@@ -31,7 +31,7 @@ def check_topic_value(name: str, text: str) -> None:
     """
     value = TOPIC[name].parse(text)
     if name in _THROTTLED and isinstance(value, tuple) and value not in ((), ("*",)):
-        if not all(_REPLICA.fullmatch(element) for element in value):
+        if not all(re.fullmatch(_REPLICA, element) for element in value):
             raise InvalidValue(
                 f"Invalid value [{', '.join(value)}] for configuration {name}: {name} must be the"
                 " literal '*' or a list of replicas in the following format:"

@@ -3,7 +3,7 @@
 [topics/log-directories]
 """
 
-import shutil
+import os
 from collections.abc import Generator
 
 from coterie.protocol.errors import ErrorCode
@@ -84,7 +84,7 @@ def _size(partition: Partition) -> DescribeLogDirsResponsePartition:
 def _space(path: str) -> tuple[int, int]:
     """Return the total and the free bytes of the volume; both are unknown for data in memory."""
     try:
-        usage = shutil.disk_usage(path)
+        volume = os.statvfs(path)
     except OSError:
         return _UNKNOWN_BYTES, _UNKNOWN_BYTES
-    return usage.total, usage.free
+    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

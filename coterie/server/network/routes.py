@@ -32,9 +32,9 @@ Remake = Callable[[Route], Route]
 
 _PACKAGE = "coterie.server.handlers"
 
-# Libraries that the first compressed batch, the first group id, the first pattern and the first
-# consumer group need. Programs that use the codecs without a broker do not import them.
-_LIBRARIES = ("cramjam", "encodings.utf_16_be", "re2", "xxhash")
+# Libraries that the first compressed batch, the first group id and the first consumer group need.
+# Programs that use the codecs without a broker do not import them.
+_LIBRARIES = ("cramjam", "encodings.utf_16_be", "xxhash")
 
 
 # Old versions that are served by other modules than the newer ones: the first version that is not,

@@ -3,11 +3,11 @@
 The checks, their order and their texts are those of Kafka's controller [quotas/alter-checks].
 """
 
-import ipaddress
 import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from coterie.address import peer_address
 from coterie.protocol.errors import ErrorCode
 from coterie.server.metadata.stored_settings import QuotaEntity
 
@@ -29,7 +29,6 @@ _ADDRESS_KEYS = (CONNECTION_CREATION_RATE,)
 
 # How far a value may be from a whole number and count as one.
 _TOLERANCE = 1e-6
-_LOCALHOST = "localhost"
 
 # Match types of a filter.
 EXACT = 0
@@ -98,7 +97,7 @@ def check_changes(entity: QuotaEntity, changes: Sequence[QuotaChange]) -> None:
                 " ClientId"
             )
             raise QuotaRefused(text)
-        if names[IP] is not None and address_of(names[IP] or "") is None:
+        if names[IP] is not None and peer_address(names[IP] or "") is None:
             raise QuotaRefused(f"{names[IP]} is not a valid IP or resolvable host.")
         keys = _ADDRESS_KEYS
     for key, value in changes:
@@ -125,19 +124,6 @@ def _check_value(key: str, value: float, keys: tuple[str, ...]) -> None:
 
 def _article(name: str) -> str:
     return f"an {name}" if name == "INT" else f"a {name}"
-
-
-def address_of(text: str) -> str | None:
-    """Return the address that the name of an IP entity means; None if it is none.
-
-    Other names than localhost are not resolved: that may take seconds [quotas/addresses].
-    """
-    if text == _LOCALHOST:
-        return "127.0.0.1"
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        return None
 
 
 def check_filter(components: Sequence[Component]) -> None:

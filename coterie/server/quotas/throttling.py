@@ -6,6 +6,7 @@ Invariant: a client without a quota is not counted.
 import math
 from collections.abc import Iterable, Mapping
 
+from coterie.address import peer_address
 from coterie.server.config.config import Config
 from coterie.server.metadata.stored_settings import QuotaEntity
 from coterie.server.quotas.checks import (
@@ -14,7 +15,6 @@ from coterie.server.quotas.checks import (
     CONTROLLER_MUTATION_RATE,
     IP,
     USER,
-    address_of,
 )
 from coterie.server.quotas.rates import Rate, TokenBucket, throttle_ms
 
@@ -172,7 +172,7 @@ def _normal(entity: QuotaEntity) -> QuotaEntity:
     ((kind, name), *others) = entity
     if kind != IP or name is None or others:
         return entity
-    return ((IP, address_of(name)),)
+    return ((IP, peer_address(name)),)
 
 
 def _wait_ms(tokens: float, per_second: float) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.address import Address
+from coterie.address import Address, peer_address
 
 DEFAULT_PORT = 9092
 
@@ -50,3 +50,22 @@ def test_a_list_of_addresses_is_read() -> None:
     for text in ("", " , "):
         with pytest.raises(ValueError, match="no address is given"):
             Address.parse_list(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("localhost", "127.0.0.1"),
+        ("0:0::1", "::1"),
+        ("FE80::A", "fe80::a"),
+        ("example.org", None),
+        ("127.1", None),
+        ("127.0.0.01", None),
+        ("", None),
+        ("::1\0", None),
+        ("\udc80", None),
+    ],
+)
+def test_peers_have_an_address_in_its_shortest_form(text: str, address: str | None) -> None:
+    assert peer_address(text) == address

@@ -116,8 +116,7 @@ class RecordingLog:
         return [fields for _, name, fields in self.lines if name == event]
 
     def as_logger(self) -> "Logger":
-        # structlog's type has thirty more methods, which the server does not call.
-        return cast("Logger", self)
+        return cast("Logger", self)  # it has the methods that the server calls
 
 
 def log_of(broker: Broker) -> RecordingLog:

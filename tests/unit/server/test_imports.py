@@ -1,8 +1,9 @@
-"""Nothing is imported after the broker has begun to serve [connections/no-late-imports]."""
+"""Only RE2 is imported after the broker has begun to serve [connections/no-late-imports]."""
 
 import re
 import signal
 import socket
+import subprocess
 import sys
 import urllib.request
 from contextlib import suppress
@@ -14,6 +15,25 @@ from tests.unit.server.process import ready, started
 from tests.unit.server.produced import batch, produce_request
 from tests.unit.server.running import PATIENCE_S, SocketClient
 from tests.unit.server.test_disk_failures import create
+
+# The first regular expression of a client imports them.
+RE2 = {"re2", "re2._re2"}
+
+# Uses all handles but one before the first pattern.
+FEW_HANDLES = """
+import os, resource, sys
+from coterie.coordinator.patterns import Pattern
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))
+taken = []
+try:
+    while True:
+        taken.append(os.dup(0))
+except OSError:
+    os.close(taken.pop())
+assert "re2" not in sys.modules
+assert Pattern("a.*c").matches("abc")
+"""
 
 METRICS = re.compile(r"metrics on (http://\S+)\n")
 
@@ -47,7 +67,7 @@ def exercise(port: int) -> None:
             connection.close()
 
 
-def test_nothing_is_imported_while_serving(tmp_path: Path) -> None:
+def test_nothing_else_is_imported_while_serving(tmp_path: Path) -> None:
     begin, found = tmp_path / "begin", tmp_path / "found"
     found.touch()
     options = {
@@ -73,4 +93,10 @@ def test_nothing_is_imported_while_serving(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
-    assert found.read_text().split() == []
+    assert set(found.read_text().split()) == RE2
+
+
+def test_the_first_pattern_needs_one_handle() -> None:
+    command = (sys.executable, "-c", FEW_HANDLES)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

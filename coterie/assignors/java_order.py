@@ -17,11 +17,15 @@ from coterie.protocol.java_hash import java_hash
 _FIRST_CAPACITY = 16
 _LOAD_FACTOR = 0.75
 _MASK = 0xFFFFFFFF
+# Fewer keys are in order. Most groups have one member, whose hash need not be known then.
+_TO_BE_ORDERED = 2
 
 
 def in_map_order(keys: Iterable[str]) -> list[str]:
     """Return strings in the order of a HashMap into which they were inserted one by one."""
     found = list(dict.fromkeys(keys))
+    if len(found) < _TO_BE_ORDERED:
+        return found
     capacity = _capacity(len(found))
     return sorted(found, key=lambda key: _bucket(java_hash(key), capacity))
 

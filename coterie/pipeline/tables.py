@@ -103,6 +103,8 @@ _REBALANCES = pa.schema(
         ("evidence", pa.string()),
         # classic or consumer. The generations of a consumer group (KIP-848) are its epochs.
         ("group_type", pa.string()),
+        # upgrade or downgrade: the group became one of the other type first.
+        ("cut_off_by", pa.string()),
     ]
 )
 

@@ -72,7 +72,7 @@ def encode_batch(
     delta = 0
     try:
         for key, value in pairs:
-            start = _RECORD_STARTS[delta] if delta < 256 else b"\0\0" + varint(delta)
+            start = _RECORD_STARTS[delta] if delta < 256 else b"\0\0" + _length(delta)
             key_size = VARINTS[len(key)]
             if value is None:
                 size = len(start) + len(key_size) + len(key) + 2

@@ -148,7 +148,10 @@ def _cause(story: RebalanceStory) -> str:
 
 def _duration(row: Row) -> str:
     took: str | None
-    if row["completed_ts"] is None:
+    # A store of an earlier version has no column for it.
+    if cut_off_by := row.get("cut_off_by"):
+        took = f"cut off by the {cut_off_by} of the group"
+    elif row["completed_ts"] is None:
         took = "its end is not recorded"
     elif row["duration_ms"] is None:
         # A group's log never has beginnings; in a journal it is an exception.

@@ -23,6 +23,8 @@ _MASK = (1 << 64) - 1
 _SLOTS_PER_ENTRY = 0.75
 # The table of a partition without groups, or of a group without members, has two slots.
 _FIRST_BITS = 1
+# Fewer ids are in order. Most groups have one member, whose hash need not be known then.
+_TO_BE_ORDERED = 2
 
 
 class ListingOrder:
@@ -76,6 +78,8 @@ def in_listing_order(ids: Sequence[str], most: int) -> list[str]:
         most: the most members that the group has had.
     """
     assert len(ids) <= most, "a group has had the members that it has"
+    if len(ids) < _TO_BE_ORDERED:
+        return list(ids)
     bits = _bits(most, _FIRST_BITS)
     latest_first = ids[::-1]
     return sorted(latest_first, key=lambda each: _slot(java_hash(each), bits))

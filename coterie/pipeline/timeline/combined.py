@@ -69,7 +69,11 @@ def group_history(
         sorted(classic.generations + found.generations, key=lambda each: each.completed_ms),
         sorted(
             classic.rebalances + found.rebalances,
-            key=lambda each: each.started_ms or each.completed_ms or 0,
+            # What a downgrade has begun comes after what it has cut off.
+            key=lambda each: (
+                each.started_ms or each.completed_ms or 0,
+                each.trigger.cause == DOWNGRADE,
+            ),
         ),
         sorted(classic.moves + found.moves, key=lambda each: each.at_ms),
         classic.ownership + found.ownership,

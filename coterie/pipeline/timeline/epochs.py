@@ -273,7 +273,9 @@ class EpochTimeline:
         for subscriber in self._members.values():
             self._sessions.left(subscriber.member.key, at_ms, DOWNGRADE)
         if self._open is not None:
-            self._rebalances.append(self._rebalance(self._open, None, None))
+            # A group that is deleted is empty, and in no rebalance.
+            cut_off = self._rebalance(self._open, None, None)._replace(cut_off_by=DOWNGRADE)
+            self._rebalances.append(cut_off)
         self._holdings.lose_everything(at_ms)
         self._handovers.ended(at_ms, LEAVE, DOWNGRADE)
         self._epoch = self._open = self._target_epoch = None

@@ -209,6 +209,9 @@ class JournalTimeline:
             return
         for member in self._current.members if self._current else ():
             self._sessions.left(member.key, fact.at_ms, UPGRADE)
+        if self._open is not None:
+            cut_off = self._rebalance(self._open, None)._replace(cut_off_by=UPGRADE)
+            self._rebalances.append(cut_off)
         self._holdings.lose_everything(fact.at_ms)
         self._current = self._open = self._closed = None
 

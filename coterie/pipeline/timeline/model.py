@@ -157,7 +157,8 @@ class Rebalance(NamedTuple):
         to_generation: the generation with which it ended.
         generations: the number of generations that it completed.
         skipped_generations: generations that were never completed [pipeline/skipped-generations].
-        started_ms, completed_ms: its beginning and end; the end is None if the journal ends before.
+        started_ms, completed_ms: its beginning and end; the end is None if the journal ends before
+            it, or if it was cut off.
         join_ms, sync_ms: the phases, summed over its generations.
         initial_delay_ms: how long the coordinator waited for more members of an empty group.
         unowned_partition_ms: the time without owner, summed over partitions
@@ -172,6 +173,8 @@ class Rebalance(NamedTuple):
             [pipeline/moved-without-need].
         evidence: how it is known.
         group_type: CLASSIC or CONSUMER; the generations of a consumer group are epochs.
+        cut_off_by: UPGRADE or DOWNGRADE if the group became one of the other type before the
+            rebalance had ended [pipeline/changed-type].
     """
 
     group_id: str
@@ -196,6 +199,7 @@ class Rebalance(NamedTuple):
     moved_min: int | None
     evidence: Evidence
     group_type: str = CLASSIC
+    cut_off_by: str | None = None
 
     @property
     def duration_ms(self) -> int | None:

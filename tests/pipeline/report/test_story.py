@@ -30,7 +30,7 @@ from tests.pipeline.histories import commit_key, commit_value
 from tests.pipeline.jobs.written import NOW_MS, Directory, table
 from tests.pipeline.report.stores import busy_group, tables_of, write_store
 from tests.pipeline.timeline.facts import logged, partitions
-from tests.pipeline.timeline.test_epoch_stories import downgraded
+from tests.pipeline.timeline.test_epoch_stories import downgraded, upgraded
 
 STORY = Path(__file__).parents[3] / "coterie/conformance/stories"
 SEED = STORY / "cooperative_rebalance_of_two_clients.txt"
@@ -266,6 +266,12 @@ def test_downgrade_is_shown_as_one_where_only_the_log_is_known(tmp_path: Path) -
     assert "the group became a classic group inferred from the group's log" in shown
     assert "without an owner: not known; 2 partitions assigned - beat a a beat a a: leave" in shown
     assert "the first that is recorded" not in shown
+
+
+def test_rebalance_that_a_downgrade_cuts_off_says_so(tmp_path: Path) -> None:
+    """[pipeline/changed-type]"""
+    shown = " ".join(show(upgraded().write(tmp_path / "data"), "g").stdout.split())
+    assert "cut off by the downgrade of the group, recorded in the journal" in shown
 
 
 def test_group_without_management_is_shown_as_in_its_directory(tmp_path: Path) -> None:

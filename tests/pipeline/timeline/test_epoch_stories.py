@@ -339,6 +339,34 @@ def test_downgrade_of_a_group_that_was_never_classic_is_known_from_the_log() -> 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("journal", [True, False])
+def test_downgrade_cuts_a_rebalance_off(journal: bool) -> None:
+    """The classic member has not got a partition yet [pipeline/changed-type]."""
+    story = ConsumerStory({"foo": 4})
+    story.start("a", topics=("foo",))
+    story.pass_time(10)
+    story.join("x", protocols=PROTOCOLS, session_ms=60_000, rebalance_ms=60_000)
+    story.stop("a")
+    found = story.history(journal=journal)
+    first, cut_off, after = found.rebalances
+    assert (first.group_type, first.cut_off_by) == ("consumer", None)
+    assert (cut_off.group_type, cut_off.cut_off_by) == ("consumer", "downgrade")
+    assert (cut_off.completed_ms, cut_off.to_generation) == (None, None)
+    assert (after.group_type, after.cut_off_by) == ("classic", None)
+
+
+def test_upgrade_cuts_a_rebalance_off() -> None:
+    """[pipeline/changed-type]"""
+    story = ConsumerStory({"foo": 2})
+    classic_group(story, "x", "y")
+    story.join("z", protocols=PROTOCOLS, session_ms=60_000, rebalance_ms=60_000)
+    story.start("a", topics=("foo",))
+    found = story.history()
+    assert [(each.group_type, each.cut_off_by) for each in found.rebalances[:3]] == [
+        ("classic", None), ("classic", "upgrade"), ("consumer", None)
+    ]  # fmt: skip
+
+
 def test_partition_on_its_way_is_not_waited_for_after_a_downgrade() -> None:
     """[pipeline/changed-type]"""
     handovers = Handovers("g")

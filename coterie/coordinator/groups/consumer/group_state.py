@@ -10,7 +10,7 @@ and have no zero.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.states import FIRST_EPOCH, GroupState, MemberState
@@ -38,11 +38,16 @@ CONSUMER = "consumer"
 # The partitions of each topic id.
 Partitions = dict[bytes, tuple[int, ...]]
 
+V = TypeVar("V")
+
+# What a group has of which most have nothing. It gets a table of its own before something is added.
+_NOTHING: dict[str, Any] = {}
 
 # What the records of a group add up to, by the names of the attributes.
 _LOGGED = (
-    "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata", "owners",
-    "protocols", "regexes", "settled", "static_members", "target_metadata", "target_values",
+    "by_name", "by_regex", "classic_count", "epoch", "has_old_metadata", "members", "metadata",
+    "owners", "protocols", "regexes", "settled", "static_members", "target_epoch",
+    "target_metadata", "target_values",
 )  # fmt: skip
 
 
@@ -63,8 +68,10 @@ class ConsumerGroupState(GroupLike):
 
     Attributes:
         metadata: its epoch and the hash of its topics, as logged; None before the first record.
+        epoch: the group epoch: it rises when members, subscriptions or topics change.
         has_old_metadata: whether the log has a record of Kafka 4.0 about its topics.
         target_metadata: the epoch of its target and when it was computed; None before the first.
+        target_epoch: the group epoch for which the target was computed.
         members: by id, in the order in which they joined.
         most_members: the most members that it has had.
         static_members: instance id to member id.
@@ -80,9 +87,9 @@ class ConsumerGroupState(GroupLike):
     """
 
     __slots__ = (
-        "by_name", "by_regex", "classic_count", "has_old_metadata", "members", "metadata",
+        "by_name", "by_regex", "classic_count", "epoch", "has_old_metadata", "members", "metadata",
         "most_members", "owners", "protocols", "regexes", "settled", "static_members",
-        "target_metadata", "target_values", "unlogged",
+        "target_epoch", "target_metadata", "target_values", "unlogged",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -91,18 +98,20 @@ class ConsumerGroupState(GroupLike):
         self.id_hash = None
         self.protocol_type = CONSUMER
         self.metadata: ConsumerGroupMetadataValue | None = None
+        self.epoch = FIRST_EPOCH
         self.has_old_metadata: Message | None = None
         self.target_metadata: ConsumerGroupTargetAssignmentMetadataValue | None = None
+        self.target_epoch = FIRST_EPOCH
         self.members: dict[str, ConsumerMember] = {}
         self.most_members = 0
         self.settled = 0
-        self.static_members: dict[str, str] = {}
+        self.static_members: dict[str, str] = _NOTHING
         self.target_values: dict[str, ConsumerGroupTargetAssignmentMemberValue] = {}
-        self.regexes: dict[str, ResolvedRegex] = {}
+        self.regexes: dict[str, ResolvedRegex] = _NOTHING
         self.owners: dict[bytes, dict[int, str]] = {}
         self.by_name: dict[str, int] = {}
-        self.by_regex: dict[str, int] = {}
-        self.protocols: dict[str, int] = {}
+        self.by_regex: dict[str, int] = _NOTHING
+        self.protocols: dict[str, int] = _NOTHING
         self.classic_count = 0
         self.unlogged = 0
 
@@ -122,20 +131,9 @@ class ConsumerGroupState(GroupLike):
     # -- epochs ------------------------------------------------------------------------------------
 
     @property
-    def epoch(self) -> int:
-        """The group epoch: it rises when members, subscriptions or topics change."""
-        return FIRST_EPOCH if self.metadata is None else self.metadata.epoch
-
-    @property
     def metadata_hash(self) -> int:
         """The hash of the topics at the latest change of the epoch."""
         return 0 if self.metadata is None else self.metadata.metadata_hash
-
-    @property
-    def target_epoch(self) -> int:
-        """The group epoch for which the target was computed."""
-        value = self.target_metadata
-        return FIRST_EPOCH if value is None else value.assignment_epoch
 
     @property
     def target_ms(self) -> int:
@@ -160,8 +158,7 @@ class ConsumerGroupState(GroupLike):
         """Return the state that follows from the records."""
         if not self.members:
             return GroupState.EMPTY
-        target_epoch = self.target_epoch
-        if self.epoch > target_epoch:
+        if self.epoch > self.target_epoch:
             return GroupState.ASSIGNING
         settled = self.settled == len(self.members)
         return GroupState.STABLE if settled else GroupState.RECONCILING
@@ -233,10 +230,13 @@ class ConsumerGroupState(GroupLike):
             return self._set_regex(key.regular_expression, value)  # type: ignore[attr-defined]
         if kind is ConsumerGroupMetadataKey:
             before, self.metadata = self.metadata, value
+            self.epoch = FIRST_EPOCH if value is None else value.epoch
             return before
         if kind is ConsumerGroupTargetAssignmentMetadataKey:
             earlier, self.target_metadata = self.target_metadata, value
-            self.settled = sum(map(self.is_settled, self.members.values()))
+            epoch = self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
+            there = [each for each in self.members.values() if each.epoch == epoch]
+            self.settled = sum(map(self.is_settled, there))
             assert self.settled <= len(self.members), f"{self} counts its members wrong"
             return earlier
         assert kind is ConsumerGroupPartitionMetadataKey, key
@@ -272,15 +272,18 @@ class ConsumerGroupState(GroupLike):
         for name in member.names:
             _count(self.by_name, name, step)
         if member.regex:
+            self.by_regex = _own(self.by_regex)
             _count(self.by_regex, member.regex, step)
         instance = member.instance_id
         if instance is not None:
             if step > 0:
+                self.static_members = _own(self.static_members)
                 self.static_members[instance] = member.member_id
             elif self.static_members.get(instance) == member.member_id:
                 del self.static_members[instance]
         if member.classic is not None:
             self.classic_count += step
+            self.protocols = _own(self.protocols)
             for name in {each.name for each in member.classic.supported_protocols}:
                 _count(self.protocols, name, step)
         assert 0 <= self.classic_count <= len(self.members), f"{self} counts its members wrong"
@@ -299,12 +302,14 @@ class ConsumerGroupState(GroupLike):
         member.set_current(value)
         if member.assigned is not assigned:
             self._release(assigned, member_id)
-        self._release(pending, member_id)
+        if pending:
+            self._release(pending, member_id)
         self.settled += self.is_settled(member)
         assert 0 <= self.settled <= len(self.members), f"{self} counts its members wrong"
         if value is not None:
             self._occupy(member.assigned, member)
-            self._occupy(member.pending, member)
+            if member.pending:
+                self._occupy(member.pending, member)
         elif member.is_blank:
             del self.members[member_id]
         return before
@@ -349,6 +354,7 @@ class ConsumerGroupState(GroupLike):
         if value is None:
             self.regexes.pop(regex, None)
         else:
+            self.regexes = _own(self.regexes)
             self.regexes[regex] = ResolvedRegex(frozenset(value.topics), value)
         return None if before is None else before.value
 
@@ -385,6 +391,12 @@ class ConsumerGroupState(GroupLike):
         # Also if the log has none: it ends a log that Kafka 4.0 has begun [consumer-groups/delete].
         yield ConsumerGroupPartitionMetadataKey(group_id=group_id)
         yield ConsumerGroupMetadataKey(group_id=group_id)
+
+
+def _own(table: dict[str, V]) -> dict[str, V]:
+    """Return a table that may be changed."""
+    assert not _NOTHING, "what all groups share stays empty"
+    return {} if table is _NOTHING else table
 
 
 def _count(counts: dict[str, int], name: str, step: int) -> None:

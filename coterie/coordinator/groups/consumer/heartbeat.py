@@ -77,8 +77,7 @@ def unchanged(
         member is None
         or member.answer is None
         or request.member_epoch != member.epoch
-        or group.metadata is None
-        or group.metadata.epoch != request.member_epoch
+        or group.epoch != request.member_epoch
         or request.topic_partitions is not None
         or request.subscribed_topic_names is not None
         or request.rebalance_timeout_ms != -1
@@ -187,7 +186,8 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
         )
     member_id = member_id or new_member_id(step.partition.new_uuid())
     member = find_member(group, member_id, instance_id, epoch, owned)
-    check_regex(step, member_id, request.subscribed_topic_regex)
+    if request.subscribed_topic_regex:
+        check_regex(step, member_id, request.subscribed_topic_regex)
     resolved_before = resolved(group)
     if member is not None and (member.member_id != member_id or _is_replaced(member, request)):
         member = replace_member(step, member, member_id)

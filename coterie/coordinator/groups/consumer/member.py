@@ -1,5 +1,6 @@
 """One member of a consumer group: what its records say, and its session."""
 
+from functools import lru_cache
 from typing import Any
 
 from coterie.coordinator.groups.consumer.states import MemberState
@@ -13,9 +14,11 @@ from coterie.protocol.messages.consumer_group_records import (
 # Topic id to partition to the epoch at which the member received it.
 Owned = dict[bytes, dict[int, int]]
 
-_STATES = frozenset(MemberState)
+_STATES: dict[int, MemberState] = {int(each): each for each in MemberState}
 # Most members have nothing to give up; what a member has is replaced and not changed.
 _NOTHING: Owned = {}
+# Many members subscribe to one topic each. The set of its name takes 216 bytes, and is shared.
+_SHARED_SETS = 1_024
 
 
 class ConsumerMember:
@@ -27,6 +30,7 @@ class ConsumerMember:
     Attributes:
         subscription: its subscription as it is logged; None if the log has none.
         names: the topics to which it subscribes by name.
+        regex: the regular expression to which it subscribes; "" for none.
         current: its current assignment as it is logged; None if the log has none.
         epoch, previous_epoch, state: of `current`.
         assigned: the partitions that it may own.
@@ -47,7 +51,7 @@ class ConsumerMember:
     __slots__ = (
         "answer", "armed_ms", "assigned", "awaits_join", "awaits_sync", "changed_ms", "client",
         "current", "deadline_ms", "epoch", "member_id", "names", "pending", "previous_epoch",
-        "revocation", "session_ms", "settings", "state", "subscription",
+        "regex", "revocation", "session_ms", "settings", "state", "subscription",
     )  # fmt: skip
 
     def __init__(self, member_id: str) -> None:
@@ -55,6 +59,7 @@ class ConsumerMember:
         self.member_id = member_id
         self.subscription: ConsumerGroupMemberMetadataValue | None = None
         self.names: frozenset[str] = frozenset()
+        self.regex = ""
         self.current: ConsumerGroupCurrentMemberAssignmentValue | None = None
         self.epoch = 0
         self.previous_epoch = -1
@@ -80,7 +85,8 @@ class ConsumerMember:
     def set_subscription(self, value: ConsumerGroupMemberMetadataValue | None) -> None:
         """Take over what the log says of the subscription."""
         self.subscription = value
-        self.names = frozenset() if value is None else frozenset(value.subscribed_topic_names)
+        self.names = frozenset() if value is None else _set_of(value.subscribed_topic_names)
+        self.regex = "" if value is None else value.subscribed_topic_regex or ""
         self.answer = None
 
     def set_current(self, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
@@ -92,8 +98,7 @@ class ConsumerMember:
             self.assigned = self.pending = _NOTHING
             return
         self.epoch, self.previous_epoch = value.member_epoch, value.previous_member_epoch
-        known = value.state in _STATES
-        self.state = MemberState(value.state) if known else MemberState.UNKNOWN
+        self.state = _STATES.get(value.state, MemberState.UNKNOWN)
         if before is None or value.assigned_partitions is not before.assigned_partitions:
             self.assigned = _owned(value.assigned_partitions, value.member_epoch)
         pending = value.partitions_pending_revocation
@@ -133,12 +138,6 @@ class ConsumerMember:
         return None if self.subscription is None else self.subscription.instance_id
 
     @property
-    def regex(self) -> str:
-        """The regular expression to which it subscribes; "" for none."""
-        value = self.subscription
-        return "" if value is None else value.subscribed_topic_regex or ""
-
-    @property
     def assignor(self) -> str | None:
         """The assignor that it asks for."""
         return None if self.subscription is None else self.subscription.server_assignor
@@ -169,6 +168,15 @@ class ConsumerMember:
         """Return when its session was last started."""
         assert self.deadline_ms >= self.session_ms or not self.armed_ms, f"{self} has a session"
         return self.deadline_ms - self.session_ms
+
+
+def _set_of(names: list[str]) -> frozenset[str]:
+    return _set_of_one(names[0]) if len(names) == 1 else frozenset(names)
+
+
+@lru_cache(maxsize=_SHARED_SETS)
+def _set_of_one(name: str) -> frozenset[str]:
+    return frozenset((name,))
 
 
 def _owned(topics: list[CurrentTopicPartitions], epoch: int) -> Owned:

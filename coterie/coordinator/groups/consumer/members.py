@@ -21,7 +21,7 @@ from coterie.coordinator.groups.consumer.reconciliation import (
 )
 from coterie.coordinator.groups.consumer.records import current_value
 from coterie.coordinator.groups.consumer.refusal import Refusal
-from coterie.coordinator.groups.consumer.states import GroupState, MemberState
+from coterie.coordinator.groups.consumer.states import STATE_NAMES, GroupState, MemberState
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
@@ -93,8 +93,8 @@ def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberRe
         member.client_id,
         now.epoch,
         now.previous_epoch,
-        now.state.name,
-        member.state.name,
+        STATE_NAMES[now.state],
+        STATE_NAMES[member.state],
         added,
         revoked,
         state_ms,

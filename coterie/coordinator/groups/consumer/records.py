@@ -23,7 +23,6 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     TargetTopicPartitions,
 )
-from coterie.protocol.messages.log_records import group_of
 from coterie.protocol.wire import Message
 
 KEYS = (
@@ -56,7 +55,7 @@ class ConsumerRecords(GroupRecords):
 
         Otherwise a static member that returns under its id would be removed, with its session.
         """
-        group_id = group_of(key)
+        group_id: str = key.group_id  # type: ignore[attr-defined]  # the first field of each key
         group = self.groups.get(group_id)
         if group is None:
             if value is None:

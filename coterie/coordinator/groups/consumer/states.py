@@ -55,6 +55,9 @@ class MemberState(IntEnum):
     UNKNOWN = 127
 
 
+# By their numbers: a look into a table is faster than the property of an enumeration.
+STATE_NAMES: dict[int, str] = {int(each): each.name for each in MemberState}
+
 # The epoch of a member that asks to join, of one that leaves, and of a static one that leaves for a
 # while.
 JOIN_EPOCH = 0

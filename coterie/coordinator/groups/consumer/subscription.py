@@ -69,7 +69,7 @@ _UNCHANGED = SubscriptionChange(names=False, regex=False, new_regex=False, topic
 _OTHER_TOPICS = SubscriptionChange(names=False, regex=False, new_regex=False, topics=True)
 
 
-def check_regex(step: Step, member_id: str, regex: str | None) -> None:
+def check_regex(step: Step, member_id: str, regex: str) -> None:
     """Check a regular expression that nobody in the group has yet.
 
     Raises:
@@ -77,7 +77,7 @@ def check_regex(step: Step, member_id: str, regex: str | None) -> None:
     """
     group = step.group
     member = group.members.get(member_id)
-    if not regex or regex in group.by_regex or (member is not None and member.regex == regex):
+    if regex in group.by_regex or (member is not None and member.regex == regex):
         return
     try:
         Pattern(regex)

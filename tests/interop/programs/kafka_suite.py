@@ -6,7 +6,8 @@ inside a broker is answered through the admin client where that is possible. Eac
 brokers as it declares, in one process. A test that cannot pass for a reason that is known is
 counted with its reason; any other failure is one of this program.
 
-The parts of the program are the classes, by their simple names: each runs in a process of its own.
+The parts of the program are the classes, by their names with or without the package: each runs in
+a process of its own.
 """
 
 import shutil
@@ -46,6 +47,8 @@ _TESTS = Part(
         f"org.apache.kafka:kafka-clients-integration-tests:{_VERSION}:test",
         f"org.apache.kafka:kafka-test-common-runtime:{_VERSION}",
         f"org.apache.kafka:kafka-test-common-internal-api:{_VERSION}",
+        # For a class of which some tests have Streams.
+        f"org.apache.kafka:kafka-streams:{_VERSION}",
         "org.junit.jupiter:junit-jupiter:5.13.2",
         "org.junit.platform:junit-platform-console:1.13.2",
         "org.mockito:mockito-core:5.20.0",
@@ -76,19 +79,25 @@ _CLIENTS = (
     " consumer.PlaintextConsumerCommitTest consumer.PlaintextConsumerFetchTest"
     " consumer.PlaintextConsumerPollTest consumer.PlaintextConsumerSubscriptionTest"
     " consumer.PlaintextConsumerTest consumer.ConsumerIntegrationTest"
+    " consumer.ConsumerBounceTest consumer.ConsumerTopicCreationTest"
+    " consumer.PlaintextConsumerCloseTest consumer.ConsumerWithLegacyMessageFormatIntegrationTest"
+    " admin.DynamicGroupConfigIntegrationTest admin.ListOffsetsIntegrationTest"
+    " ClientRebootstrapTest"
     " consumer.SaslPlainPlaintextConsumerTest admin.DescribeAuthorizedOperationsTest"
     " security.GroupAuthorizerIntegrationTest"
 )
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
-    " AuthorizerIntegrationTest SslConsumerTest"
+    " AuthorizerIntegrationTest SslConsumerTest TransactionsBounceTest PlaintextConsumerTest"
+    " ConsumerBounceTest GroupCoordinatorIntegrationTest"
 )
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"
     " ConsumerGroupHeartbeatRequestTest ConsumerProtocolMigrationTest"
     " DeleteGroupsRequestTest DeleteTopicsRequestTest"
     " DescribeGroupsRequestTest EdgeCaseRequestTest FetchRequestTest HeartbeatRequestTest"
-    " JoinGroupRequestTest LeaveGroupRequestTest ListGroupsRequestTest OffsetCommitRequestTest"
+    " JoinGroupRequestTest LeaveGroupRequestTest ListGroupsRequestTest ListOffsetsRequestTest"
+    " OffsetCommitRequestTest OffsetsForLeaderEpochRequestTest"
     " OffsetDeleteRequestTest OffsetFetchRequestTest ProduceRequestTest SyncGroupRequestTest"
     " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest SaslApiVersionsRequestTest"
 )
@@ -135,10 +144,9 @@ def run(around: Surroundings) -> None:
     found: list[Outcome] = []
     earlier = 0
     for name in _chosen(around.parts.only):
-        part = name.rpartition(".")[2]
         execute = partial(_execute, around, jars, classes, name)
-        outcomes, was_kept = outcomes_of(part, kept, execute, lambda each: bool(_reason(each)))
-        click.echo(_line(part, outcomes, was_kept=was_kept), err=True)
+        outcomes, was_kept = outcomes_of(name, kept, execute, lambda each: bool(_reason(each)))
+        click.echo(_line(name, outcomes, was_kept=was_kept), err=True)
         found += outcomes
         earlier += was_kept
     if earlier:
@@ -156,13 +164,15 @@ def _chosen(only: Sequence[str]) -> list[str]:
         *(f"org.apache.kafka.clients.{name}" for name in _CLIENTS.split()),
     ]
     chosen = [
-        name
-        for name in names
-        if not only or any(fnmatch(name.rpartition(".")[2], pattern) for pattern in only)
+        name for name in names if not only or any(_is_named(name, pattern) for pattern in only)
     ]
     if not chosen:
         raise Failed(f"no class has a name like {' '.join(only)}")
     return chosen
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    return fnmatch(name, pattern) or fnmatch(name.rpartition(".")[2], pattern)
 
 
 def _execute(around: Surroundings, jars: Path, classes: Path, name: str, report: Path) -> str:
@@ -204,11 +214,11 @@ def _execute(around: Surroundings, jars: Path, classes: Path, name: str, report:
     return child.last_lines()
 
 
-def _line(part: str, outcomes: Sequence[Outcome], *, was_kept: bool) -> str:
+def _line(name: str, outcomes: Sequence[Outcome], *, was_kept: bool) -> str:
     """Return a line about the tests of a class."""
     counts = Counter(_reason(each) or each.result for each in outcomes)
     shown = ", ".join(f"{number} {what}" for what, number in counts.most_common())
-    return f"{part}: {shown}{' (has run before)' if was_kept else ''}"
+    return f"{name}: {shown}{' (has run before)' if was_kept else ''}"
 
 
 def _reason(outcome: Outcome) -> str:

@@ -89,7 +89,7 @@ _CLIENTS = (
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
     " AuthorizerIntegrationTest SslConsumerTest TransactionsBounceTest PlaintextConsumerTest"
-    " ConsumerBounceTest GroupCoordinatorIntegrationTest"
+    " GroupCoordinatorIntegrationTest"
 )
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"

@@ -13,7 +13,7 @@ import click
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.parts import PartMissing
 from coterie.processes import ProcessFailed
-from tests.interop.model import Failed, Program, Skipped, all_programs, surroundings
+from tests.interop.model import Failed, Parts, Program, Skipped, all_programs, surroundings
 
 _TERMINATED = 128 + signal.SIGTERM
 _MARKS = {"pass": "green", "skip": "yellow", "FAIL": "red"}
@@ -22,10 +22,22 @@ _MARKS = {"pass": "green", "skip": "yellow", "FAIL": "red"}
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--bootstrap-server", help="A broker that is there, instead of one for each program.")
+@click.option("--only", multiple=True, help="Parts of a program that has parts (patterns).")
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep results of parts in this directory, and go on where an earlier run ended.",
+)
 @click.option("--list", "lists", is_flag=True, help="List the programs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON, too.")
 def main(
-    names: tuple[str, ...], bootstrap_server: str | None, *, lists: bool, as_json: bool
+    names: tuple[str, ...],
+    bootstrap_server: str | None,
+    only: tuple[str, ...],
+    keep: Path | None,
+    *,
+    lists: bool,
+    as_json: bool,
 ) -> None:
     """Run real programs against a broker: all, or those whose names are given (patterns)."""
     programs = all_programs()
@@ -47,7 +59,8 @@ def main(
     with tempfile.TemporaryDirectory(prefix="coterie-interop-") as directory:
         for each in chosen:
             click.echo(f"{each.name} ...", err=True)
-            result = _run(each, bootstrap_server, Path(directory) / each.name)
+            parts = Parts(only, keep and keep.absolute() / each.name)
+            result = _run(each, bootstrap_server, Path(directory) / each.name, parts)
             results.append(result)
             click.secho(f"{result['outcome']:5}", fg=_MARKS[str(result["outcome"])], nl=False)
             click.echo(f"{each.name:24} {result['seconds']:6} s  {result['reason']}")
@@ -59,12 +72,14 @@ def main(
     sys.exit(bool(failed))
 
 
-def _run(program: Program, bootstrap: str | None, directory: Path) -> dict[str, str | float]:
+def _run(
+    program: Program, bootstrap: str | None, directory: Path, parts: Parts
+) -> dict[str, str | float]:
     """Run a program; return its row."""
     began_s = time.monotonic()
     outcome, reason = "pass", ""
     try:
-        with surroundings(program, bootstrap, directory) as found:
+        with surroundings(program, bootstrap, directory, parts) as found:
             program.run(found)
             reason = "; ".join(found.facts)
     except (Skipped, PartMissing) as skipped:

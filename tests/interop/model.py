@@ -26,6 +26,22 @@ class Failed(Exception):  # noqa: N818 - as above
     """The program, or the broker, did not do what it should; the text says what."""
 
 
+class Parts(NamedTuple):
+    """Which parts of a program run, if it has parts with results of their own.
+
+    Attributes:
+        only: patterns of the names of the parts that are wanted; empty for all.
+        kept: a directory where results of parts stay; parts without an open failure there do not
+            run again. None if nothing stays.
+    """
+
+    only: tuple[str, ...] = ()
+    kept: Path | None = None
+
+
+ALL_PARTS = Parts()
+
+
 class Surroundings:
     """What a program finds.
 
@@ -35,17 +51,24 @@ class Surroundings:
         children: starts processes; none outlives the program.
         setup: how clients log in, if the broker is secured; `bootstrap` is its listener for the
             administrator.
+        parts: which parts of the program run.
     """
 
     setup: Setup
 
     def __init__(
-        self, bootstrap: str, broker: BrokerProcess | None, directory: Path, children: Children
+        self,
+        bootstrap: str,
+        broker: BrokerProcess | None,
+        directory: Path,
+        children: Children,
+        parts: Parts = ALL_PARTS,
     ) -> None:
         """Describe the surroundings; `broker` is None if somebody else started it."""
         self.bootstrap = bootstrap
         self.directory = directory
         self.children = children
+        self.parts = parts
         self._broker = broker
         if isinstance(broker, SecuredBroker):
             self.setup = broker.setup
@@ -137,7 +160,7 @@ def all_programs() -> list[Program]:
 
 @contextmanager
 def surroundings(
-    program: Program, bootstrap: str | None, directory: Path
+    program: Program, bootstrap: str | None, directory: Path, parts: Parts
 ) -> Iterator[Surroundings]:
     """Return the surroundings of a program, with a broker of its own if `bootstrap` is None."""
     directory.mkdir(parents=True)
@@ -157,7 +180,7 @@ def surroundings(
         if isinstance(broker, SecuredBroker):
             broker.setup.prepare()
         with Children(directory) as children:
-            yield Surroundings(bootstrap, broker, files, children)
+            yield Surroundings(bootstrap, broker, files, children, parts)
     finally:
         if broker is not None and broker in BrokerProcess.running:
             broker.stop()

@@ -1,8 +1,9 @@
 """Runs of Kafka's tools against a Kafka and a broker of ours, line by line."""
 
+import difflib
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ class Place(NamedTuple):
 def compare(
     around: Surroundings, kafka: KafkaNode, places: Sequence[Place], call: Tool
 ) -> list[str]:
-    """Run a tool against a Kafka and a broker of ours; return the lines of one of them only."""
+    """Run a tool against a Kafka and a broker of ours; return what differs."""
     running = [kafka.begin(*_command(call, place), stdin=call.stdin) for place in places]
     if call.until:
         for child in running:
@@ -44,13 +45,15 @@ def compare(
     expected, found = (
         _lines(text, call, place) for text, place in zip(printed, places, strict=True)
     )
-    if found == expected:
-        return []
-    return [
-        call.call,
-        *(f"  Kafka {line}" for line in expected if line not in found),
-        *(f"  ours  {line}" for line in found if line not in expected),
-    ]
+    return [] if found == expected else [call.call, *differences(expected, found)]
+
+
+def differences(expected: Sequence[str], found: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that only one of two lists has, with their places in the order."""
+    names = {"- ": "Kafka", "+ ": "ours "}
+    for line in difflib.ndiff(expected, found):
+        if line[:2] in names:
+            yield f"  {names[line[:2]]} {line[2:]}"
 
 
 def _prints(child: Child, pattern: str) -> bool:

@@ -5,19 +5,27 @@ those that do so (`java/suites`), and start `coterie serve` instead; what a test
 inside a broker is answered through the admin client where that is possible. Each test gets as many
 brokers as it declares, in one process. A test that cannot pass for a reason that is known is
 counted with its reason; any other failure is one of this program.
+
+The parts of the program are the classes, by their names with or without the package: each runs in
+a process of its own.
 """
 
-import re
+import shutil
+import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+
+import click
 
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
 from tests.interop import commanded_brokers
+from tests.interop.kept_reports import outcomes_of
 from tests.interop.model import Failed, Skipped, Surroundings
+from tests.interop.suites import Outcome, judge
 
 _VERSION = "4.3.1"
 _WITH_TESTS = (
@@ -39,6 +47,8 @@ _TESTS = Part(
         f"org.apache.kafka:kafka-clients-integration-tests:{_VERSION}:test",
         f"org.apache.kafka:kafka-test-common-runtime:{_VERSION}",
         f"org.apache.kafka:kafka-test-common-internal-api:{_VERSION}",
+        # For a class of which some tests have Streams.
+        f"org.apache.kafka:kafka-streams:{_VERSION}",
         "org.junit.jupiter:junit-jupiter:5.13.2",
         "org.junit.platform:junit-platform-console:1.13.2",
         "org.mockito:mockito-core:5.20.0",
@@ -56,8 +66,9 @@ _TESTS = Part(
 _SOURCES = Path(__file__).parent / "java" / "suites"
 # Our broker, where the listener says who a client is.
 _NAMED = Path(__file__).with_name("_principals_by_listener.py")
-# It takes half an hour alone, and much longer on a loaded machine.
-_LIMIT_S = 7200.0
+# The longest class takes ten minutes alone, and much longer on a loaded machine.
+_LIMIT_S = 3600.0
+_SHOWN_CHARACTERS = 300
 _CLIENTS = (
     "TransactionsExpirationTest TransactionsWithMaxInFlightOneTest"
     " producer.ProducerIdExpirationTest producer.ProducerFailureHandlingTest"
@@ -68,19 +79,25 @@ _CLIENTS = (
     " consumer.PlaintextConsumerCommitTest consumer.PlaintextConsumerFetchTest"
     " consumer.PlaintextConsumerPollTest consumer.PlaintextConsumerSubscriptionTest"
     " consumer.PlaintextConsumerTest consumer.ConsumerIntegrationTest"
+    " consumer.ConsumerBounceTest consumer.ConsumerTopicCreationTest"
+    " consumer.PlaintextConsumerCloseTest consumer.ConsumerWithLegacyMessageFormatIntegrationTest"
+    " admin.DynamicGroupConfigIntegrationTest admin.ListOffsetsIntegrationTest"
+    " ClientRebootstrapTest"
     " consumer.SaslPlainPlaintextConsumerTest admin.DescribeAuthorizedOperationsTest"
     " security.GroupAuthorizerIntegrationTest"
 )
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
-    " AuthorizerIntegrationTest SslConsumerTest"
+    " AuthorizerIntegrationTest SslConsumerTest TransactionsBounceTest PlaintextConsumerTest"
+    " GroupCoordinatorIntegrationTest"
 )
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"
     " ConsumerGroupHeartbeatRequestTest ConsumerProtocolMigrationTest"
     " DeleteGroupsRequestTest DeleteTopicsRequestTest"
     " DescribeGroupsRequestTest EdgeCaseRequestTest FetchRequestTest HeartbeatRequestTest"
-    " JoinGroupRequestTest LeaveGroupRequestTest ListGroupsRequestTest OffsetCommitRequestTest"
+    " JoinGroupRequestTest LeaveGroupRequestTest ListGroupsRequestTest ListOffsetsRequestTest"
+    " OffsetCommitRequestTest OffsetsForLeaderEpochRequestTest"
     " OffsetDeleteRequestTest OffsetFetchRequestTest ProduceRequestTest SyncGroupRequestTest"
     " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest SaslApiVersionsRequestTest"
 )
@@ -114,16 +131,8 @@ _KNOWN = {
 }
 
 
-class _Result(NamedTuple):
-    """What a test has come to: "pass", "skip", a known reason, or what went wrong."""
-
-    name: str
-    outcome: str
-    is_known: bool
-
-
 def run(around: Surroundings) -> None:
-    """Run the tests; fail if one fails for a reason that is not known."""
+    """Run the classes of tests; fail if a test fails for a reason that is not known."""
     if not around.owns_broker:
         raise Skipped("the tests start brokers of their own")
     jars = jars_of(_TESTS, around.note)
@@ -131,7 +140,45 @@ def run(around: Surroundings) -> None:
     classes = compile_java(jars, sources, around.directory / "classes")
     quiet = "status=off\nrootLogger.level=off\n"
     (classes / "log4j2-test.properties").write_text(quiet, encoding="utf-8")
-    brokers, reports = around.directory / "brokers", around.directory / "reports"
+    kept = around.parts.kept or around.directory / "reports"
+    found: list[Outcome] = []
+    earlier = 0
+    for name in _chosen(around.parts.only):
+        execute = partial(_execute, around, jars, classes, name)
+        outcomes, was_kept = outcomes_of(name, kept, execute, lambda each: bool(_reason(each)))
+        click.echo(_line(name, outcomes, was_kept=was_kept), err=True)
+        found += outcomes
+        earlier += was_kept
+    if earlier:
+        around.note(f"{earlier} classes have run before")
+    explained = {each.test: _reason(each) for each in found if _reason(each)}
+    shown = [each._replace(text=each.text[:_SHOWN_CHARACTERS]) for each in found]
+    judge(around, f"Kafka {_VERSION}", shown, explained)
+
+
+def _chosen(only: Sequence[str]) -> list[str]:
+    """Return the classes that are wanted, with their packages."""
+    names = [
+        *(f"kafka.server.{name}" for name in _SERVER.split()),
+        *(f"kafka.api.{name}" for name in _API.split()),
+        *(f"org.apache.kafka.clients.{name}" for name in _CLIENTS.split()),
+    ]
+    chosen = [
+        name for name in names if not only or any(_is_named(name, pattern) for pattern in only)
+    ]
+    if not chosen:
+        raise Failed(f"no class has a name like {' '.join(only)}")
+    return chosen
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    return fnmatch(name, pattern) or fnmatch(name.rpartition(".")[2], pattern)
+
+
+def _execute(around: Surroundings, jars: Path, classes: Path, name: str, report: Path) -> str:
+    """Run a class, with its report in a directory; return the last lines that it printed."""
+    # A short path, for the sockets in it.
+    brokers = around.directory / "brokers"
     brokers.mkdir()
     options = [
         "-XX:TieredStopAtLevel=1",
@@ -142,61 +189,43 @@ def run(around: Surroundings) -> None:
         f"-Doutside.several={sys.executable}:{commanded_brokers.__file__}",
         f"-Doutside.directory={brokers}",
     ]
-    command = java_command(
-        jars, "outside.Run", _arguments(reports), heap_mb=900, options=options, classes=[classes]
-    )
-    child = around.children.start("kafka-suite", command)
-    child.process.wait(_LIMIT_S)
-    results = [_judge(case) for case in _cases(reports)]
-    if not results:
-        raise Failed(f"JUnit has not come to an end:\n{child.last_lines()}")
-    wrong = [each for each in results if not each.is_known]
-    if wrong:
-        shown = "".join(f"\n{each.name}: {each.outcome}" for each in wrong)
-        raise Failed(f"{len(wrong)} of {len(results)} tests fail:{shown}")
-    counts = Counter(each.outcome for each in results)
-    around.note(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()))
-
-
-def _arguments(reports: Path) -> list[str]:
-    chosen = [
-        *(f"org.apache.kafka.clients.{name}" for name in _CLIENTS.split()),
-        *(f"kafka.api.{name}" for name in _API.split()),
-        *(f"kafka.server.{name}" for name in _SERVER.split()),
-    ]
-    return [
+    arguments = [
         "execute",
         "--disable-banner",
         "--disable-ansi-colors",
         "--details=testfeed",
-        f"--reports-dir={reports}",
+        f"--reports-dir={report}",
         "--include-classname=.*",
         f"--exclude-methodname={_LEFT_OUT}",
         "--config=junit.jupiter.execution.timeout.testable.method.default=90s",
         "--config=junit.jupiter.execution.timeout.thread.mode.default=SEPARATE_THREAD",
         "--config=junit.jupiter.extensions.autodetection.enabled=true",
-        *(f"--select-class={name}" for name in chosen),
+        f"--select-class={name}",
     ]
+    command = java_command(
+        jars, "outside.Run", arguments, heap_mb=900, options=options, classes=[classes]
+    )
+    child = around.children.start(name, command)
+    try:
+        child.process.wait(_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+    shutil.rmtree(brokers)
+    return child.last_lines()
 
 
-def _cases(reports: Path) -> Iterator[ElementTree.Element]:
-    for report in reports.glob("TEST-*.xml"):
-        yield from ElementTree.parse(report).iter("testcase")
+def _line(name: str, outcomes: Sequence[Outcome], *, was_kept: bool) -> str:
+    """Return a line about the tests of a class."""
+    counts = Counter(_reason(each) or each.result for each in outcomes)
+    shown = ", ".join(f"{number} {what}" for what, number in counts.most_common())
+    return f"{name}: {shown}{' (has run before)' if was_kept else ''}"
 
 
-def _judge(case: ElementTree.Element) -> _Result:
-    """Return what a test has come to."""
-    name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '')}"
-    if case.find("skipped") is not None:
-        return _Result(name, "skipped", is_known=True)
-    found = next((each for each in case if each.tag in ("failure", "error")), None)
-    if found is None:
-        return _Result(name, "passed", is_known=True)
-    text = f"{found.get('message', '')}\n{found.text or ''}"
+def _reason(outcome: Outcome) -> str:
+    """Return why a test cannot pass; "" if no reason is known, or it has passed."""
+    if outcome.result != "fail":
+        return ""
     for known, reason in _KNOWN.items():
-        if name.startswith(known):
-            return _Result(name, f"not possible ({reason})", is_known=True)
-    for sign, reason in _REASONS.items():
-        if sign in text:
-            return _Result(name, f"not possible ({reason})", is_known=True)
-    return _Result(name, re.sub(r"\s+", " ", text)[:300], is_known=False)
+        if outcome.test.startswith(known):
+            return reason
+    return next((reason for sign, reason in _REASONS.items() if sign in outcome.text), "")

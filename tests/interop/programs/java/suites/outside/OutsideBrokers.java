@@ -173,6 +173,14 @@ public final class OutsideBrokers {
         }
     }
 
+    private Path data() {
+        return directory.resolve("data");
+    }
+
+    private File output() {
+        return directory.resolve("output").toFile();
+    }
+
     private Path commands() {
         return directory.resolve("commands");
     }
@@ -193,7 +201,7 @@ public final class OutsideBrokers {
             command.addAll(List.of("--host", "127.0.0.1", "--port", "" + firstPort));
             command.addAll(List.of("--advertise", "localhost:" + firstPort));
         }
-        command.addAll(List.of("--data-dir", directory.resolve("data").toString()));
+        command.addAll(List.of("--data-dir", data().toString()));
         command.addAll(List.of("--properties", directory.resolve("server.properties").toString()));
         features.forEach((name, level) -> command.addAll(List.of("--feature", name + "=" + level)));
         try {
@@ -205,7 +213,7 @@ public final class OutsideBrokers {
             ProcessBuilder builder = new ProcessBuilder(command)
                 .redirectErrorStream(true)
                 .redirectOutput(
-                    ProcessBuilder.Redirect.appendTo(directory.resolve("output").toFile()));
+                    ProcessBuilder.Redirect.appendTo(output()));
             builder.environment().put(
                 "PRINCIPAL_TYPE", settings.getOrDefault("super.users", "User:").split(":")[0]);
             builder.environment().put("COMMANDS", commands().toString());
@@ -215,7 +223,7 @@ public final class OutsideBrokers {
             while (!listens()) {
                 if (!process.isAlive() || System.nanoTime() > end) {
                     throw new IllegalStateException("the brokers do not start: "
-                        + Files.readString(directory.resolve("output")));
+                        + Files.readString(output().toPath()));
                 }
                 Thread.sleep(20);
             }
@@ -241,6 +249,24 @@ public final class OutsideBrokers {
         }
         process = null;
         running.clear();
+    }
+
+    /** Stop the brokers, compact a partition, and start them again. */
+    public synchronized void compact(String partition) {
+        stop();
+        ProcessBuilder builder = new ProcessBuilder(
+            System.getProperty("outside.command"), "compact", data().toString(),
+            "--partition", partition, "--include-active", "--min-cleanable-ratio", "0")
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(output()));
+        try {
+            if (builder.start().waitFor() != 0) {
+                throw new IllegalStateException(Files.readString(output().toPath()));
+            }
+            start();
+        } catch (IOException | InterruptedException error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     public synchronized boolean isRunning(int id) {

@@ -32,6 +32,9 @@ public final class Run {
                 .visit(Advice.to(OutsideRules.class).on(named("pickAuthorizerForWrite")))
                 .visit(Advice.to(BrokersRules.class).on(
                     named("waitAndVerifyAcls").and(takesArgument(1, Authorizer.class)))))
+            .type(named("kafka.api.FixedPortTestUtils$"))
+            .transform((builder, type, loader, module, domain) -> builder
+                .visit(Advice.to(Count.class).on(named("createBrokerConfigs"))))
             .type(named("kafka.integration.KafkaServerTestHarness"))
             .transform((builder, type, loader, module, domain) ->
                 System.getProperty("outside.command") == null ? builder : builder

@@ -37,6 +37,7 @@ import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -229,7 +230,13 @@ public final class StandIn {
             String asked = call.getMethod().getName();
             switch (asked) {
                 case "getLog$default$2": return false;
-                case "localLog": case "getLog": case "onlinePartition": break;
+                case "cleaner": return cleaner();
+                case "localLog": case "getLog": break;
+                case "onlinePartition":
+                    if (!brokers.isRunning(id)) {
+                        return Option.empty();
+                    }
+                    break;
                 default: throw inside(call);
             }
             TopicPartition one = call.getArgument(0);
@@ -238,6 +245,18 @@ public final class StandIn {
             }
             return Option.apply(asked.equals("onlinePartition") ? partition(one) : log(one));
         }));
+    }
+
+    /** Stand in for the cleaner, which compacts a partition while the brokers are stopped. */
+    private LogCleaner cleaner() {
+        return Mockito.mock(LogCleaner.class, Mockito.withSettings().stubOnly().defaultAnswer(
+            call -> {
+                if (!call.getMethod().getName().equals("awaitCleaned")) {
+                    throw inside(call);
+                }
+                brokers.compact(call.getArgument(0).toString());
+                return true;
+            }));
     }
 
     private Partition partition(TopicPartition one) {
@@ -272,6 +291,8 @@ public final class StandIn {
                     case "logEndOffset": case "highWatermark":
                         return offset(one, OffsetSpec.latest());
                     case "producerStateManager": return producers(one);
+                    // It comes before the cleaner, and ours cleans the last segment, too.
+                    case "roll": return null;
                     default: throw inside(call);
                 }
             }));

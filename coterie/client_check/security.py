@@ -62,7 +62,7 @@ class ClientSecurity:
         try:
             self._users = Users([USER], mechanism)
             if self._protocol.has_tls:
-                self._files = CertificateFiles(secured)
+                self._files = CertificateFiles(secured, {})
                 self._files.begin(host)
                 files = self._files.settings
                 authority = files["ssl.truststore.location"]

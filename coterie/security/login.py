@@ -158,18 +158,20 @@ class Login:
         """Whether a connection that logs in again has chosen another mechanism than before."""
         return self._before is not None and self.mechanism is not self._before.mechanism
 
-    def token(self, token: bytes, now_ms: int) -> Verdict:
+    def token(self, token: bytes, now_ms: int, wall_ms: int) -> Verdict:
         """Take a token of the client.
 
         Args:
             token: the token.
-            now_ms: epoch milliseconds.
+            now_ms: epoch milliseconds, by the clock of sessions.
+            wall_ms: the same by the clock of those who issue credentials
+                [security/times-of-credentials].
         """
         conversation, mechanism = self._conversation, self.mechanism
         assert conversation is not None, "a handshake came before"
         assert mechanism is not None, "it has named the mechanism"
         try:
-            answer, who = conversation.step(token, now_ms)
+            answer, who = conversation.step(token, wall_ms)
             if who is None:
                 return Verdict(token=answer)
             self._check_same_user(who)
@@ -181,7 +183,7 @@ class Login:
             )
             return Verdict(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
         self.state = LoginState.DONE
-        session = self._session(who, mechanism, now_ms)
+        session = self._session(who, mechanism, now_ms, wall_ms)
         return Verdict(token=answer, session=session)
 
     def _check_same_user(self, who: LoggedIn) -> None:
@@ -191,13 +193,13 @@ class Login:
                 f" User.{self._before.who.name}: User.{who.name}"
             )
 
-    def _session(self, who: LoggedIn, mechanism: Mechanism, now_ms: int) -> Session:
+    def _session(self, who: LoggedIn, mechanism: Mechanism, now_ms: int, wall_ms: int) -> Session:
         """Return the session: it ends with the credential or after the time that is set."""
         limit_ms = self._mechanisms.max_session_ms.get(mechanism, 0)
-        ends = [] if who.expires_ms is None else [who.expires_ms]
+        limits = [] if who.expires_ms is None else [max(who.expires_ms - wall_ms, 0)]
         if limit_ms > 0:
-            ends.append(now_ms + limit_ms)
-        if not ends:
+            limits.append(limit_ms)
+        if not limits:
             return Session(who, mechanism, 0, None)
-        expires_ms = min(ends)
-        return Session(who, mechanism, max(expires_ms - now_ms, 0), expires_ms)
+        lifetime_ms = min(limits)
+        return Session(who, mechanism, lifetime_ms, now_ms + lifetime_ms)

@@ -36,7 +36,8 @@ def system_clock() -> Callable[[], int]:
     """Return a function that returns the time in epoch milliseconds and never jumps.
 
     The wall clock is read once, here. From then on the monotonic clock is added to it: setting the
-    wall clock back or forward must not expire sessions.
+    wall clock back or forward must not expire sessions. While the machine is suspended it stands
+    still, so that the sessions of clients which were suspended too go on.
     """
     read = time.monotonic_ns
     offset_ns = time.time_ns() - read()
@@ -47,6 +48,11 @@ def system_clock() -> Callable[[], int]:
     return now_ms
 
 
+def wall_clock() -> int:
+    """Return the time of the machine, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
 class Environment:
     """What one broker gets from outside, besides sockets and files.
 
@@ -55,6 +61,8 @@ class Environment:
         log: the root of the loggers.
         loggers: the loggers by name, whose levels can be altered.
         now_ms: the clock, in epoch milliseconds; it does not jump.
+        wall_ms: the clock of the machine, for times by the clocks of others, such as those of
+            tokens. It may jump, and is ahead of `now_ms` after the machine was suspended.
         monotonic_s: counts seconds, for durations; threads may call it, too.
         slice_clock_s: counts the seconds that computing takes, to end a slice of long work.
         random_bytes: returns so many random bytes.
@@ -69,12 +77,14 @@ class Environment:
         monotonic_s: Callable[[], float],
         slice_clock_s: Callable[[], float],
         random_bytes: Callable[[int], bytes],
+        wall_ms: Callable[[], int] | None = None,
     ) -> None:
-        """Take the parts."""
+        """Take the parts; without `wall_ms` it is `now_ms`."""
         self.loop = loop
         self.loggers = Loggers(log)
         self.log = self.loggers.named(ROOT)
         self.now_ms = now_ms
+        self.wall_ms = now_ms if wall_ms is None else wall_ms
         self.monotonic_s = monotonic_s
         self.slice_clock_s = slice_clock_s
         self.random_bytes = random_bytes
@@ -90,6 +100,7 @@ class Environment:
             monotonic_s=time.monotonic,
             slice_clock_s=time.monotonic,
             random_bytes=os.urandom,
+            wall_ms=wall_clock,
         )
 
     def random_below(self, bound: int) -> int:

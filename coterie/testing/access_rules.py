@@ -9,8 +9,19 @@ from coterie.server.broker import Broker as Server
 from coterie.server.config.broker_keys import AUTHORIZER_CLASS
 from coterie.testing.errors import WrongUse
 
-# The settings of a broker with an authorizer.
-AUTHORIZED: Mapping[str, str] = {AUTHORIZER_CLASS: STANDARD_AUTHORIZER}
+
+def authorizer_settings(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a broker with access rules, besides those of `config`.
+
+    Raises:
+        WrongUse: by `config` it has another authorizer, or none.
+    """
+    if config.get(AUTHORIZER_CLASS, STANDARD_AUTHORIZER) != STANDARD_AUTHORIZER:
+        raise WrongUse(
+            f"config: {AUTHORIZER_CLASS}: acls=[...] has chosen {STANDARD_AUTHORIZER}: leave out"
+            " one of them"
+        )
+    return {AUTHORIZER_CLASS: STANDARD_AUTHORIZER}
 
 
 def parsed_rules(texts: Iterable[str]) -> list[Acl]:

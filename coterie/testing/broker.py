@@ -60,12 +60,15 @@ class Broker(RunningBroker):
             return config
         key = "security.protocol" if library == "confluent-kafka" else "security_protocol"
         secured: dict[str, Any] = {key: self._listeners[0].protocol.value}
-        if files is not None:
-            # Who logs in has a certificate only if the broker asks for one.
-            name = user if users is None or files.asks_clients else None
-            secured |= files.client_config(library, name, certificate)
+        name = user
         if users is not None:
-            secured |= users.client_config(library, user)
+            name = users.found(user)
+            secured |= users.client_config(library, name)
+            if files is not None and not files.asks_clients:
+                # Who logs in has a certificate only if the broker asks for one.
+                name = None
+        if files is not None:
+            secured |= files.client_config(library, name, certificate)
         return secured | config
 
     # --- users ------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ class DiskEnvironment(Environment):
             monotonic_s=real.monotonic_s,
             slice_clock_s=real.slice_clock_s,
             random_bytes=real.random_bytes,
+            wall_ms=real.wall_ms,
         )
         self._real = real
         self._faults = faults

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from coterie.address import Address
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
-from coterie.server.config.listeners import CannotListen, Listener
+from coterie.server.config.listeners import CannotListen, Listener, prefix_of
 from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
@@ -25,7 +25,7 @@ from coterie.server.shared_parts import SharedParts
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
-from coterie.testing.access_rules import AUTHORIZED, parsed_rules
+from coterie.testing.access_rules import authorizer_settings, parsed_rules
 from coterie.testing.actions import CoordinatorMoves
 from coterie.testing.bounds import check, check_all
 from coterie.testing.disk import Disk
@@ -36,6 +36,7 @@ from coterie.testing.interception import ELSEWHERE
 from coterie.testing.lifetime import NOT_RUNNING
 from coterie.testing.runner import Listening
 from coterie.testing.security import CertificateFiles, Security
+from coterie.testing.security_settings import check_security_settings
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.users import Users
@@ -116,15 +117,19 @@ class RunningBroker(Views):
         check_all("partitions", (topics or {}).values())
         self.host, self.port = host, port
         secured = Security(security) if isinstance(security, str) else security
-        self._certificates, self._users = _certificates_of(secured), _users_of(secured, users)
+        given = config or {}
+        self._certificates = _certificates_of(secured, given)
+        self._users = _users_of(secured, users)
         first = Listener(Address(host, port))
         if secured is not None:
             protocol = secured.checked_protocol
             first = first._replace(name=protocol.value, protocol=protocol)
+        mechanism = None if self._users is None else self._users.mechanism.value
+        check_security_settings(given, first, mechanism)
         self._listeners: tuple[Listener, ...] = (first,)
         self._acls = parsed_rules(acls or ())
-        authorizer = {} if acls is None else AUTHORIZED
-        self._values = {**TEST_CONFIG, **authorizer, **(config or {})}
+        authorizer = {} if acls is None else authorizer_settings(given)
+        self._values = {**TEST_CONFIG, **authorizer, **given}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
         files = MemoryFileSystem() if data_dir is None else OsFileSystem()
@@ -355,7 +360,9 @@ class RunningBroker(Views):
         wanted = self._interception.elsewhere
         if wanted is None:
             wanted = Address(self.host, 0)
-        factory = server.factory_of(self._listeners[0]._replace(name=ELSEWHERE))
+        first = self._listeners[0]
+        _copy_settings(server.config, prefix_of(first.name), prefix_of(ELSEWHERE))
+        factory = server.factory_of(first._replace(name=ELSEWHERE))
         listening = await self.thread.listen(factory, wanted)
         self._elsewhere = listening
         self._interception.elsewhere = listening.address
@@ -382,6 +389,12 @@ def _at(listener: Listener, address: Address) -> Listener:
     return listener._replace(address=address)
 
 
+def _copy_settings(config: Config, prefix: str, other: str) -> None:
+    """Let the settings with a prefix be those with another one, too."""
+    names = [each for each in config.names if each.startswith(prefix)]
+    config.record({each.replace(prefix, other, 1): config.text(each) or "" for each in names})
+
+
 def _flush_mode(text: str) -> FlushMode:
     try:
         return parse_flush_mode(text)
@@ -389,10 +402,12 @@ def _flush_mode(text: str) -> FlushMode:
         raise WrongUse(f"flush: {error}") from None
 
 
-def _certificates_of(security: Security | None) -> CertificateFiles | None:
+def _certificates_of(
+    security: Security | None, config: Mapping[str, str]
+) -> CertificateFiles | None:
     if security is None or not security.checked_protocol.has_tls:
         return None
-    return CertificateFiles(security)
+    return CertificateFiles(security, config)
 
 
 def _users_of(security: Security | None, users: Mapping[str, str] | Iterable[str]) -> Users | None:

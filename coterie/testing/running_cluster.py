@@ -35,6 +35,7 @@ from coterie.testing.lifetime import NOT_RUNNING
 from coterie.testing.moves import Moves
 from coterie.testing.pausing import Gate
 from coterie.testing.running import TEST_CONFIG, not_listening
+from coterie.testing.security_settings import check_security_settings
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.versions import release_of
@@ -85,6 +86,7 @@ class RunningCluster(Views):
             raise WrongUse(f"brokers is from 2 to {MOST_BROKERS}, not {brokers!r}")
         check_all("partitions", (topics or {}).values())
         self._count = brokers
+        check_security_settings(config or {}, Listener(Address(host, 0)))
         self._values = {**TEST_CONFIG, **(config or {})}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)

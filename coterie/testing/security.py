@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from coterie.authority import CertificateAuthority, LibraryMissing
 from coterie.server.config.listeners import SecurityProtocol
 from coterie.testing.errors import WrongUse
+from coterie.testing.security_settings import names_store
 
 # A certificate that is as it should be, and what may be wrong with one.
 VALID, EXPIRED, WRONG_HOST, UNTRUSTED = "valid", "expired", "wrong-host", "untrusted"
@@ -51,8 +52,12 @@ class Security(NamedTuple):
 class CertificateFiles:
     """The authority of a broker, and the files of its server and clients."""
 
-    def __init__(self, security: Security) -> None:
+    def __init__(self, security: Security, config: Mapping[str, str]) -> None:
         """Check what is asked for; nothing is made yet.
+
+        Args:
+            security: what is asked for.
+            config: the settings of the test, which may name stores of its own.
 
         Raises:
             WrongUse: there is no such way to ask for certificates.
@@ -63,6 +68,8 @@ class CertificateFiles:
             )
         self._protocol = security.checked_protocol
         self._client_auth = security.client_auth
+        self._has_key_store = names_store(config, "keystore")
+        self._has_trust_store = names_store(config, "truststore")
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._authority: CertificateAuthority
         self._other: CertificateAuthority
@@ -82,7 +89,8 @@ class CertificateFiles:
         self._directory = tempfile.TemporaryDirectory(prefix="coterie-certificates-")
         self._hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
         self._write("authority.pem", self._authority.certificate)
-        self.certify(VALID)
+        if not self._has_key_store:
+            self.certify(VALID)
 
     def end(self) -> None:
         """Remove all files."""
@@ -98,9 +106,13 @@ class CertificateFiles:
     @property
     def settings(self) -> Mapping[str, str]:
         """The settings of the broker."""
+        stores = {}
+        if not self._has_key_store:
+            stores["ssl.keystore.location"] = self._path("server.pem")
+        if not self._has_trust_store:
+            stores["ssl.truststore.location"] = self._path("authority.pem")
         return {
-            "ssl.keystore.location": self._path("server.pem"),
-            "ssl.truststore.location": self._path("authority.pem"),
+            **stores,
             # With a login only the one of the listener counts.
             f"listener.name.{self._protocol.value.lower()}.ssl.client.auth": self._client_auth,
             "ssl.principal.mapping.rules": _RULES,
@@ -113,9 +125,14 @@ class CertificateFiles:
         """Write a certificate of the server, and what is wrong with it if anything is.
 
         Raises:
-            WrongUse: an unknown kind of certificate.
+            WrongUse: an unknown kind of certificate, or the server has another key store.
         """
         _check(certificate, _CERTIFICATES)
+        if self._has_key_store:
+            raise WrongUse(
+                "config names the key store of this broker: change its file, and call"
+                " reload_certificates()"
+            )
         hosts = ["broker.invalid"] if certificate == WRONG_HOST else self._hosts
         self._write("server.pem", self._issued(certificate, "broker", hosts).pem)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from coterie.address import Address
 from coterie.server.broker import Broker
 from coterie.server.config.listeners import Listener
-from coterie.server.environment import Environment, system_clock
+from coterie.server.environment import Environment, system_clock, wall_clock
 from coterie.server.workers import Workers
 from coterie.testing.bounds import check
 from coterie.testing.errors import EXPLAINED, BrokerLeak, WrongUse
@@ -120,6 +120,7 @@ class ServerThread:
             monotonic_s=loop.time,
             slice_clock_s=time.monotonic,
             random_bytes=self._random_bytes,
+            wall_ms=lambda: wall_clock() + int(loop.ahead_s * 1000),
             suffix=self._suffix,
         )
 

@@ -83,12 +83,8 @@ class Users:
             for number in NUMBERS.values()
         ]
 
-    def client_config(self, library: str, user: str | None) -> dict[str, Any]:
-        """Return what a client of a library logs in with.
-
-        Args:
-            library: its name.
-            user: the user; None for the first one.
+    def found(self, user: str | None) -> str:
+        """Return a user; the first one for None.
 
         Raises:
             WrongUse: there is no such user.
@@ -96,7 +92,16 @@ class Users:
         name = next(iter(self.passwords), None) if user is None else user
         if name is None or name not in self.passwords:
             raise WrongUse(f"user: {user!r} is none of: {', '.join(self.passwords)}")
-        values = self.mechanism.value, name, self.passwords[name]
+        return name
+
+    def client_config(self, library: str, user: str) -> dict[str, Any]:
+        """Return what a client of a library logs in with.
+
+        Args:
+            library: its name.
+            user: one of the users.
+        """
+        values = self.mechanism.value, user, self.passwords[user]
         if library == "confluent-kafka":
             names = "sasl.mechanism", "sasl.username", "sasl.password"
         else:

@@ -1,5 +1,7 @@
 """Create-, Renew-, Expire- and DescribeDelegationToken (KIP-48) [security/delegation-tokens].
 
+Times are those of the machine's clock [security/times-of-credentials].
+
 Only a user that has logged in, and not with a token, may ask.
 """
 
@@ -74,7 +76,7 @@ def _store(
         error = ErrorCode.NONE if failure is None else ErrorCode.KAFKA_STORAGE_ERROR
         response.send(answer(error))
 
-    expired = removals(broker.tokens, connection.now_ms)
+    expired = removals(broker.tokens, broker.environment.wall_ms())
     broker.security_log.append([*expired, record], stored)
 
 
@@ -114,10 +116,8 @@ def _create(
         error = ErrorCode.POLICY_VIOLATION
     if error is not ErrorCode.NONE:
         return answer(error, None)
-    now_ms, longest_ms = (
-        connection.now_ms,
-        broker.config.get_int("delegation.token.max.lifetime.ms"),
-    )
+    now_ms = broker.environment.wall_ms()
+    longest_ms = broker.config.get_int("delegation.token.max.lifetime.ms")
     asked_ms = request.max_lifetime_ms
     max_ms = now_ms + (min(asked_ms, longest_ms) if asked_ms > 0 else longest_ms)
     expires_ms = now_ms + broker.config.get_int("delegation.token.expiry.time.ms")
@@ -155,14 +155,15 @@ def _renew(
     if token is None:
         is_unknown = error is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
         return answer(error, _NONE_MS if is_unknown else _UNKNOWN_MS)
-    if is_expired(token, connection.now_ms):
+    now_ms = broker.environment.wall_ms()
+    if is_expired(token, now_ms):
         return answer(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     if not is_owner_or_renewer(token, connection.client.principal):
         return answer(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     longest_ms = broker.config.get_int("delegation.token.expiry.time.ms")
     period_ms = request.renew_period_ms
     period_ms = longest_ms if period_ms < 0 else min(period_ms, longest_ms)
-    renewed = expiring(token, connection.now_ms + period_ms)
+    renewed = expiring(token, now_ms + period_ms)
     expires_ms = renewed.expiration_timestamp
     _store(broker, connection, renewed, lambda failed: answer(failed, expires_ms))
     return None
@@ -180,7 +181,7 @@ def _expire(
         return answer(error, _NONE_MS if is_unknown else _UNKNOWN_MS)
     if not is_owner_or_renewer(token, connection.client.principal):
         return answer(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
-    now_ms, period_ms = connection.now_ms, request.expiry_time_period_ms
+    now_ms, period_ms = broker.environment.wall_ms(), request.expiry_time_period_ms
     if period_ms < 0:
         removal = RemoveDelegationTokenRecord(token_id=token.token_id)
         _store(broker, connection, removal, lambda failed: answer(failed, now_ms))

@@ -59,7 +59,13 @@ def append_to(
             check.verify(partition, header)
         if request.acks == _ALL_ACKS and partition.held_end is not None:
             raise RefusedBatch(ErrorCode.NOT_ENOUGH_REPLICAS)  # noqa: TRY301 - as others are
-        valid = validate_batch(batch, header, partition, connection.now_ms)
+        try:
+            valid = validate_batch(batch, header, partition, connection.now_ms)
+        except RefusedBatch as refused:
+            if refused.error is not ErrorCode.INVALID_TIMESTAMP:
+                raise
+            # Producers have the clock of the machine. It is ahead after that was suspended.
+            valid = validate_batch(batch, header, partition, broker.environment.wall_ms())
         return _append_validated(partition, asked.index, valid, connection.now_ms, appended)
     except RefusedBatch as refused:
         return refused_partition(asked.index, refused, partition.log if refused.in_log else None)

@@ -53,7 +53,7 @@ def _login(
     shared = listener_login(
         broker.config,
         listener,
-        ScramUsersOfBroker(broker.credentials, broker.tokens, broker.now_ms),
+        ScramUsersOfBroker(broker.credentials, broker.tokens, broker.environment),
         broker.logins,
         broker.environment,
     )

@@ -139,7 +139,8 @@ class SessionRoutes(Routes):
             return self._serve(below, broker, request, connection)
         if self._is_abandoned(connection):
             return None
-        verdict = login.token(request.auth_bytes, connection.now_ms)
+        wall_ms = broker.environment.wall_ms()
+        verdict = login.token(request.auth_bytes, connection.now_ms, wall_ms)
         session, answer = verdict.session, answer_of(verdict)
         if verdict.error is not ErrorCode.NONE:
             reason = shown(verdict.text)

@@ -58,12 +58,12 @@ class ScramUsersOfBroker:
     """The users and tokens that may log in with SCRAM."""
 
     def __init__(
-        self, credentials: Credentials, tokens: DelegationTokens, now_ms: Callable[[], int]
+        self, credentials: Credentials, tokens: DelegationTokens, environment: "Environment"
     ) -> None:
-        """Take the users and tokens of the security log, and the clock."""
+        """Take the users and tokens of the security log, and what has the clock."""
         self._credentials = credentials
         self._tokens = tokens
-        self._now_ms = now_ms
+        self._environment = environment
 
     def find(self, name: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
@@ -72,7 +72,7 @@ class ScramUsersOfBroker:
 
     def find_token(self, token_id: str, mechanism: int) -> ScramUser | None:
         """See `ScramUsers`."""
-        return self._tokens.login(token_id, mechanism, self._now_ms())
+        return self._tokens.login(token_id, mechanism, self._environment.wall_ms())
 
     def example(self, mechanism: int) -> ScramKeys | None:
         """See `ScramUsers`. It is the oldest user, so that it is soon found."""

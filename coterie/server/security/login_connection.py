@@ -223,14 +223,18 @@ class LoginConnection(asyncio.Protocol):
             self._fail(frame, Failure.MECHANISM, reason)
 
     def _take_token(self, request: _Request, body: SaslAuthenticateRequest) -> None:
-        verdict = self._login.token(body.auth_bytes, self._connection.now_ms)
+        verdict = self._verdict(body.auth_bytes)
         answer = answer_of(verdict)
         frame = SaslAuthenticateResponse.framer(request.version)(answer, request.correlation_id)
         self._judge(verdict, frame, frame)
 
     def _take_bare_token(self, token: bytes) -> None:
-        verdict = self._login.token(token, self._connection.now_ms)
+        verdict = self._verdict(token)
         self._judge(verdict, _LENGTH.pack(len(verdict.token)) + verdict.token, None)
+
+    def _verdict(self, token: bytes) -> Verdict:
+        wall_ms = self._broker.environment.wall_ms()
+        return self._login.token(token, self._connection.now_ms, wall_ms)
 
     def _judge(self, verdict: Verdict, answer: bytes, refusal: bytes | None) -> None:
         """Send the answer to a token, and let the client in after the last one."""

@@ -99,8 +99,9 @@ class Keys:
         except (JoseError, KeyError, TypeError, AttributeError) as error:
             raise ValueError("it is no set of keys") from error
 
-    def find(self, key_id: str | None, now_ms: int) -> list[Any]:
+    def find(self, key_id: str | None) -> list[Any]:
         """Return the key of an id, or all keys without one."""
+        now_ms = self._environment.now_ms()
         if self._path is not None:
             self._read_changed(self._path)
         elif now_ms - self._fetched_ms >= self._refresh_ms:
@@ -171,7 +172,7 @@ class SignedTokens:
         key_id = header.get("kid")
         if header.get("alg") not in ALGORITHMS or not isinstance(key_id, str | None):
             raise Refused
-        if not any(_is_signed(token, key) for key in self._keys.find(key_id, now_ms)):
+        if not any(_is_signed(token, key) for key in self._keys.find(key_id)):
             raise Refused
         return self._checked(decoded(parts[1]), now_ms)
 

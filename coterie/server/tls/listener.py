@@ -40,7 +40,7 @@ class TlsListener(ListenerCertificates):
         self.handshakes = Handshakes(broker.loop, broker.now_ms)
         self.buffer = memoryview(bytearray(_RECEIVE_BYTES))
         self._quotas, self._counts = broker.connection_quotas, broker.logins.first
-        self._now_ms = broker.now_ms
+        self._environment = broker.environment
         self._rules = _rules(ListenerSettings(broker.config, listener.name))
 
     def identify(self, connection: Connection, tls: ssl.SSLObject) -> None:
@@ -89,7 +89,7 @@ class TlsListener(ListenerCertificates):
             return False
         end = certificate["notAfter"]
         assert isinstance(end, str), "it is a time"
-        return ssl.cert_time_to_seconds(end) * 1000 < self._now_ms()
+        return ssl.cert_time_to_seconds(end) * 1000 < self._environment.wall_ms()
 
 
 def _rules(settings: ListenerSettings) -> list[MappingRule]:

@@ -62,19 +62,23 @@ class StoppedClock:
 
 
 def sasl_broker(
-    settings: Mapping[str, str] | None = None, clock: StoppedClock | None = None
+    settings: Mapping[str, str] | None = None,
+    clock: StoppedClock | None = None,
+    slept_ms: int = 0,
 ) -> RunningBroker:
     """Return a broker whose first listener has SASL: users alice and bob, and fixed with SCRAM.
 
     Args:
         settings: more settings.
         clock: what its connections take the time from; None for the real clock.
+        slept_ms: how long the machine has been suspended: by this time that clock is behind.
     """
 
     def prepare(broker: Broker) -> None:
         add_scram(broker, "fixed", "pencil")
         if clock is not None:
             broker.now_ms = clock
+            broker.environment.wall_ms = lambda: clock() + slept_ms
 
     return RunningBroker({**SETTINGS, **(settings or {})}, listeners=LISTENERS, prepare=prepare)
 

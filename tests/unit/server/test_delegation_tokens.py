@@ -24,7 +24,7 @@ from coterie.protocol.messages.renew_delegation_token import RenewDelegationToke
 from coterie.security.mechanisms import Mechanism
 from coterie.server.handlers import delegation_tokens
 from tests.unit.security.test_scram import proof
-from tests.unit.server.logins import LISTENERS, SETTINGS, LoginClient, sasl_broker
+from tests.unit.server.logins import LISTENERS, SETTINGS, LoginClient, StoppedClock, sasl_broker
 from tests.unit.server.manual import COMMIT
 from tests.unit.server.running import RunningBroker
 
@@ -157,6 +157,22 @@ def test_owner_and_renewers_change_the_expiry(running: RunningBroker) -> None:
         # It is removed with the next change.
         create(alice)
         assert renew(bob, token.hmac) == (62, 0)
+
+
+def test_times_are_those_of_the_machine_after_it_has_slept() -> None:
+    clock, slept_ms = StoppedClock(), 8 * 3_600_000
+    wall_ms = clock() + slept_ms
+    with sasl_broker(ENABLED, clock, slept_ms) as running, user(running) as owner:
+        token = create(owner)
+        assert (token.issue_timestamp_ms, token.expiry_timestamp_ms) == (wall_ms, wall_ms + DAY_MS)
+        assert renew(owner, token.hmac, 1000) == (0, wall_ms + 1000)
+        with LoginClient(running) as client:
+            assert log_in(client, token, Mechanism.SCRAM_SHA_256) == (0, 1000)
+        clock.now_ms += 1001
+        with LoginClient(running) as client:
+            assert log_in(client, token, Mechanism.SCRAM_SHA_256)[0] == 58
+        assert renew(owner, token.hmac) == (66, 0)
+        assert expire(owner, token.hmac, 0) == (66, 0)
 
 
 def test_who_may_not_ask(running: RunningBroker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import random
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import pytest
 
 from coterie.server.environment import Environment, system_clock
+from coterie.testing import Broker
 from tests.unit.server.manual import ManualEnvironment, RecordingLog
 from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.virtual import VirtualEnvironment, complete
@@ -85,6 +87,29 @@ class TestWaiting:
         assert seen == sorted(seen)
         # A time of this century.
         assert 1_700_000_000_000 < seen[0] < 4_000_000_000_000
+
+
+class TestWallClock:
+    def test_clock_of_the_machine_may_jump_and_that_of_sessions_does_not(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hour_ms, real_ns = 3_600_000, time.time_ns
+
+        async def use(environment: Environment) -> None:
+            before_ms = environment.now_ms()
+            assert abs(environment.wall_ms() - before_ms) < 60_000
+            monkeypatch.setattr(time, "time_ns", lambda: real_ns() + hour_ms * 1_000_000)
+            assert abs(environment.wall_ms() - before_ms - hour_ms) < 60_000
+            assert abs(environment.now_ms() - before_ms) < 60_000
+
+        in_process(use)
+
+    def test_clock_of_a_broker_of_a_test_goes_forward_with_it(self) -> None:
+        with Broker() as kafka:
+            environment = kafka.server.environment
+            before_ms = environment.wall_ms()
+            kafka.advance(3_600)
+            assert abs(environment.wall_ms() - before_ms - 3_600_000) < 60_000
 
 
 class TestRunBlocking:

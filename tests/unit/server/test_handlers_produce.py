@@ -98,6 +98,18 @@ class TestRefused:
         assert produce(client, batch(b"a", timestamp_ms=late - 1)).error_code == 0
         assert produce(client, batch(b"a", timestamp_ms=-1)).error_code == 0
 
+    def test_timestamps_after_the_machine_has_slept(self, client: Client) -> None:
+        slept_ms = 8 * 3_600_000
+        environment = client.broker.environment
+        environment.wall_ms = lambda: environment.now_ms() + slept_ms
+        latest = START_MS + slept_ms + 3_600_000
+        assert produce(client, batch(b"a", timestamp_ms=START_MS + slept_ms)).error_code == 0
+        assert produce(client, batch(b"a", timestamp_ms=latest)).error_code == 0
+        answer = produce(client, batch(b"a", timestamp_ms=latest + 1))
+        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+        (record,) = answer.record_errors
+        assert f", {latest}]" in record.batch_index_error_message
+
     def test_timestamps_far_in_the_past(self, client: Client) -> None:
         client.broker.controller.create("p", 1, {"message.timestamp.before.max.ms": "1000"})
         old = batch(b"a", timestamp_ms=START_MS - 1001)

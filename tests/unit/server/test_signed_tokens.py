@@ -16,10 +16,11 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
+from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.server.config.sources import ConfigError
 from tests.unit.security.test_oauthbearer import message
 from tests.unit.security.test_oauthbearer import token as unsigned
-from tests.unit.server.logins import LoginClient, sasl_broker
+from tests.unit.server.logins import LoginClient, StoppedClock, framed, sasl_broker
 
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 _MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
@@ -28,6 +29,8 @@ UNSECURED = {
     "listener.name.sasl.oauthbearer.sasl.jaas.config": _MODULE,
 }
 SIGNED = {**UNSECURED, "sasl.server.callback.handler.class": _HANDLER}
+# A night.
+SLEPT_MS = 8 * 3600 * 1000
 REFUSED = b'{"status":"invalid_token"}'
 
 
@@ -219,6 +222,27 @@ def test_unsecured_tokens_and_their_sessions() -> None:
             assert failed.error_code == 58
             assert failed.error_message == REFUSED.decode()
             assert client.rest() == b""
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_a_machine_that_has_slept_takes_new_tokens(file: Path, *, is_signed: bool) -> None:
+    clock = StoppedClock()
+    now = (clock() + SLEPT_MS) // 1000
+    given = settings(file.as_uri()) if is_signed else UNSECURED
+    make = signed if is_signed else lambda **claims: unsigned({"sub": "alice", **claims})
+    with sasl_broker(given, clock, SLEPT_MS) as running:
+        with LoginClient(running) as client:
+            client.handshake("OAUTHBEARER")
+            new = client.authenticate(message(make(iat=now - 1, exp=now + 60)))
+            assert (new.error_code, new.session_lifetime_ms) == (0, 60_000)
+            clock.now_ms += 59_000
+            assert client.call(MetadataRequest(topics=[]), 4).brokers
+            clock.now_ms += 1_000
+            client.socket.sendall(framed(MetadataRequest(topics=[]), 4))
+            assert client.rest() == b""
+        assert running.close_errors() == ["SessionExpired"]
+        expired = make(iat=now - 60, exp=now - 40)
+        assert answer(running, expired) == NO
 
 
 @pytest.mark.parametrize(

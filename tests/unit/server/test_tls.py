@@ -386,8 +386,8 @@ class TestResumption:
             session = cast("ssl.SSLSocket", first.socket).session
             assert session is not None
             assert session.has_ticket
-            (listener,) = running.broker.tls_listeners
-            vars(listener)["_now_ms"] = lambda: running.broker.now_ms() + 400 * 86_400_000
+            environment = running.broker.environment
+            environment.wall_ms = lambda: running.broker.now_ms() + 400 * 86_400_000
             with pytest.raises((EOFError, ConnectionError)):
                 resumed(running, context, first)
             running.wait_for(lambda: running.close_errors() == ["TlsError"])

@@ -30,25 +30,30 @@ from tests.simulation.checks.violation import Violation, require
 _SERVED = (ShardState.ACTIVE, ShardState.LOADING)
 
 # What brokers own, and what they have given up, is looked at after each change of the image, and
-# again after so many turns.
+# again after so many turns; what brokers have left that do not run any more, after more of them.
 _LOOKS_EVERY = 20
+_LOOKS_BACK_EVERY = 200
 
 
 class _Read:
     """What was read of a log.
 
     Attributes:
-        log: the log; another one takes its place when its end is cut off.
+        log: the log; another one takes its place when its end is cut off. None before it is open.
         end_offset: what was read.
         batch_epoch: the epoch of the newest batch.
         epoch: the epoch of the partition when it was looked at before.
     """
 
-    def __init__(self, log: Log, epoch: int) -> None:
-        self.log = log
+    def __init__(self) -> None:
+        self.log: Log | None = None
         self.end_offset = 0
         self.batch_epoch = -1
-        self.epoch = epoch
+        self.epoch = -1
+
+    def has_all_of(self, log: Log | None) -> bool:
+        """Whether there is nothing new to read in a log."""
+        return log is self.log and (log is None or log.log_end_offset == self.end_offset)
 
 
 class Checks:
@@ -69,7 +74,7 @@ class Checks:
         # The turn in which each offset was appended, by group and offset.
         self._commits: dict[tuple[str, int], int] = {}
         self._seen: ClusterImage | None = None
-        self._partitions: list[Partition] = []
+        self._partitions: list[tuple[Partition, _Read]] = []
         # The version of the image that each broker has shown.
         self._versions: dict[Broker, int] = {}
         self._disk = disk
@@ -100,16 +105,22 @@ class Checks:
             self._check_image(image)
             self._seen = image
             self._partitions = [
-                each for topic in cluster.shared.topics.all() for each in topic.partitions
+                (each, self._logs.setdefault((topic.name, each.index), _Read()))
+                for topic in cluster.shared.topics.all()
+                for each in topic.partitions
             ]
-        for partition in self._partitions:
-            self._check_partition(partition, image)
+        for partition, read in self._partitions:
+            if changed or not read.has_all_of(partition.opened_log):
+                self._check_partition(partition, read, image)
         self._disk.turn += 1
         for broker in cluster.brokers.values():
             self._check_shown(broker)
         if changed or not self._disk.turn % _LOOKS_EVERY:
             self._check_owners(cluster, image)
-            for broker in [*cluster.brokers.values(), *ended]:
+            for broker in cluster.brokers.values():
+                _check_nothing_is_left(broker)
+        if not self._disk.turn % _LOOKS_BACK_EVERY:
+            for broker in ended:
                 _check_nothing_is_left(broker)
 
     def _check_shown(self, broker: Broker) -> None:
@@ -156,7 +167,7 @@ class Checks:
 
     # --- K2, K12 ----------------------------------------------------------------------------------
 
-    def _check_partition(self, partition: Partition, image: ClusterImage) -> None:
+    def _check_partition(self, partition: Partition, read: _Read, image: ClusterImage) -> None:
         placed = image.placements.get(partition.topic.name, ())
         if partition.index < len(placed):
             decided = placed[partition.index].leader_epoch
@@ -164,14 +175,11 @@ class Checks:
                 text = f"{partition} is in epoch {partition.leader_epoch}, not in {decided}"
                 raise Violation("K12", text)
             if partition.opened_log is not None:
-                self._check_log(partition, partition.opened_log)
+                self._check_log(partition, read, partition.opened_log)
 
-    def _check_log(self, partition: Partition, log: Log) -> None:
+    def _check_log(self, partition: Partition, read: _Read, log: Log) -> None:
         name, index = partition.topic.name, partition.index
-        read = self._logs.get((name, index))
-        if read is None:
-            read = self._logs[name, index] = _Read(log, partition.leader_epoch)
-        elif read.log is not log:
+        if read.log is not log:
             # It was opened anew, with the same records or with fewer.
             read.log, read.batch_epoch = log, -1
             read.end_offset = min(read.end_offset, log.log_end_offset)

@@ -34,7 +34,14 @@ from tests.simulation.brokers.disk import Disk, LateEnvironment, Life
 from tests.simulation.brokers.faults import Faults
 from tests.simulation.brokers.ledger import Ledger
 from tests.simulation.brokers.lines import Line
-from tests.simulation.brokers.members import GroupInfo, classic, consumer
+from tests.simulation.brokers.members import (
+    HASTY,
+    RESTLESS,
+    STEADY,
+    GroupInfo,
+    classic,
+    consumer,
+)
 from tests.simulation.brokers.records import Follower, RoutedReader, producer
 from tests.simulation.brokers.registers import reader, writer
 from tests.simulation.brokers.rest import check_end, check_rest
@@ -126,12 +133,13 @@ class World:
     def _make_clients(self) -> None:
         self.clients: list[Client] = []
         self.groups = [
-            GroupInfo("steady-classic", 2, steady=True),
-            GroupInfo("steady-consumer", 2, steady=True),
-            GroupInfo("restless-classic", 3, steady=False),
-            GroupInfo("restless-consumer", 3, steady=False),
+            GroupInfo("steady-classic", 2, STEADY),
+            GroupInfo("steady-consumer", 2, STEADY),
+            GroupInfo("restless-classic", 3, RESTLESS),
+            GroupInfo("restless-consumer", 3, RESTLESS),
+            GroupInfo("hasty-classic", 2, HASTY),
             # It is empty now and then.
-            GroupInfo("lonely-consumer", 1, steady=False),
+            GroupInfo("lonely-consumer", 1, RESTLESS),
         ]
         for group in self.groups:
             member = classic if group.group_id.endswith("classic") else consumer

@@ -14,7 +14,7 @@ from typing import Any
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key, decode_value
 from coterie.protocol.record_batch import BatchHeader
-from coterie.protocol.records import decode_records, iterate_batches
+from coterie.protocol.records import decode_records, iterate_batches, read_marker
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.brokers import Cluster
@@ -73,6 +73,8 @@ class Checks:
         self._logs: dict[tuple[str, int], _Read] = {}
         # The turn in which each offset was appended, by group and offset.
         self._commits: dict[tuple[str, int], int] = {}
+        # The offsets of open transactions, by the partition and the producer id.
+        self._pending: dict[tuple[int, int], list[tuple[str, int]]] = {}
         self._seen: ClusterImage | None = None
         self._partitions: list[tuple[Partition, _Read]] = []
         # The version of the image that each broker has shown.
@@ -199,17 +201,29 @@ class Checks:
             if name == RECORDS:
                 for each in decode_records(data, header, position):
                     self.values[index, each.offset] = each.value
-            elif name == OFFSETS_TOPIC and not header.is_control:
-                self._note_commits(header, data, position)
+            elif name == OFFSETS_TOPIC:
+                self._note_commits(index, header, data, position)
         read.epoch = partition.leader_epoch
 
-    def _note_commits(self, header: BatchHeader, data: bytes, position: int) -> None:
+    def _note_commits(self, index: int, header: BatchHeader, data: bytes, position: int) -> None:
+        """Note the offsets of a batch; those of a transaction are committed with its marker."""
+        of_producer = (index, header.producer_id)
         for each in decode_records(data, header, position):
+            if header.is_control:
+                marker, offsets = read_marker(each), self._pending.pop(of_producer, [])
+                if marker is not None and marker.commit:
+                    for committed in offsets:
+                        self._commits.setdefault(committed, self._disk.turn)
+                continue
             assert each.key is not None, "records of the topic have keys"
             key = decode_key(each.key)
             if isinstance(key, OffsetCommitKey) and each.value is not None:
                 value: Any = decode_value(key, each.value)
-                self._commits.setdefault((key.group, value.offset), self._disk.turn)
+                if header.is_transactional:
+                    offsets = self._pending.setdefault(of_producer, [])
+                    offsets.append((key.group, value.offset))
+                else:
+                    self._commits.setdefault((key.group, value.offset), self._disk.turn)
 
     def cut(self, index: int, end_offset: int) -> None:
         """Forget the records that an unclean election has taken away."""

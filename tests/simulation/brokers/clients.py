@@ -24,6 +24,7 @@ from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.produce import ProduceRequest
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.schema import fields_of
 from coterie.server.cluster.image import CoordinatorType
 from tests.simulation.checks.violation import require
@@ -70,7 +71,7 @@ def _passes_soon(request: Any) -> bool:
     if isinstance(request, ConsumerGroupHeartbeatRequest):
         # It joins or leaves.
         return request.member_epoch < 1
-    return isinstance(request, EndTxnRequest)
+    return isinstance(request, EndTxnRequest | TxnOffsetCommitRequest)
 
 
 class Ask(NamedTuple):

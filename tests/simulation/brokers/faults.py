@@ -5,10 +5,11 @@ passes soon would meet few events by chance: when a client begins such a thing, 
 the broker that coordinates it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.cluster.image import NO_LEADER, CoordinatorType
@@ -25,8 +26,10 @@ _E = TypeVar("_E")
 _PAUSES_MS = (1, 300)
 _DETECTIONS_MS = (30, 400, 1_500)
 _PROPAGATIONS_MS = (0, 0, 30, 300)
+# After what time the next event comes.
+_EVENTS_AFTER_MS = (0, 5, 50, 200, 600, 1_500)
 # How often an event strikes what passes soon, and after what time.
-_STRIKES = 0.15
+_STRIKES = 0.1
 _STRIKES_AFTER_MS = (0, 0, 1, 2, 5, 40, 300)
 # How often an event is aimed at what is in one of these states, which pass soon.
 _AIMS = 0.5
@@ -43,12 +46,18 @@ TRANSACTION_STATES = (
 )  # fmt: skip
 
 
+# The requests that are counted while they have no answer.
+IN_FLIGHT = (TxnOffsetCommitRequest,)
+
+
 def required_pairs() -> Iterator[str]:
     """Yield each pair of a state and an event, as it is counted."""
-    states = {
+    states: dict[str, Sequence[str]] = {
         "classic": CLASSIC_STATES,
         "consumer": CONSUMER_STATES,
         "transaction": TRANSACTION_STATES,
+        "offsets of transactions": ("pending",),
+        "request": [each.__name__ for each in IN_FLIGHT],
     }
     for kind, names in states.items():
         for name in names:
@@ -83,6 +92,9 @@ def _states(broker: Broker, of: _Led | None = None) -> Iterator[tuple[str, str]]
     for group in coordinator.groups():
         if of in (None, (OFFSETS_TOPIC, coordinator.partition_for(group.group_id))):
             yield group.group_type, group.state_name
+    for held in coordinator.shards:
+        if of in (None, (OFFSETS_TOPIC, held.partition)) and held.logged.pending.transactions:
+            yield "offsets of transactions", "pending"
     for shard in broker.transaction_runtime.coordinator.shards:
         if of in (None, (TRANSACTIONS_TOPIC, shard.partition)):
             for each in shard.transactions.values():
@@ -158,7 +170,7 @@ class Faults:
             _drawn(world.chance, self._happens)()
         elif (broker := self._some_live()) is not None:
             _drawn(world.chance, self._happens_to)(broker, None)
-        world.after(world.chance.choice((0, 5, 50, 200, 600)), self._happen, storm)
+        world.after(world.chance.choice(_EVENTS_AFTER_MS), self._happen, storm)
 
     # --- what is concerned ------------------------------------------------------------------------
 
@@ -215,8 +227,14 @@ class Faults:
         self._world.note(f"{event} {text}")
         self._world.coverage[event] += 1
         for broker in brokers:
-            for kind, state in _states(broker, of):
+            for kind, state in (*_states(broker, of), *self._in_flight(broker)):
                 self._world.coverage[_pair(kind, state, event)] += 1
+
+    def _in_flight(self, broker: Broker) -> Iterator[tuple[str, str]]:
+        """Yield the requests of some APIs that a broker has not answered."""
+        for client in self._world.clients:
+            if client.asked == broker.node_id and isinstance(client.waits, IN_FLIGHT):
+                yield "request", type(client.waits).__name__
 
     # --- leaders ----------------------------------------------------------------------------------
 

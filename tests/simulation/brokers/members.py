@@ -118,13 +118,12 @@ def _happens(world: "World", share: float) -> bool:
 
 def _commit(world: "World", name: str, group: GroupInfo, member: Member) -> Steps:
     """Commit an offset as a member; return the error, or None without an answer."""
-    register, value = world.ledger.register(group.group_id), next(group.values)
+    value = next(group.values)
     request = member.commit_request({TopicPartition(TOPIC, 0): value}, _COMMIT_VERSION)
-    begin = world.moment()
+    write = world.ledger.register(group.group_id).writes(value, world.moment())
     answer = yield Ask(request, _COMMIT_VERSION)
     error = None if answer is None else answer.topics[0].partitions[0].error_code
-    done = error == ErrorCode.NONE
-    register.wrote(name, value, begin, world.moment(), acknowledged=done)
+    write.answered(world.moment(), acknowledged=error == ErrorCode.NONE)
     return error
 
 

@@ -42,11 +42,12 @@ from tests.simulation.brokers.members import (
     classic,
     consumer,
 )
+from tests.simulation.brokers.offsets import OffsetsProducer, group_of
 from tests.simulation.brokers.records import Follower, RoutedReader, producer
 from tests.simulation.brokers.registers import reader, writer
 from tests.simulation.brokers.rest import check_end, check_rest
 from tests.simulation.checks.violation import require
-from tests.simulation.transactions.producers import PARTITIONS, TransactionalProducer
+from tests.simulation.transactions.producers import PARTITIONS
 from tests.unit.server.cluster import serve_in_memory
 from tests.unit.server.manual import COMMIT, NEVER
 from tests.unit.server.manual_loop import START_MS, ManualLoop
@@ -161,9 +162,11 @@ class World:
             self.join(f"follower-{number}", each.steps(self, f"follower-{number}"))
         ids = [each for each in TRANSACTIONAL_IDS for _ in range(PRODUCERS_OF_AN_ID)]
         self.producers = [
-            TransactionalProducer(number, name, Random(f"{self.seed} producer {number}"))
+            OffsetsProducer(self, number, name, Random(f"{self.seed} producer {number}"), values)
             for number, name in enumerate(ids)
         ]
+        for name in TRANSACTIONAL_IDS:
+            self.join(f"reader-{name}", reader(self, f"reader-{name}", group_of(name)))
         for number, made in enumerate(self.producers):
             self.join(f"transactions-{number}", made.steps())
         self.reader = RoutedReader()

@@ -14,7 +14,7 @@ from typing import Any
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key, decode_value
 from coterie.protocol.record_batch import BatchHeader
-from coterie.protocol.records import decode_records, iterate_batches
+from coterie.protocol.records import decode_records, iterate_batches, read_marker
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.brokers import Cluster
@@ -30,25 +30,30 @@ from tests.simulation.checks.violation import Violation, require
 _SERVED = (ShardState.ACTIVE, ShardState.LOADING)
 
 # What brokers own, and what they have given up, is looked at after each change of the image, and
-# again after so many turns.
+# again after so many turns; what brokers have left that do not run any more, after more of them.
 _LOOKS_EVERY = 20
+_LOOKS_BACK_EVERY = 200
 
 
 class _Read:
     """What was read of a log.
 
     Attributes:
-        log: the log; another one takes its place when its end is cut off.
+        log: the log; another one takes its place when its end is cut off. None before it is open.
         end_offset: what was read.
         batch_epoch: the epoch of the newest batch.
         epoch: the epoch of the partition when it was looked at before.
     """
 
-    def __init__(self, log: Log, epoch: int) -> None:
-        self.log = log
+    def __init__(self) -> None:
+        self.log: Log | None = None
         self.end_offset = 0
         self.batch_epoch = -1
-        self.epoch = epoch
+        self.epoch = -1
+
+    def has_all_of(self, log: Log | None) -> bool:
+        """Whether there is nothing new to read in a log."""
+        return log is self.log and (log is None or log.log_end_offset == self.end_offset)
 
 
 class Checks:
@@ -68,8 +73,10 @@ class Checks:
         self._logs: dict[tuple[str, int], _Read] = {}
         # The turn in which each offset was appended, by group and offset.
         self._commits: dict[tuple[str, int], int] = {}
+        # The offsets of open transactions, by the partition and the producer id.
+        self._pending: dict[tuple[int, int], list[tuple[str, int]]] = {}
         self._seen: ClusterImage | None = None
-        self._partitions: list[Partition] = []
+        self._partitions: list[tuple[Partition, _Read]] = []
         # The version of the image that each broker has shown.
         self._versions: dict[Broker, int] = {}
         self._disk = disk
@@ -100,16 +107,22 @@ class Checks:
             self._check_image(image)
             self._seen = image
             self._partitions = [
-                each for topic in cluster.shared.topics.all() for each in topic.partitions
+                (each, self._logs.setdefault((topic.name, each.index), _Read()))
+                for topic in cluster.shared.topics.all()
+                for each in topic.partitions
             ]
-        for partition in self._partitions:
-            self._check_partition(partition, image)
+        for partition, read in self._partitions:
+            if changed or not read.has_all_of(partition.opened_log):
+                self._check_partition(partition, read, image)
         self._disk.turn += 1
         for broker in cluster.brokers.values():
             self._check_shown(broker)
         if changed or not self._disk.turn % _LOOKS_EVERY:
             self._check_owners(cluster, image)
-            for broker in [*cluster.brokers.values(), *ended]:
+            for broker in cluster.brokers.values():
+                _check_nothing_is_left(broker)
+        if not self._disk.turn % _LOOKS_BACK_EVERY:
+            for broker in ended:
                 _check_nothing_is_left(broker)
 
     def _check_shown(self, broker: Broker) -> None:
@@ -156,7 +169,7 @@ class Checks:
 
     # --- K2, K12 ----------------------------------------------------------------------------------
 
-    def _check_partition(self, partition: Partition, image: ClusterImage) -> None:
+    def _check_partition(self, partition: Partition, read: _Read, image: ClusterImage) -> None:
         placed = image.placements.get(partition.topic.name, ())
         if partition.index < len(placed):
             decided = placed[partition.index].leader_epoch
@@ -164,14 +177,11 @@ class Checks:
                 text = f"{partition} is in epoch {partition.leader_epoch}, not in {decided}"
                 raise Violation("K12", text)
             if partition.opened_log is not None:
-                self._check_log(partition, partition.opened_log)
+                self._check_log(partition, read, partition.opened_log)
 
-    def _check_log(self, partition: Partition, log: Log) -> None:
+    def _check_log(self, partition: Partition, read: _Read, log: Log) -> None:
         name, index = partition.topic.name, partition.index
-        read = self._logs.get((name, index))
-        if read is None:
-            read = self._logs[name, index] = _Read(log, partition.leader_epoch)
-        elif read.log is not log:
+        if read.log is not log:
             # It was opened anew, with the same records or with fewer.
             read.log, read.batch_epoch = log, -1
             read.end_offset = min(read.end_offset, log.log_end_offset)
@@ -191,17 +201,29 @@ class Checks:
             if name == RECORDS:
                 for each in decode_records(data, header, position):
                     self.values[index, each.offset] = each.value
-            elif name == OFFSETS_TOPIC and not header.is_control:
-                self._note_commits(header, data, position)
+            elif name == OFFSETS_TOPIC:
+                self._note_commits(index, header, data, position)
         read.epoch = partition.leader_epoch
 
-    def _note_commits(self, header: BatchHeader, data: bytes, position: int) -> None:
+    def _note_commits(self, index: int, header: BatchHeader, data: bytes, position: int) -> None:
+        """Note the offsets of a batch; those of a transaction are committed with its marker."""
+        of_producer = (index, header.producer_id)
         for each in decode_records(data, header, position):
+            if header.is_control:
+                marker, offsets = read_marker(each), self._pending.pop(of_producer, [])
+                if marker is not None and marker.commit:
+                    for committed in offsets:
+                        self._commits.setdefault(committed, self._disk.turn)
+                continue
             assert each.key is not None, "records of the topic have keys"
             key = decode_key(each.key)
             if isinstance(key, OffsetCommitKey) and each.value is not None:
                 value: Any = decode_value(key, each.value)
-                self._commits.setdefault((key.group, value.offset), self._disk.turn)
+                if header.is_transactional:
+                    offsets = self._pending.setdefault(of_producer, [])
+                    offsets.append((key.group, value.offset))
+                else:
+                    self._commits.setdefault((key.group, value.offset), self._disk.turn)
 
     def cut(self, index: int, end_offset: int) -> None:
         """Forget the records that an unclean election has taken away."""

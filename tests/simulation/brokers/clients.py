@@ -14,6 +14,7 @@ from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from coterie.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from coterie.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from coterie.protocol.messages.end_txn import EndTxnRequest
@@ -23,6 +24,7 @@ from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.produce import ProduceRequest
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.schema import fields_of
 from coterie.server.cluster.image import CoordinatorType
 from tests.simulation.checks.violation import require
@@ -62,6 +64,14 @@ _OF_TRANSACTIONS = (
     AddOffsetsToTxnRequest,
     EndTxnRequest,
 )
+
+
+def _passes_soon(request: Any) -> bool:
+    """Return whether a request begins what soon is over at its coordinator."""
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        # It joins or leaves.
+        return request.member_epoch < 1
+    return isinstance(request, EndTxnRequest | TxnOffsetCommitRequest)
 
 
 class Ask(NamedTuple):
@@ -122,12 +132,14 @@ class Client:
     Attributes:
         name: its name.
         waits: what it waits for a response to; None if it does not.
+        asked: the broker that it has asked latest.
     """
 
     def __init__(self, world: "World", name: str, steps: Iterator[Any]) -> None:
         """Begin to do what `steps` says."""
         self.name = name
         self.waits: Any = None
+        self.asked = 0
         self._world = world
         self._steps: Any = steps
         self._lines: dict[int, Line] = {}
@@ -169,7 +181,7 @@ class Client:
         """Send a request over the connection with a broker; its response is sent to the steps."""
         self._serial += 1
         serial, world = self._serial, self._world
-        self.waits = ask.request
+        self.waits, self.asked = ask.request, node_id
 
         def answered(message: Any) -> None:
             if serial != self._serial:
@@ -187,6 +199,8 @@ class Client:
             answered(None)
             return
         line.send(ask.request, ask.version, answered)
+        if _passes_soon(ask.request):
+            world.faults.strike(node_id, place)
         if not world.is_calm and world.chance.random() < _LOSES:
             world.after(world.chance.choice((0, 1, 2, 5, 40)), line.lose)
         self._wait(serial, ask.request, line)

@@ -1,23 +1,36 @@
 """What goes wrong in a storm: brokers go and come, leaders and coordinators move, logs lose ends.
 
-Each event is counted together with the state of every group and transaction that it concerns.
+Each event is counted together with the state of every group and transaction that it concerns. What
+passes soon would meet few events by chance: when a client begins such a thing, an event may strike
+the broker that coordinates it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
-from coterie.server.cluster.image import NO_LEADER
+from coterie.server.cluster.image import NO_LEADER, CoordinatorType
+from tests.simulation.brokers.clients import Place
 from tests.simulation.brokers.records import TOPIC as RECORDS
 from tests.simulation.transactions.producers import TOPIC as TRANSACTIONAL
 
 if TYPE_CHECKING:
     from tests.simulation.brokers.world import World
 
+# An event.
+_E = TypeVar("_E")
+
 _PAUSES_MS = (1, 300)
 _DETECTIONS_MS = (30, 400, 1_500)
 _PROPAGATIONS_MS = (0, 0, 30, 300)
+# After what time the next event comes.
+_EVENTS_AFTER_MS = (0, 5, 50, 200, 600, 1_500)
+# How often an event strikes what passes soon, and after what time.
+_STRIKES = 0.1
+_STRIKES_AFTER_MS = (0, 0, 1, 2, 5, 40, 300)
 # How often an event is aimed at what is in one of these states, which pass soon.
 _AIMS = 0.5
 _RARE = frozenset(
@@ -33,12 +46,18 @@ TRANSACTION_STATES = (
 )  # fmt: skip
 
 
+# The requests that are counted while they have no answer.
+IN_FLIGHT = (TxnOffsetCommitRequest,)
+
+
 def required_pairs() -> Iterator[str]:
     """Yield each pair of a state and an event, as it is counted."""
-    states = {
+    states: dict[str, Sequence[str]] = {
         "classic": CLASSIC_STATES,
         "consumer": CONSUMER_STATES,
         "transaction": TRANSACTION_STATES,
+        "offsets of transactions": ("pending",),
+        "request": [each.__name__ for each in IN_FLIGHT],
     }
     for kind, names in states.items():
         for name in names:
@@ -50,13 +69,46 @@ def _pair(kind: str, state: str, event: str) -> str:
     return f"{kind} {state} x {event}"
 
 
-def _states(broker: Broker) -> Iterator[tuple[str, str]]:
-    """Yield what a broker coordinates: classic, consumer or transaction, and its state."""
-    for group in broker.groups.coordinator.groups():
-        yield group.group_type, group.state_name
+class _Led(NamedTuple):
+    """A partition of a coordinator's topic."""
+
+    topic: str
+    partition: int
+
+    @classmethod
+    def at(cls, found: tuple[str, int] | None) -> "_Led | None":
+        """Return the partition that the image has found."""
+        return None if found is None else cls(*found)
+
+
+def _states(broker: Broker, of: _Led | None = None) -> Iterator[tuple[str, str]]:
+    """Yield what a broker coordinates: classic, consumer or transaction, and its state.
+
+    Args:
+        broker: the broker.
+        of: only what this partition has.
+    """
+    coordinator = broker.groups.coordinator
+    for group in coordinator.groups():
+        if of in (None, (OFFSETS_TOPIC, coordinator.partition_for(group.group_id))):
+            yield group.group_type, group.state_name
+    for held in coordinator.shards:
+        if of in (None, (OFFSETS_TOPIC, held.partition)) and held.logged.pending.transactions:
+            yield "offsets of transactions", "pending"
     for shard in broker.transaction_runtime.coordinator.shards:
-        for each in shard.transactions.values():
-            yield "transaction", each.state.kafka_name
+        if of in (None, (TRANSACTIONS_TOPIC, shard.partition)):
+            for each in shard.transactions.values():
+                yield "transaction", each.state.kafka_name
+
+
+# What happens to a broker; a move concerns one partition, which may be chosen already.
+_HappensTo = Callable[[Broker, _Led | None], None]
+
+
+def _drawn(chance: Random, weights: dict[_E, float]) -> _E:
+    """Return one of some events, by their weights."""
+    (event,) = chance.choices(list(weights), list(weights.values()))
+    return event
 
 
 class Faults:
@@ -66,17 +118,20 @@ class Faults:
         self._world = world
         # The storm that goes on; what belongs to an earlier one is over.
         self._storm = 0
+        # What happens to the cluster, or to one of its brokers, and how often.
         self._happens: dict[Callable[[], None], float] = {
+            self._move_leader: 4,
+            self._start: 5,
+            self._cut: 2 if world.cuts else 0,
+            self._propagate: 1,
+        }
+        self._happens_to: dict[_HappensTo, float] = {
             self._move_groups: 5,
             self._move_transactions: 4,
-            self._move_leader: 4,
             self._kill: 2,
             self._kill_undetected: 2,
             self._stop: 2,
-            self._start: 5,
             self._pause: 2,
-            self._cut: 2 if world.cuts else 0,
-            self._propagate: 1,
             self._restart: 1,
         }
 
@@ -108,56 +163,112 @@ class Faults:
         if storm != self._storm:
             return
         world = self._world
-        happens, weights = zip(*self._happens.items(), strict=True)
-        (happening,) = world.chance.choices(happens, weights)
-        happening()
-        world.after(world.chance.choice((0, 5, 50, 200, 600)), self._happen, storm)
+        at_all, at_one = sum(self._happens.values()), sum(self._happens_to.values())
+        if self._few_run():
+            self._start()
+        elif world.chance.random() * (at_all + at_one) < at_all:
+            _drawn(world.chance, self._happens)()
+        elif (broker := self._some_live()) is not None:
+            _drawn(world.chance, self._happens_to)(broker, None)
+        world.after(world.chance.choice(_EVENTS_AFTER_MS), self._happen, storm)
 
     # --- what is concerned ------------------------------------------------------------------------
 
-    def _some_live(self, *, aims: bool = False) -> Broker | None:
-        """Return a broker that runs; if it is aimed at one, the one with the rarest states."""
+    def _some_live(self) -> Broker | None:
+        """Return a broker that runs; it may be aimed at the one with the rarest states."""
         live, chance = list(self._world.cluster.brokers.values()), self._world.chance
         if not live:
             return None
-        if aims and chance.random() < _AIMS:
+        if chance.random() < _AIMS:
             return max(live, key=lambda each: sum(state in _RARE for _, state in _states(each)))
         return chance.choice(live)
 
-    def _noted(self, event: str, brokers: Iterable[Broker], text: object = "") -> None:
-        """Count an event with all states at the brokers that it concerns."""
+    def _few_run(self) -> bool:
+        """Whether most brokers are down, so that little else happens until one is started."""
+        return len(self._world.cluster.brokers) * 2 < len(self._world.node_ids)
+
+    def strike(self, node_id: int, place: Place | None, share: float = _STRIKES) -> None:
+        """Let an event strike a broker now and then, because something begins that passes soon.
+
+        Args:
+            node_id: the broker.
+            place: what it coordinates, which may move.
+            share: how often.
+        """
+        world = self._world
+        if not world.is_calm and world.chance.random() < share:
+            delay_ms = world.chance.choice(_STRIKES_AFTER_MS)
+            world.after(delay_ms, self._strike, self._storm, node_id, place)
+
+    def _strike(self, storm: int, node_id: int, place: Place | None) -> None:
+        world = self._world
+        broker = world.cluster.brokers.get(node_id)
+        if storm != self._storm or broker is None or self._few_run():
+            return
+        happens: list[_HappensTo] = [
+            self._kill,
+            self._kill_undetected,
+            self._stop,
+            self._pause,
+            self._restart,
+        ]
+        led = None
+        if place is not None and isinstance(place[0], CoordinatorType):
+            image = world.cluster.leadership.image
+            led = _Led.at(image.coordinator_partition(place[0], str(place[1])))
+            is_group = place[0] is CoordinatorType.GROUP
+            happens.append(self._move_groups if is_group else self._move_transactions)
+        world.chance.choice(happens)(broker, led)
+
+    def _noted(
+        self, event: str, brokers: Iterable[Broker], text: object = "", of: _Led | None = None
+    ) -> None:
+        """Count an event with all states at the brokers, or of the partition, that it concerns."""
         self._world.note(f"{event} {text}")
         self._world.coverage[event] += 1
         for broker in brokers:
-            for kind, state in _states(broker):
+            for kind, state in (*_states(broker, of), *self._in_flight(broker)):
                 self._world.coverage[_pair(kind, state, event)] += 1
+
+    def _in_flight(self, broker: Broker) -> Iterator[tuple[str, str]]:
+        """Yield the requests of some APIs that a broker has not answered."""
+        for client in self._world.clients:
+            if client.asked == broker.node_id and isinstance(client.waits, IN_FLIGHT):
+                yield "request", type(client.waits).__name__
 
     # --- leaders ----------------------------------------------------------------------------------
 
-    def _move(self, topic: str) -> None:
-        world, to = self._world, self._some_live()
+    def _move(self, topic: str, before: Broker | None, led: _Led | None) -> None:
+        """Let another broker lead a partition: this one, one of those that a broker leads, or any.
+
+        Args:
+            topic: the topic.
+            before: the broker.
+            led: the partition, if it is chosen already.
+        """
+        world, chance = self._world, self._world.chance
         placed = world.cluster.leadership.image.placements.get(topic)
-        if to is None or placed is None:
+        if not placed or not world.cluster.brokers:
             return
-        aimed_at = self._some_live(aims=True)
-        led = [at for at, each in enumerate(placed) if aimed_at and each[0] == aimed_at.node_id]
-        index = world.chance.choice(led or range(len(placed)))
-        before = world.cluster.leadership.leader(topic, index)
-        concerned = [each for each in world.cluster.brokers.values() if each is before]
-        is_coordinated = topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC) and before is not to
-        text = f"{topic}-{index} to {to.node_id}"
-        self._noted("move", concerned if is_coordinated else (), text)
+        to = chance.choice(list(world.cluster.brokers.values()))
+        if led is None:
+            own = [at for at, each in enumerate(placed) if before and each[0] == before.node_id]
+            led = _Led(topic, chance.choice(own or range(len(placed))))
+        leader = world.cluster.brokers.get(placed[led.partition].leader_id)
+        is_coordinated = topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+        concerned = [leader] if is_coordinated and leader not in (None, to) else []
+        self._noted("move", concerned, f"{topic}-{led.partition} to {to.node_id}", led)
         if world.cluster.leadership.image.nodes[to.node_id].is_live:
-            world.cluster.move(topic, index, to.node_id)
+            world.cluster.move(topic, led.partition, to.node_id)
 
-    def _move_groups(self) -> None:
-        self._move(OFFSETS_TOPIC)
+    def _move_groups(self, broker: Broker, led: _Led | None) -> None:
+        self._move(OFFSETS_TOPIC, broker, led)
 
-    def _move_transactions(self) -> None:
-        self._move(TRANSACTIONS_TOPIC)
+    def _move_transactions(self, broker: Broker, led: _Led | None) -> None:
+        self._move(TRANSACTIONS_TOPIC, broker, led)
 
     def _move_leader(self) -> None:
-        self._move(self._world.chance.choice((RECORDS, TRANSACTIONAL)))
+        self._move(self._world.chance.choice((RECORDS, TRANSACTIONAL)), None, None)
 
     def _cut(self) -> None:
         world = self._world
@@ -184,20 +295,17 @@ class Faults:
 
     # --- brokers ----------------------------------------------------------------------------------
 
-    def _kill(self, detect_ms: int = 0) -> None:
-        broker = self._some_live(aims=True)
-        if broker is not None:
-            event = "undetected kill" if detect_ms else "kill"
-            self._noted(event, [broker], f"{broker.node_id} for {detect_ms}")
-            self._world.ended.append(broker)
-            self._world.cluster.kill(broker.node_id, detect_ms)
+    def _kill(self, broker: Broker, _: _Led | None, detect_ms: int = 0) -> None:
+        event = "undetected kill" if detect_ms else "kill"
+        self._noted(event, [broker], f"{broker.node_id} for {detect_ms}")
+        self._world.ended.append(broker)
+        self._world.cluster.kill(broker.node_id, detect_ms)
 
-    def _kill_undetected(self) -> None:
-        self._kill(self._world.chance.choice(_DETECTIONS_MS))
+    def _kill_undetected(self, broker: Broker, led: _Led | None) -> None:
+        self._kill(broker, led, self._world.chance.choice(_DETECTIONS_MS))
 
-    def _stop(self) -> None:
-        broker = self._some_live(aims=True)
-        if broker is not None and not self._world.gates[broker.node_id].is_closed:
+    def _stop(self, broker: Broker, _: _Led | None) -> None:
+        if not self._world.gates[broker.node_id].is_closed:
             self._noted("stop", [broker], broker.node_id)
             self._world.ended.append(broker)
             self._world.drive(self._world.cluster.stop_broker(broker.node_id))
@@ -210,12 +318,11 @@ class Faults:
             self._noted("start", (), node_id)
             world.drive(world.cluster.start_broker(node_id))
 
-    def _pause(self) -> None:
-        world, broker = self._world, self._some_live(aims=True)
-        if broker is None or world.gates[broker.node_id].is_closed:
-            return
-        node_id = broker.node_id
+    def _pause(self, broker: Broker, _: _Led | None) -> None:
+        world, node_id = self._world, broker.node_id
         gate = world.gates[node_id]
+        if gate.is_closed:
+            return
         pause_ms = world.chance.choice(_PAUSES_MS) * world.chance.randint(1, 6)
         detect_ms = pause_ms // 2 if world.chance.random() < 0.5 else None
         event = "pause" if detect_ms is None else "detected pause"
@@ -246,7 +353,7 @@ class Faults:
             if node_id in world.cluster.brokers:
                 world.cluster.rejoin(node_id)
 
-    def _restart(self) -> None:
+    def _restart(self, *_: object) -> None:
         """Kill all brokers at once, and start them again over what the disk has."""
         world = self._world
         brokers = list(world.cluster.brokers.values())

@@ -21,31 +21,57 @@ from tests.simulation.checks.violation import Violation, require
 Leaders = dict[tuple[str, int, int], int]
 
 
+class Write:
+    """A commit whose answer has not come. One that is never acknowledged may have happened.
+
+    Attributes:
+        operation: what is known of it.
+    """
+
+    def __init__(self, operation: Operation, shown: Callable[[int], None]) -> None:
+        self.operation = operation
+        self._shown = shown
+
+    def answered(self, end: int, *, acknowledged: bool) -> None:
+        """Note the answer."""
+        if acknowledged:
+            self.operation = self.operation._replace(end=end)
+            self._shown(self.operation.value)
+
+
 class Register:
     """The history of a committed offset.
 
     Attributes:
-        history: the calls.
+        reads, commits: the calls.
     """
 
     def __init__(self, shown: Callable[[int], None]) -> None:
-        self.history: list[Operation] = []
+        self.reads: list[Operation] = []
+        self.commits: list[Write] = []
         # Called with each value that a client was shown (K5).
         self._shown = shown
 
-    def wrote(self, name: str, value: int, begin: int, end: int, *, acknowledged: bool) -> None:
-        """Note a commit; one that was refused may have happened all the same."""
-        if acknowledged:
-            self.history.append(Operation(Kind.WRITE, value, begin, end, name))
+    @property
+    def history(self) -> list[Operation]:
+        """All calls."""
+        return [*self.reads, *(each.operation for each in self.commits)]
+
+    def writes(self, value: int, begin: int) -> Write:
+        """Note a commit that begins."""
+        write = Write(Operation(Kind.WRITE, value, begin), self._shown)
+        self.commits.append(write)
+        return write
+
+    def glanced(self, value: int) -> None:
+        """Note an answer that may be older than a commit that was acknowledged."""
+        if value != INITIAL:
             self._shown(value)
-        else:
-            self.history.append(Operation(Kind.WRITE, value, begin, client=name))
 
     def read(self, name: str, value: int, begin: int, end: int) -> None:
         """Note an answer to a fetch."""
-        if value != INITIAL:
-            self._shown(value)
-        self.history.append(Operation(Kind.READ, value, begin, end, name))
+        self.glanced(value)
+        self.reads.append(Operation(Kind.READ, value, begin, end, name))
 
 
 class Ledger:

@@ -1,8 +1,9 @@
 """Members of groups of both types, which commit what they have read.
 
-A group is restless or steady. Members of a restless group leave, die and are slow. Those of a
-steady one stay: once it is formed, nobody notices more of a move than NOT_COORDINATOR and its like,
-and generation, member ids and assignments stay (K7).
+Members of a restless group leave, die and are slow. Those of a hasty one leave and come back at
+once, so that it forms again and again. Those of a steady one stay: once it is formed, nobody
+notices more of a move than NOT_COORDINATOR and its like, and generation, member ids and assignments
+stay (K7).
 """
 
 from itertools import count
@@ -12,6 +13,7 @@ from coterie.assignors.model import TopicPartition
 from coterie.conversation.consumer_protocol_member import FENCED, ConsumerProtocolMember
 from coterie.conversation.member import ClassicMember, Member
 from coterie.protocol.errors import ErrorCode
+from coterie.server.cluster.image import CoordinatorType
 from tests.simulation.brokers.clients import MOVED, Ask, Steps
 from tests.simulation.checks.violation import require
 
@@ -24,11 +26,10 @@ _COMMIT_VERSION, _CONSUMER_VERSION = 9, 1
 # Longer than all that can keep a steady member from its coordinator.
 _STEADY_SESSION_MS = 60_000
 _REBALANCE_MS = 4_000
+# How often a leader takes its time for the assignment, and how often an event comes meanwhile.
+_LEADS_SLOWLY, _MEETS_AN_EVENT = 0.8, 0.5
 # How often a member commits instead of sending a heartbeat only.
 _COMMITS = 0.5
-
-# How often a restless member dies, leaves, and is slow, at each of its steps.
-_DIES, _LEAVES, _IS_SLOW = 0.04, 0.04, 0.04
 
 # After these a member joins again.
 _AGAIN = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
@@ -47,25 +48,48 @@ class Settled(NamedTuple):
     partitions: tuple[int, ...]
 
 
+class Mood(NamedTuple):
+    """How often a member dies, leaves, and is slow, at each of its steps in a storm.
+
+    `away_ms` is how long it is away at most. One that hurries sends heartbeats more often then, so
+    a rebalance is over soon.
+    """
+
+    dies: float = 0.0
+    leaves: float = 0.0
+    is_slow: float = 0.0
+    away_ms: int = 1_500
+    hurries: bool = False
+
+
+STEADY, RESTLESS = Mood(), Mood(0.04, 0.04, 0.04)
+HASTY = Mood(leaves=0.2, away_ms=300, hurries=True)
+
+
 class GroupInfo:
     """A group, and what its members know of it.
 
     Attributes:
         group_id: its id.
-        steady: whether its members stay.
+        mood: whether its members stay.
         size: how many members it has at rest.
         settled: member id, generation and partitions of each member that knows them, by its name.
         kept: what `settled` has to be from now on; None before a steady group is formed.
         values: the offsets that its members commit.
     """
 
-    def __init__(self, group_id: str, size: int, *, steady: bool) -> None:
+    def __init__(self, group_id: str, size: int, mood: Mood) -> None:
         self.group_id = group_id
-        self.steady = steady
+        self.mood = mood
         self.size = size
         self.settled: dict[str, Settled] = {}
         self.kept: dict[str, Settled] | None = None
         self.values = count()
+
+    @property
+    def steady(self) -> bool:
+        """Whether its members stay."""
+        return self.mood is STEADY
 
     @property
     def rests(self) -> bool:
@@ -88,19 +112,18 @@ class GroupInfo:
         self.settled.pop(name, None)
 
 
-def _is_restless(world: "World", group: GroupInfo, share: float) -> bool:
-    return not world.is_calm and not group.steady and world.chance.random() < share
+def _happens(world: "World", share: float) -> bool:
+    return not world.is_calm and share > 0 and world.chance.random() < share
 
 
 def _commit(world: "World", name: str, group: GroupInfo, member: Member) -> Steps:
     """Commit an offset as a member; return the error, or None without an answer."""
-    register, value = world.ledger.register(group.group_id), next(group.values)
+    value = next(group.values)
     request = member.commit_request({TopicPartition(TOPIC, 0): value}, _COMMIT_VERSION)
-    begin = world.moment()
+    write = world.ledger.register(group.group_id).writes(value, world.moment())
     answer = yield Ask(request, _COMMIT_VERSION)
     error = None if answer is None else answer.topics[0].partitions[0].error_code
-    done = error == ErrorCode.NONE
-    register.wrote(name, value, begin, world.moment(), acknowledged=done)
+    write.answered(world.moment(), acknowledged=error == ErrorCode.NONE)
     return error
 
 
@@ -123,7 +146,7 @@ def classic(world: "World", name: str, group: GroupInfo) -> Steps:
             if not (yield from _stay(world, name, group, member)):
                 break
         group.settled.pop(name, None)
-        yield world.chance.randint(1, 1_500)
+        yield world.chance.randint(1, group.mood.away_ms)
 
 
 def _join(world: "World", name: str, group: GroupInfo, member: _Classic) -> Steps:
@@ -134,9 +157,13 @@ def _join(world: "World", name: str, group: GroupInfo, member: _Classic) -> Step
         if error == ErrorCode.NONE:
             member.take_join(answer)
             yield world.pause_ms()
-            if world.chance.random() < 0.6:
+            if member.leads and world.chance.random() < _LEADS_SLOWLY:
                 # The group is completing its rebalance meanwhile. A sync of a Stable group does not
                 # prolong the session, which may have begun two seconds ago.
+                place = CoordinatorType.GROUP, group.group_id
+                leader = world.cluster.leadership.coordinator(*place)
+                if leader is not None:
+                    world.faults.strike(leader.node_id, place, _MEETS_AN_EVENT)
                 yield world.chance.randint(50, 800)
             if (yield from _sync(world, name, group, member)):
                 return True
@@ -151,7 +178,7 @@ def _join(world: "World", name: str, group: GroupInfo, member: _Classic) -> Step
                 same = answer.member_id == member.member_id or not member.member_id
                 require(same, "K7", f"{member.member_id} is called {answer.member_id}")
             yield None
-        if _is_restless(world, group, _DIES):
+        if _happens(world, group.mood.dies):
             return False
 
 
@@ -184,12 +211,12 @@ def _sync(world: "World", name: str, group: GroupInfo, member: _Classic) -> Step
 def _stay(world: "World", name: str, group: GroupInfo, member: _Classic) -> Steps:
     """Send heartbeats and commits; return whether the member joins again."""
     while True:
-        yield world.heartbeat_ms()
-        if _is_restless(world, group, _IS_SLOW):
+        yield world.heartbeat_ms() // (4 if group.mood.hurries and not world.is_calm else 1)
+        if _happens(world, group.mood.is_slow):
             yield world.chance.randint(500, 6_000)
-        if _is_restless(world, group, _DIES):
+        if _happens(world, group.mood.dies):
             return False
-        if _is_restless(world, group, _LEAVES):
+        if _happens(world, group.mood.leaves):
             yield Ask(member.leave_request(_LEAVE_VERSION), _LEAVE_VERSION)
             return False
         if world.chance.random() < _COMMITS:
@@ -219,16 +246,16 @@ def consumer(world: "World", name: str, group: GroupInfo) -> Steps:
         )  # fmt: skip
         yield from _beat(world, name, group, member)
         group.settled.pop(name, None)
-        yield world.chance.randint(1, 1_500)
+        yield world.chance.randint(1, group.mood.away_ms)
 
 
 def _beat(world: "World", name: str, group: GroupInfo, member: ConsumerProtocolMember) -> Steps:
     """Send heartbeats and commits until the member leaves or dies."""
     owned: frozenset[TopicPartition] = frozenset()
     while True:
-        if _is_restless(world, group, _DIES):
+        if _happens(world, group.mood.dies):
             return
-        if _is_restless(world, group, _LEAVES) and member.generation_id > 0:
+        if _happens(world, group.mood.leaves) and member.generation_id > 0:
             yield Ask(member.leave_request(_CONSUMER_VERSION), _CONSUMER_VERSION)
             return
         request = member.heartbeat_request(owned, _CONSUMER_VERSION)
@@ -254,7 +281,7 @@ def _beat(world: "World", name: str, group: GroupInfo, member: ConsumerProtocolM
         partitions = tuple(sorted(each.partition for each in owned))
         group.settle(name, Settled(member.member_id, member.generation_id, partitions))
         yield world.heartbeat_ms()
-        if _is_restless(world, group, _IS_SLOW):
+        if _happens(world, group.mood.is_slow):
             yield world.chance.randint(500, 6_000)
         if world.chance.random() < _COMMITS:
             error_of_commit = yield from _commit(world, name, group, member)

@@ -28,6 +28,8 @@ TOPIC = "records"
 _COMMIT_VERSION, _FETCH_VERSION = 7, 8
 # How often a reader asks any broker instead of the coordinator.
 _ASKS_ANYWHERE = 0.4
+# How often it does not mind that a transaction has not ended.
+_TAKES_OLDER = 0.1
 
 
 def commit_request(group_id: str, offset: int) -> OffsetCommitRequest:
@@ -43,11 +45,16 @@ def commit_request(group_id: str, offset: int) -> OffsetCommitRequest:
     )
 
 
-def fetch_request(group_id: str) -> OffsetFetchRequest:
-    """Return a request for the offset of partition 0."""
+def fetch_request(group_id: str, *, stable: bool = True) -> OffsetFetchRequest:
+    """Return a request for the offset of partition 0.
+
+    Args:
+        group_id: the group.
+        stable: whether it is refused while a transaction that has an offset has not ended.
+    """
     topic = OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])
     return OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=[topic])], require_stable=True
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=[topic])], require_stable=stable
     )
 
 
@@ -55,11 +62,11 @@ def writer(world: "World", name: str, group_id: str, values: "count[int]") -> St
     """Commit one value after the other."""
     register = world.ledger.register(group_id)
     for value in values:
-        begin = world.moment()
+        write = register.writes(value, world.moment())
         answer = yield Ask(commit_request(group_id, value), _COMMIT_VERSION)
         error = None if answer is None else answer.topics[0].partitions[0].error_code
         require(error is None or not error or error in MOVED, "K7", f"{name} is answered {error}")
-        register.wrote(name, value, begin, world.moment(), acknowledged=error == ErrorCode.NONE)
+        write.answered(world.moment(), acknowledged=error == ErrorCode.NONE)
         yield world.pause_ms()
 
 
@@ -69,7 +76,8 @@ def reader(world: "World", name: str, group_id: str) -> Steps:
     while True:
         begin = world.moment()
         anywhere = world.chance.random() < _ASKS_ANYWHERE
-        answer = yield Ask(fetch_request(group_id), _FETCH_VERSION, anywhere)
+        stable = world.chance.random() >= _TAKES_OLDER
+        answer = yield Ask(fetch_request(group_id, stable=stable), _FETCH_VERSION, anywhere)
         if answer is not None:
             (group,) = answer.groups
             if group.error_code:
@@ -81,6 +89,8 @@ def reader(world: "World", name: str, group_id: str) -> Steps:
                     # The offset of a transaction that has not ended hides it.
                     unstable = found.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
                     require(unstable, "K7", f"{name} is answered {found.error_code}")
+                elif not stable:
+                    register.glanced(found.committed_offset)
                 else:
                     register.read(name, found.committed_offset, begin, world.moment())
         yield world.pause_ms()

@@ -16,6 +16,7 @@ from coterie.protocol.records import decode_records, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.cluster.image import CoordinatorType
 from tests.simulation.brokers.clients import Ask, Steps
+from tests.simulation.brokers.offsets import group_of
 from tests.simulation.brokers.records import TOPIC, RoutedReader
 from tests.simulation.checks.violation import require
 from tests.simulation.transactions.producers import TIMEOUT_MS
@@ -167,6 +168,7 @@ class _Described:
 
 def _described(world: "World") -> dict[str, Any]:
     ids = [*(each.group_id for each in world.groups), "register"]
+    ids += map(group_of, world.transactional_ids)
     described = _Described(ids, world.transactional_ids)
     world.join("administrator", described.steps())
     world.run_for(_LOAD_MS)

@@ -34,12 +34,20 @@ from tests.simulation.brokers.disk import Disk, LateEnvironment, Life
 from tests.simulation.brokers.faults import Faults
 from tests.simulation.brokers.ledger import Ledger
 from tests.simulation.brokers.lines import Line
-from tests.simulation.brokers.members import GroupInfo, classic, consumer
+from tests.simulation.brokers.members import (
+    HASTY,
+    RESTLESS,
+    STEADY,
+    GroupInfo,
+    classic,
+    consumer,
+)
+from tests.simulation.brokers.offsets import OffsetsProducer, group_of
 from tests.simulation.brokers.records import Follower, RoutedReader, producer
 from tests.simulation.brokers.registers import reader, writer
 from tests.simulation.brokers.rest import check_end, check_rest
 from tests.simulation.checks.violation import require
-from tests.simulation.transactions.producers import PARTITIONS, TransactionalProducer
+from tests.simulation.transactions.producers import PARTITIONS
 from tests.unit.server.cluster import serve_in_memory
 from tests.unit.server.manual import COMMIT, NEVER
 from tests.unit.server.manual_loop import START_MS, ManualLoop
@@ -126,12 +134,13 @@ class World:
     def _make_clients(self) -> None:
         self.clients: list[Client] = []
         self.groups = [
-            GroupInfo("steady-classic", 2, steady=True),
-            GroupInfo("steady-consumer", 2, steady=True),
-            GroupInfo("restless-classic", 3, steady=False),
-            GroupInfo("restless-consumer", 3, steady=False),
+            GroupInfo("steady-classic", 2, STEADY),
+            GroupInfo("steady-consumer", 2, STEADY),
+            GroupInfo("restless-classic", 3, RESTLESS),
+            GroupInfo("restless-consumer", 3, RESTLESS),
+            GroupInfo("hasty-classic", 2, HASTY),
             # It is empty now and then.
-            GroupInfo("lonely-consumer", 1, steady=False),
+            GroupInfo("lonely-consumer", 1, RESTLESS),
         ]
         for group in self.groups:
             member = classic if group.group_id.endswith("classic") else consumer
@@ -153,9 +162,11 @@ class World:
             self.join(f"follower-{number}", each.steps(self, f"follower-{number}"))
         ids = [each for each in TRANSACTIONAL_IDS for _ in range(PRODUCERS_OF_AN_ID)]
         self.producers = [
-            TransactionalProducer(number, name, Random(f"{self.seed} producer {number}"))
+            OffsetsProducer(self, number, name, Random(f"{self.seed} producer {number}"), values)
             for number, name in enumerate(ids)
         ]
+        for name in TRANSACTIONAL_IDS:
+            self.join(f"reader-{name}", reader(self, f"reader-{name}", group_of(name)))
         for number, made in enumerate(self.producers):
             self.join(f"transactions-{number}", made.steps())
         self.reader = RoutedReader()

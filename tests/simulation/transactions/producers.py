@@ -26,7 +26,7 @@ Step = tuple[Any, int] | None
 Steps = Generator[Step, Any, bool]
 
 # Clients try again after these.
-_AGAIN = (
+AGAIN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -104,6 +104,8 @@ class TransactionalProducer:
             if not (yield from self._write(partition, value)):
                 return False
             transaction.acknowledged.append(value)
+        if not (yield from self._commit_offsets()):
+            return False
         if self._chance.random() < 0.1:
             # The transaction stays open until its timeout, or until the id is used again.
             return False
@@ -121,7 +123,7 @@ class TransactionalProducer:
             answer = yield request, 3
             if answer is not None:
                 error = answer.results_by_topic[0].results_by_partition[0].partition_error_code
-                if error not in _AGAIN:
+                if error not in AGAIN:
                     return not error
             yield None
 
@@ -134,10 +136,15 @@ class TransactionalProducer:
             answer = yield request, 12 if self._adds else 11
             if answer is not None:
                 error = answer.responses[0].partition_responses[0].error_code
-                if error not in _AGAIN:
+                if error not in AGAIN:
                     self._sequences[partition] = sequence + 1
                     return not error
             yield None
+
+    def _commit_offsets(self) -> Steps:
+        """Send offsets with the transaction, which this producer does not."""
+        yield from ()
+        return True
 
     def _end(self, transaction: Transaction, *, commit: bool) -> Steps:
         request = EndTxnRequest(
@@ -158,6 +165,6 @@ class TransactionalProducer:
     def _until_answered(self, request: Any, version: int) -> Generator[Step, Any, Any]:
         while True:
             answer = yield request, version
-            if answer is not None and answer.error_code not in _AGAIN:
+            if answer is not None and answer.error_code not in AGAIN:
                 return answer
             yield None

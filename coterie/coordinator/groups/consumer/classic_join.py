@@ -12,6 +12,7 @@ from coterie.coordinator.groups.consumer.conversion import partitions_by_id
 from coterie.coordinator.groups.consumer.downgrade import (
     begin_classic,
     begin_downgrade,
+    cancel_timers,
     downgrade,
     is_downgraded_without,
     takes_long,
@@ -96,14 +97,14 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     member, member_id = _find_member(step, request)
     subscription = _subscription(request)
     is_new, resolved_before = member is None, resolved(group)
-    replaced = member is not None and member.member_id != member_id
-    if member is not None and replaced:
-        member = replace_member(step, member, member_id)
+    predecessor: ConsumerMember | None = None
+    if member is not None and member.member_id != member_id:
+        predecessor, member = member, replace_member(step, member, member_id)
     epoch = group.epoch
     change = update_subscription(step, member_id, _update(request, subscription))
     bump_for(step, member_id, change, joins=is_new)
     member = group.members[member_id]
-    becomes_classic = replaced and is_downgraded_without(step, ())
+    becomes_classic = predecessor is not None and is_downgraded_without(step, ())
     downgrades = becomes_classic and not takes_long(group)
     if not downgrades:
         update_target(step, group.members[member_id])
@@ -118,6 +119,8 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
         downgrade(step, (), epoch)
     if not step.fits():
         raise Refusal(LARGE_OPERATION_ERROR)
+    if predecessor is not None:
+        cancel_timers(step, predecessor)
     if downgrades:
         begin_classic(step, rebalances=not is_current)
     else:

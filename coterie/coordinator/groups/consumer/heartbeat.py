@@ -11,6 +11,7 @@ makes no record, no timer and no event.
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.config import ConsumerSettings
+from coterie.coordinator.groups.consumer.downgrade import cancel_timers
 from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import find_member
@@ -189,8 +190,9 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if request.subscribed_topic_regex:
         check_regex(step, member_id, request.subscribed_topic_regex)
     resolved_before = resolved(group)
+    predecessor: ConsumerMember | None = None
     if member is not None and (member.member_id != member_id or _is_replaced(member, request)):
-        member = replace_member(step, member, member_id)
+        predecessor, member = member, replace_member(step, member, member_id)
     before, is_new = (None, True) if member is None else (member.assigned, False)
     change = update_subscription(step, member_id, _update(request))
     bump_for(step, member_id, change, joins=is_new)
@@ -201,6 +203,8 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if not step.fits():
         text = "The records of the operation do not fit one batch of the group log."
         raise Refusal(LARGE_OPERATION_ERROR, text)
+    if predecessor is not None:
+        cancel_timers(step, predecessor)
     begin_computation(step)
     ask_for_resolution(step, resolved_before, is_new=change.new_regex)
     time_revocation(step, member)

@@ -221,3 +221,33 @@ def test_many_names_are_matched_in_parts() -> None:
     harness.beat("m1", 0, subscribed_topic_regex="t0.*")
     harness.wait(0)
     assert len(harness.consumer_group().regexes["t0.*"].topics) == 1_000
+
+
+@pytest.mark.parametrize("successor", ["m2", "m1"])
+def test_the_timers_of_a_static_member_end_with_its_place(successor: str) -> None:
+    """Nothing would cancel them when the coordinator gives the group up."""
+    harness = ConsumerHarness({"foo": 4})
+    harness.enter("m1", "foo", instance_id="i")
+    session = harness.coordinator.purgatory.deadline_ms(("consumer session", "g", "m1"))
+    assert session == harness.now_ms + 45_000
+    harness.wait(1_000)
+    assert not harness.beat("m1", -2, instance_id="i").error_code
+    assert not harness.enter(successor, "foo", instance_id="i").error_code
+    armed = {
+        member_id: harness.coordinator.purgatory.deadline_ms(("consumer session", "g", member_id))
+        for member_id in ("m1", "m2")
+    }
+    other = {"m1": "m2", "m2": "m1"}[successor]
+    assert armed == {successor: harness.now_ms + 45_000, other: None}
+
+
+def test_the_timers_of_a_static_classic_member_end_with_its_place() -> None:
+    harness = ConsumerHarness({"foo": 4})
+    harness.enter("m1", "foo")
+    for name in ("c1", "c2"):
+        harness.join(name, instance="i", protocols=PROTOCOLS)
+    first, second = harness.id_of("c1"), harness.id_of("c2")
+    assert set(harness.consumer_group().members) == {"m1", second}
+    purgatory = harness.coordinator.purgatory
+    assert purgatory.deadline_ms(("consumer session", "g", first)) is None
+    assert purgatory.deadline_ms(("consumer session", "g", second)) is not None

@@ -31,6 +31,7 @@ _BROKER_OPTIONS: Mapping[str, str] = {
     "features": "levels of features, such as transaction.version",
     "security": "SSL, SASL_PLAINTEXT or SASL_SSL: certificates of its own, logins; or a Security",
     "users": "who may log in: names, or passwords by name",
+    "acls": "access rules; clients may do only what they allow",
     "flush": "when it syncs: never, commit or interval:MS",
 }
 # The options of the mark that are about the test.
@@ -82,20 +83,12 @@ def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker | Cluster]":
         broker = broker_in_virtual_time(request, described, options.get("seed", 0))
         yield from _shown(request, "kafka", broker)
     else:
-        from coterie import testing
         from coterie.pytest_report import explained
         from coterie.testing.making import described_brokers
 
-        made: Broker | Cluster
-        with explained():
-            if options.get("process", False):
-                if "brokers" in described:
-                    _refuse("@pytest.mark.kafka: several brokers have no process of their own")
-                made = testing.ProcessBroker(**described)
-            else:
-                made = described_brokers(**described)
-            with made:
-                yield from _shown(request, "kafka", made)
+        process = options.get("process", False)
+        with explained(), described_brokers(process=process, **described) as made:
+            yield from _shown(request, "kafka", made)
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:

@@ -115,6 +115,13 @@ class ClusterControl(ProcessControl):
 
     # --- brokers ----------------------------------------------------------------------------------
 
+    def restart(self) -> Waiting[None]:
+        """Stop all brokers in order and start them again, with their data and at their addresses.
+
+        Those that were down run, too.
+        """
+        return self.kafka.restart()
+
     def start(self, node_id: int) -> Waiting[None]:
         """Start a broker that was killed or stopped, at its address.
 
@@ -167,24 +174,6 @@ class ClusterControl(ProcessControl):
             return elected
 
         return Waiting(self.kafka.thread, work())
-
-    def reload_certificates(self) -> None:
-        """Read the files with certificates again; new connections see the new ones.
-
-        Raises:
-            WrongUse: no listener of these brokers has TLS.
-        """
-        # Imported here, because most brokers have no certificates.
-        from coterie.server.tls.certificates import reload_certificates
-
-        def reload(brokers: Brokers) -> None:
-            secured = [each for each in brokers.brokers.values() if each.tls_listeners]
-            if not secured:
-                raise WrongUse("these brokers have no certificates: --secure DIR makes some")
-            for each in secured:
-                reload_certificates(each)
-
-        self._call(reload)
 
     # --- in the thread ----------------------------------------------------------------------------
 

@@ -8,22 +8,21 @@ from coterie.control.operations import ROWS, Row, Table
 from coterie.testing.cluster import Cluster
 
 # What is for a single broker, or is another method with several.
-_NOT_HERE = (
-    "/ready", "/restart", "/kill", "/lose_power", "/flush", "/users", "/users/{user}", "/acls",
-    "/acls/remove", "/certificates/reload",
-)  # fmt: skip
+_NOT_HERE = ("/ready", "/restart", "/kill", "/lose_power")
 
 _OWN = (
     Row("GET", "/ready", ClusterControl.ready, is_open=True),
+    Row("POST", "/restart", ClusterControl.restart),
+    Row("POST", "/lose_power", Cluster.lose_power),
     Row("GET", "/cluster", ClusterControl.state),
     Row("POST", "/cluster/metadata_delay", Cluster.delay_metadata),
     Row("POST", "/cluster/elect", ClusterControl.elect),
     Row("POST", "/brokers/{node_id}/kill", Cluster.kill),
     Row("POST", "/brokers/{node_id}/stop", Cluster.stop),
     Row("POST", "/brokers/{node_id}/start", ClusterControl.start),
+    Row("POST", "/brokers/{node_id}/restart", Cluster.restart),
     Row("POST", "/brokers/{node_id}/pause", Cluster.pause),
     Row("POST", "/brokers/{node_id}/resume", Cluster.resume),
-    Row("POST", "/certificates/reload", ClusterControl.reload_certificates),
     Row("POST", "/topics", Cluster.topic),
     Row("GET", "/topics/{topic}/leader", Cluster.leader_of),
     Row("GET", "/topics/{topic}/epoch", Cluster.epoch_of),

@@ -6,7 +6,7 @@ The process is `coterie serve --control`; methods become requests to its control
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
@@ -15,22 +15,27 @@ from coterie.control.control import FaultState
 from coterie.control.link import Link
 from coterie.control.operations import BROKER, ControlOperation, Table
 from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
+from coterie.security.acl_text import acl_text
 from coterie.server.broker import Broker as Server
 from coterie.server.data_place import IN_MEMORY
+from coterie.storage.properties import properties_text
 from coterie.testing.errors import BrokerNotStarted, WrongUse, check_nothing_left
 from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.lifetime import NOT_RUNNING
 from coterie.testing.requests import Requests
 from coterie.testing.runner import Runner
-from coterie.testing.views import Views
+from coterie.testing.secured import Secured
+from coterie.testing.users import new_password
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import take_unawaited
 
+# The settings of the security, with passwords: arguments of a process are seen by everybody.
+_SETTINGS_FILE = "security.properties"
 _NOT_HERE = "the broker has a process of its own"
 
 
-class InProcess(Views):
+class InProcess(Secured):
     """What runs in a process of its own, from `start` to `close`.
 
     Attributes:
@@ -45,8 +50,6 @@ class InProcess(Views):
     _link: Link | None = None
     _temporary: str | None = None
     _faults: list[ProcessFault]
-    _data_dir: str
-    _topics: dict[str, int]
 
     def __repr__(self) -> str:
         where = "not running" if self._child is None else f"process {self._child.pid}"
@@ -64,8 +67,11 @@ class InProcess(Views):
             raise WrongUse("the broker runs already")
         self._faults = []
         self._temporary = tempfile.mkdtemp(prefix="coterie-")
+        self._prepare()
         try:
             self._begin_first()
+            for user, password in ({} if self._users is None else self._users.passwords).items():
+                self._ask("add_user", user=user, password=password)
             for name, partitions in self._topics.items():
                 self.topic(name, partitions)
         except BaseException:
@@ -126,6 +132,36 @@ class InProcess(Views):
             self._link.lead_to(child.control_url, child.token)
         return child
 
+    def _options(self, place: Sequence[str], features: Mapping[str, int]) -> list[str]:
+        """Return the options of the command for what the test has described.
+
+        Args:
+            place: those for where it listens without security.
+            features: the levels to begin with.
+        """
+        if self._certificates is not None or self._users is not None:
+            place = "--properties", self._write_settings()
+        release = [] if self._release is None else [f"--kafka-version={self._release.name}"]
+        return [
+            *place,
+            *("--data-dir", self._data_place),
+            *("--flush", str(self._flush), "--log-level", "error"),
+            *(f"--config={name}={value}" for name, value in self._values.items()),
+            *release,
+            *(f"--add-acl={acl_text(each)}" for each in self._acls),
+            *(f"--feature={name}={level}" for name, level in features.items()),
+        ]
+
+    def _write_settings(self) -> str:
+        """Write the settings of the security into a file of the owner's; return its path."""
+        listener = self._listener
+        listeners = f"{listener.protocol.value}://{listener.address}"
+        # The directory is the owner's.
+        path = os.path.join(self._place, _SETTINGS_FILE)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(properties_text({"listeners": listeners, **self._secured()}))
+        return path
+
     @property
     def _place(self) -> str:
         """Where its files are that are removed at the end."""
@@ -146,6 +182,7 @@ class InProcess(Views):
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
+        self._clean_up()
 
     def _end_faults(self) -> None:
         for fault in self._faults:
@@ -153,6 +190,29 @@ class InProcess(Views):
             with suppress(BrokerNotStarted):
                 fault.end()
         self._faults.clear()
+
+    # --- users ------------------------------------------------------------------------------------
+
+    def add_user(self, user: str, password: str = "") -> None:
+        """Let a user log in, or change its password; see `Secured.add_user`.
+
+        Raises:
+            WrongUse: the broker has no logins, or the name is empty.
+        """
+        secret = password or new_password()
+        self._ask("add_user", user=user, password=secret)
+        if self._users is not None:
+            self._users.add(user, secret)
+
+    def revoke(self, user: str) -> None:
+        """Let a user log in no more; see `Secured.revoke`.
+
+        Raises:
+            WrongUse: there is no such user.
+        """
+        self._ask("revoke", user=user)
+        if self._users is not None:
+            self._users.revoked.add(user)
 
     # --- the other process ------------------------------------------------------------------------
 
@@ -167,6 +227,9 @@ class InProcess(Views):
         if self._link is None:
             raise BrokerNotStarted(NOT_RUNNING)
         return self._link
+
+    def _ask(self, name: str, **arguments: Any) -> Any:
+        return self.link_.call(f"{self.table.kafka}.{name}", arguments)
 
     def request_(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         """Send a request."""

@@ -32,7 +32,7 @@ _SUBJECT_IDS: dict[str, tuple[str, type, str]] = {
 
 
 # Of the classes of what runs, only those that a table names are public: Broker and Cluster.
-_OF_WHAT_RUNS = ("Lifetime", "Views", "RunningBroker", "RunningCluster")
+_OF_WHAT_RUNS = ("Lifetime", "Views", "Described", "Secured", "RunningCluster")
 # The port adds the same to one broker and to several under one name.
 _OF_CONTROL = ("Control", "ProcessControl", "ClusterControl")
 

@@ -41,24 +41,30 @@ class ProcessCluster(InProcess, Cluster):
         """
         if node_id is None:
             return super().start()
+        return self._wait_for("Control.start", node_id=node_id)
+
+    def restart(self, node_id: int | None = None) -> Waiting[None]:
+        """Stop one broker in order and start it again, or all; see `Cluster.restart`.
+
+        Raises:
+            WrongUse: the broker does not run.
+        """
+        if node_id is None:
+            return self._wait_for("Control.restart")
+        return self._wait_for("Cluster.restart", node_id=node_id)
+
+    def _wait_for(self, operation_id: str, **arguments: int) -> Waiting[None]:
         link = self.link_
 
-        async def begin() -> None:
-            link.call("Control.start", {"node_id": node_id})
+        async def work() -> None:
+            link.call(operation_id, arguments)
 
-        return Waiting(link, begin())
+        return Waiting(link, work())
 
     def _begin_first(self) -> None:
-        release = [] if self._release is None else [f"--kafka-version={self._release.name}"]
-        child = self._start_process(
-            [
-                *("--brokers", str(self._count), "--host", self._host, "--port", "0"),
-                *("--data-dir", self._data_place),
-                *("--flush", str(self._flush), "--log-level", "error"),
-                *(f"--config={name}={value}" for name, value in self._values.items()),
-                *release,
-            ]
-        )
+        place = "--host", self._listener.address.host, "--port", "0"
+        options = self._options(place, self._features)
+        child = self._start_process(["--brokers", str(self._count), *options])
         found = map(Address.parse, child.bootstrap_servers.split(","))
         self._addresses = dict(enumerate(found, 1))
 

@@ -10,7 +10,6 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from coterie import __version__
@@ -113,13 +112,11 @@ class Controlled(NamedTuple):
         kafka: a broker, or several.
         control: what the port adds to it.
         table: the operations.
-        reload_certificates: reads the files with certificates again.
     """
 
     kafka: "ServedBroker | ServedCluster"
     control: ProcessControl
     table: Table
-    reload_certificates: Callable[[], None]
 
 
 async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) -> int:
@@ -133,10 +130,10 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         fatal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
-    kafka, control, table, reload = _controlled(Serving(options, log, handles, failed))
+    kafka, control, table = _controlled(Serving(options, log, handles, failed))
     await _start(kafka, options)
     if kafka.has_certificates:
-        loop.add_signal_handler(signal.SIGHUP, reload)
+        loop.add_signal_handler(signal.SIGHUP, kafka.reload_certificates)
     application = ControlApplication(
         control,
         asked.token,
@@ -175,12 +172,11 @@ def _controlled(serving: Serving) -> Controlled:
         from coterie.control.served_cluster import ServedCluster
 
         cluster = ServedCluster(serving)
-        control = ClusterControl(cluster)
-        return Controlled(cluster, control, CLUSTER, control.reload_certificates)
+        return Controlled(cluster, ClusterControl(cluster), CLUSTER)
     from coterie.control.served import ServedBroker
 
     broker = ServedBroker(serving)
-    return Controlled(broker, Control(broker), BROKER, broker.reload_certificates)
+    return Controlled(broker, Control(broker), BROKER)
 
 
 async def _try_ports(options: Options, asked: ControlOptions) -> None:

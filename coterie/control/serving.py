@@ -6,14 +6,17 @@ event loop, whose clock can be put forward.
 
 import asyncio
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coterie.security.mechanisms import Mechanism
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.file_handles import FileHandles
 from coterie.server.run import Options, print_metrics
-from coterie.testing.lifetime import Lifetime
+from coterie.testing.in_charge import any_server
+from coterie.testing.secured import Secured
 from coterie.testing.server_thread import ServerThread
+from coterie.testing.users import Users
 
 if TYPE_CHECKING:
     from coterie.server.logging import Logger
@@ -42,11 +45,22 @@ class Serving(NamedTuple):
         return None if place.data_dir == IN_MEMORY else place.data_dir
 
 
-class Served(Lifetime):
+class Served(Secured):
     """Something with the settings and the place of `coterie serve`."""
 
     _serving: Serving
     _metrics: "HttpServer | None" = None
+
+    def _serve_as(self, serving: Serving) -> None:
+        """Take how it is served."""
+        self._serving = serving
+        # Those that are added and revoked; the others are settings or in the data directory.
+        self._users = Users((), Mechanism.SCRAM_SHA_512)
+
+    @property
+    def has_certificates(self) -> bool:
+        """Whether a listener has TLS."""
+        return bool(any_server(self).tls_listeners)
 
     def print_ready(self) -> None:
         """Print the lines that say where it listens, and where its metrics are."""
@@ -60,6 +74,27 @@ class Served(Lifetime):
     def _new_thread(self) -> ServerThread:
         # With random ids, which those of a test are not.
         return ServerThread(os.urandom)
+
+    def _log(self) -> "Logger":
+        return self._serving.log
+
+    async def _begin_in_thread(self) -> None:
+        await super()._begin_in_thread()
+        options = self._serving.options
+        if options.metrics_port is not None:
+            self._metrics = await self._serve_metrics(options)
+        # They are added once: after a restart there is what clients have changed since.
+        once = options._replace(features={}, users=(), acls=())
+        self._serving = self._serving._replace(options=once)
+
+    async def _serve_metrics(self, options: Options) -> "HttpServer":
+        raise NotImplementedError
+
+    async def _again(
+        self, end: Coroutine[Any, Any, None], between: Callable[[], None] = lambda: None
+    ) -> None:
+        await super()._again(end, between)
+        self._renew_users(self.servers)
 
     async def _finish_in_thread(self) -> list[str]:
         if self._metrics is not None:

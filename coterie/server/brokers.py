@@ -48,6 +48,7 @@ class Cluster:
         leadership: who leads what.
         brokers: those that run, by their ids.
         started_ms: when the first of them began.
+        listeners: where the clients of each broker connect, with real ports.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Cluster:
         self._log = shared.log
         self._serve = serve
         self._prepare = prepare
-        self._listeners: dict[int, Sequence[Listener]] = {}
+        self.listeners: dict[int, Sequence[Listener]] = {}
         # The broker that is down and of which the others do not know it.
         self._undetected: set[int] = set()
 
@@ -100,7 +101,7 @@ class Cluster:
     async def _listen(self, node_id: int, listeners: Sequence[Listener]) -> list[Address]:
         addresses = list(await self._serve(self.brokers[node_id], listeners))
         # It comes back at the same ports.
-        self._listeners[node_id] = [
+        self.listeners[node_id] = [
             each._replace(address=address)
             for each, address in zip(listeners, addresses, strict=True)
         ]
@@ -108,8 +109,7 @@ class Cluster:
 
     async def stop(self) -> None:
         """Stop all brokers in order, and close what they share."""
-        self.shared.maintenance.stop()
-        stopping, self.brokers = list(self.brokers.values()), {}
+        stopping = self._take_all()
         for broker in stopping:
             broker.begin_leaving()
         await self.shared.drain(stopping)
@@ -119,6 +119,22 @@ class Cluster:
             await broker.end_connections()
         self.shared.close()
         self.shared.log.info("brokers stopped")
+
+    async def abandon(self) -> None:
+        """End all brokers as if the process was killed; see `Broker.abandon`."""
+        ending = self._take_all()
+        for broker in ending:
+            broker.break_off()
+        for broker in ending:
+            await broker.end_connections()
+        self.shared.abandon()
+
+    def _take_all(self) -> list[Broker]:
+        """Return all brokers, none of which runs any more for the others."""
+        self.shared.maintenance.stop()
+        taken, self.brokers = list(self.brokers.values()), {}
+        self._undetected.clear()
+        return taken
 
     # --- one broker -------------------------------------------------------------------------------
 
@@ -207,7 +223,7 @@ class Cluster:
         """
         if node_id in self.brokers:
             raise UnknownNode(f"broker {node_id} runs already")
-        if node_id not in self._listeners:
+        if node_id not in self.listeners:
             raise UnknownNode(self._not_running(node_id))
         if node_id in self._undetected:
             # The others learn now that it was gone.
@@ -216,7 +232,7 @@ class Cluster:
         self.brokers[node_id] = broker
         self._prepare(broker)
         try:
-            await self._listen(node_id, self._listeners[node_id])
+            await self._listen(node_id, self.listeners[node_id])
         except BaseException:
             self.brokers.pop(node_id, broker).break_off()
             raise

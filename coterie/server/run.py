@@ -417,18 +417,7 @@ def open_broker(
     broker = Broker(open_shared_parts(options, environment, handles, filesystem))
     if options.release is not None:
         broker.pretend(options.release)
-    begin_with(broker, options)
     return broker
-
-
-def begin_with(broker: Broker, options: Options) -> None:
-    """Set and add what the options begin with: features, users and access rules."""
-    broker.features.start_with(options.features)
-    if options.users or options.acls:
-        # Most starts add nothing.
-        from coterie.server.security.seeding import add_seeds
-
-        add_seeds(broker, options.users, options.acls)
 
 
 def open_shared_parts(
@@ -437,11 +426,11 @@ def open_shared_parts(
     handles: FileHandles,
     filesystem: FileSystem | None = None,
 ) -> SharedParts:
-    """Open the data directory; see `open_broker`."""
+    """Open the data directory, with features, users and rules of the options; see `open_broker`."""
     data_dir = options.place.data_dir
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
-        return SharedParts(
+        shared = SharedParts(
             options.config,
             data_dir,
             environment,
@@ -451,6 +440,7 @@ def open_shared_parts(
             files_are_private=filesystem is not None and data_dir == IN_MEMORY,
             brokers=options.brokers,
         )
+        shared.features.start_with(options.features)
     except DirectoryLocked:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"
         raise CannotStart(text) from None
@@ -460,6 +450,12 @@ def open_shared_parts(
     except OSError as error:
         text = f"the data directory {data_dir} can't be written: {describe_error(error)}; {other}"
         raise CannotStart(text) from error
+    if options.users or options.acls:
+        # Most starts add nothing.
+        from coterie.server.security.seeding import add_seeds
+
+        add_seeds(shared, options.users, options.acls)
+    return shared
 
 
 def _damage_remedy(error: StorageError) -> str:

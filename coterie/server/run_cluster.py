@@ -23,7 +23,6 @@ from coterie.server.run import (
     EXIT_OK,
     CannotStart,
     Options,
-    begin_with,
     end_start,
     listening_failed,
     metrics_failed,
@@ -84,7 +83,9 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             # Imported here, because most brokers serve no metrics and start faster without.
             from coterie.server.metrics.serving import serve_cluster_metrics
 
-            metrics = await serve_cluster_metrics(cluster, options.metrics_address, options.http)
+            metrics = await serve_cluster_metrics(
+                lambda: cluster, options.metrics_address, options.http
+            )
         started = await cluster.start(dict(zip(shared.node_ids, listeners, strict=True)))
     except CannotListen as error:
         await _stop(cluster, metrics, recorder)
@@ -97,7 +98,6 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         await _stop(cluster, metrics, recorder)
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]
-    begin_with(first, options)
     print_brokers_ready(options, [addresses[0] for addresses in started.values()])
     if metrics is not None:
         print_metrics(options, metrics.address)

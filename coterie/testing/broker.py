@@ -1,26 +1,107 @@
-"""A broker for tests: what its clients need to reach it, besides the views of all brokers."""
+"""A broker for tests: the server of `coterie serve`, in a thread of the test's process.
 
+Invariants: a broker is reachable when `start` returns; after `close` no thread, socket, file or
+task of it is left; a restart keeps address and data.
+"""
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from os import PathLike
 from typing import Any
 
-from coterie.security.acl_text import acl_text
-from coterie.server.security.user_changes import add_user, revoke_user, user_names
-from coterie.testing.access_rules import change_rules, parsed_rules
-from coterie.testing.client_configs import CLASSIC, client_config
-from coterie.testing.errors import WrongUse
-from coterie.testing.running import RunningBroker
-from coterie.testing.security import VALID
-from coterie.testing.users import new_password
+from coterie.address import Address
+from coterie.server.broker import Broker as Server
+from coterie.server.config.config import Config
+from coterie.server.config.listeners import CannotListen, Listener, prefix_of
+from coterie.server.config.sources import ConfigError
+from coterie.server.environment import Environment
+from coterie.testing.actions import CoordinatorMoves
+from coterie.testing.bounds import check
+from coterie.testing.errors import BrokerNotStarted, WrongUse
+from coterie.testing.faults import Fault
+from coterie.testing.interception import ELSEWHERE
+from coterie.testing.lifetime import NOT_RUNNING
+from coterie.testing.runner import Listening
+from coterie.testing.secured import Secured
+from coterie.testing.security import Security
+from coterie.testing.server_thread import ServerThread
+from coterie.testing.topics import create_topic
+from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
+from coterie.testing.waiting import Waiting
 
 
-class Broker(RunningBroker):
+class Broker(Secured):
     """A broker that runs from `start` to `close`, or in a `with` or `async with` block.
 
     Attributes:
         host, port: where it listens.
+        disk: its files.
         requests: the newest requests of clients, decoded.
     """
 
-    # --- for clients ------------------------------------------------------------------------------
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, str] | None = None,
+        topics: Mapping[str, int] | None = None,
+        data_dir: str | PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        flush: str = "never",
+        version: str | None = None,
+        features: Mapping[str, int] | None = None,
+        security: Security | str | None = None,
+        users: Mapping[str, str] | Iterable[str] = (),
+        acls: Iterable[str] | None = None,
+    ) -> None:
+        """Describe a broker; `start` starts it.
+
+        Args:
+            config: settings by Kafka's names, over those of `TEST_CONFIG`.
+            topics: topics to create, with their numbers of partitions.
+            data_dir: where to keep data; by default memory, which a restart keeps too.
+            host, port: where to listen; port 0 is a free one, the same after a restart.
+            flush: when appends are synced: never, commit or interval:MS, as for `coterie serve`.
+            version: a release of Kafka, such as "2.8", whose API versions are served; None for
+                those of Coterie.
+            features: levels of features, such as {"transaction.version": 1}; the others have their
+                highest.
+            security: "SSL" for TLS with certificates that are made for this broker,
+                "SASL_PLAINTEXT" or "SASL_SSL" for logins, or a `Security`; None for plaintext.
+            users: who may log in: names, which get passwords of their own, or passwords by name.
+            acls: access rules, such as "User:alice ALLOW READ TOPIC orders"; clients may do only
+                what they allow. None for no authorizer.
+
+        Raises:
+            WrongUse: an unknown `flush`, `version`, feature or protocol, or a number out of its
+                bounds.
+        """
+        check(port=port)
+        super().__init__(
+            config=config,
+            topics=topics,
+            data_dir=data_dir,
+            address=Address(host, port),
+            flush=flush,
+            version=version,
+            features=features,
+            security=security,
+            users=users,
+            acls=acls,
+        )
+        self.host, self.port = host, port
+        self._listeners: tuple[Listener, ...] = (self._listener,)
+        # Where groups are served while their coordinator has moved.
+        self._elsewhere: Listening | None = None
+        self._server: Server | None = None
+
+    def __repr__(self) -> str:
+        where = f"on {self.host}:{self.port}" if self._server is not None else "not running"
+        return f"Broker({where})"
+
+    # --- start and close --------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
@@ -28,155 +109,192 @@ class Broker(RunningBroker):
         _ = self.server
         return f"{self.host}:{self.port}"
 
-    def client_config(
-        self,
-        library: str,
-        *,
-        group_id: str | None = None,
-        protocol: str = CLASSIC,
-        user: str | None = None,
-        certificate: str = VALID,
-        **more: Any,
-    ) -> dict[str, Any]:
-        """Return the settings with which a client of a library reaches this broker.
+    async def _begin_in_thread(self) -> None:
+        await self._open(self._topics, self._features)
+
+    async def _finish_in_thread(self) -> list[str]:
+        server = self._server
+        if server is None:
+            return []
+        await self._end(server.stop())
+        return _connections(server)
+
+    # --- ends on purpose --------------------------------------------------------------------------
+
+    def restart(self) -> Waiting[None]:
+        """Stop the broker in order and start it again, with its data and at its address."""
+        server = self.server
+        return Waiting(self.thread, self._again(server.stop()))
+
+    def kill(self) -> Waiting[None]:
+        """End the broker as `kill -9` does and start it again, with its data and at its address.
+
+        Nothing is answered or written any more. What had been written is there afterwards.
+        """
+        server = self.server
+        return Waiting(self.thread, self._again(server.abandon()))
+
+    def lose_power(self) -> Waiting[None]:
+        """End the broker as a loss of power does and start it again, at its address.
+
+        Records that were written since the latest start or `flush` and not synced are lost, also
+        committed offsets; with `flush="commit"` nothing that was acknowledged is.
+        """
+        server = self.server
+        return Waiting(self.thread, self._again(server.abandon(), self.disk.lose_power))
+
+    async def _end(self, end: Coroutine[Any, Any, None]) -> None:
+        """End the server; its second listener first."""
+        self._server = None
+        if self._elsewhere is not None:
+            self._elsewhere.close()
+            self._elsewhere = None
+        await end
+
+    # --- time -------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def virtual_time(self, seed: int = 0) -> AsyncIterator[VirtualClock]:
+        """Let the broker run in the event loop of this test, in virtual time, during a block.
+
+        The broker keeps its data. Create clients inside the block and stop them there: asyncio
+        clients of any library reach the broker at `bootstrap_servers`, and no others can.
 
         Args:
-            library: "aiokafka", "kafka-python" or "confluent-kafka".
-            group_id: makes them those of a consumer that starts at the beginning.
-            protocol: "classic", or "consumer" for that of KIP-848, which confluent-kafka speaks.
-            user: with TLS alone, the name in the certificate of the client; None for none. With a
-                login, the user; None for the first one.
-            certificate: "valid", or what is wrong with it: "expired" or "untrusted".
-            more: further settings, which win; confluent-kafka's dots are written as underscores.
+            seed: of everything that is left to chance.
 
         Raises:
-            WrongUse: another library, or one that does not speak the protocol.
+            WrongUse: the loop is not asyncio's own, or has a virtual clock already.
         """
-        config = client_config(library, self.bootstrap_servers, group_id, more, protocol)
-        files, users = self._certificates, self._users
-        if files is None and users is None:
-            if user is not None:
-                raise WrongUse('this broker has no security: make it with security="SSL"')
-            return config
-        key = "security.protocol" if library == "confluent-kafka" else "security_protocol"
-        secured: dict[str, Any] = {key: self._listeners[0].protocol.value}
-        name = user
-        if users is not None:
-            name = users.found(user)
-            secured |= users.client_config(library, name)
-            if files is not None and not files.asks_clients:
-                # Who logs in has a certificate only if the broker asks for one.
-                name = None
-        if files is not None:
-            secured |= files.client_config(library, name, certificate)
-        return secured | config
+        check(seed=seed)
+        thread, address = self.thread, self.address
+        clock = VirtualClock(asyncio.get_running_loop(), seed)
+        if isinstance(thread, LoopRunner):
+            raise WrongUse("the broker is in virtual time already, in another event loop")
+        assert isinstance(thread, ServerThread), "there are two kinds of runners"
+        server = self.server
+        real_ms = server.now_ms()
+        await asyncio.wrap_future(thread.submit(self._end(server.stop())))
+        # The same in each run; nothing listens there.
+        self._move_to(VIRTUAL_ADDRESS, clock.now_ms() - real_ms)
 
-    # --- users ------------------------------------------------------------------------------------
+        clock.install()
+        self._thread = LoopRunner(clock, thread.unawaited)
+        try:
+            await self._open({})
+            yield clock
+        finally:
+            if self._server is not None:
+                await self._end(self._server.stop())
+            for wait in thread.unawaited:
+                wait.cancel()
+            # What the clients have left to do in this turn.
+            await asyncio.sleep(0)
+            clock.uninstall()
+            self._thread = thread
+            self._move_to(address, real_ms - clock.now_ms())
+            await asyncio.wrap_future(thread.submit(self._open({})))
+
+    def _move_to(self, address: Address, by_ms: int) -> None:
+        """Go to another address and another clock, which is ahead by so much."""
+        self.host, self.port = address
+        self._interception.clock_changed(by_ms)
+        if self._interception.elsewhere is not None:
+            self._interception.elsewhere = Address(address.host, 0)
+
+    # --- where the broker runs --------------------------------------------------------------------
+
+    async def _open(
+        self, topics: Mapping[str, int], features: Mapping[str, int] | None = None
+    ) -> None:
+        """Start a server where the broker runs, which is here; later starts keep its data."""
+        runner = self.thread
+        first, *others = self._listeners
+        server = self._make(self._new_environment())
+        if self._release is not None:
+            server.pretend(self._release)
+        self._begin_with(server.shared, features or {})
+        self._interception.lay_over(server)
+        try:
+            listeners = (first._replace(address=self.address), *others)
+            addresses = await runner.serve(server, listeners)
+        except CannotListen as error:
+            await server.stop()
+            raise BrokerNotStarted(not_listening(error.address, error)) from error
+        except ConfigError as error:
+            await server.stop()
+            raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
+        self._server = server
+        self.port = addresses[0].port
+        # A restart listens at the same addresses.
+        self._listeners = tuple(map(_at, listeners, addresses))
+        if self._interception.elsewhere is not None:
+            await self._listen_elsewhere()
+        for name, partitions in topics.items():
+            await create_topic(server, name, partitions, {})
+        self.disk.flush()
+
+    def _make(self, environment: Environment) -> Server:
+        """Return a server; `coterie serve --control` makes another one."""
+        return Server(self._described_parts(environment, brokers=1))
+
+    async def _install(self, fault: Fault) -> None:
+        if isinstance(fault.action, CoordinatorMoves) and self._elsewhere is None:
+            await self._listen_elsewhere()
+        await super()._install(fault)
+
+    async def _listen_elsewhere(self) -> None:
+        """Serve clients at a second address, where another node seems to be."""
+        server = self.server
+        server.advertise(ELSEWHERE, self.address)
+        wanted = self._interception.elsewhere
+        if wanted is None:
+            wanted = Address(self.host, 0)
+        first = self._listeners[0]
+        _copy_settings(server.config, prefix_of(first.name), prefix_of(ELSEWHERE))
+        factory = server.factory_of(first._replace(name=ELSEWHERE))
+        listening = await self.thread.listen(factory, wanted)
+        self._elsewhere = listening
+        self._interception.elsewhere = listening.address
 
     @property
-    def users(self) -> list[str]:
-        """The users that can log in with a password, sorted."""
-        server = self.server
-        return self.thread.call(lambda: user_names(server))
-
-    def add_user(self, user: str, password: str = "") -> None:
-        """Let a user log in, or change its password.
-
-        Args:
-            user: its name.
-            password: its password; by default a random one, which `client_config` has.
-
-        Raises:
-            WrongUse: no listener of this broker has logins, or the name is empty.
-        """
-        server = self.server
-        if not user:
-            raise WrongUse("users: a user has a name")
-        if not server.logins.listeners:
-            raise WrongUse('this broker has no logins: make it with security="SASL_PLAINTEXT"')
-        secret = password or new_password()
-        if self._users is not None:
-            self._users.add(user, secret)
-        self.thread.call(lambda: add_user(server, user, secret))
-
-    def revoke(self, user: str) -> None:
-        """Let a user log in no more; connections that are logged in stay so.
-
-        Args:
-            user: one of the users of this broker.
-
-        Raises:
-            WrongUse: there is no such user.
-        """
-        server = self.server
-        if user not in self.users:
-            raise WrongUse(f"user: {user!r} is no user of this broker")
-        if self._users is not None:
-            self._users.revoked.add(user)
-        self.thread.call(lambda: revoke_user(server, user))
-
-    # --- access rules -----------------------------------------------------------------------------
+    def address(self) -> Address:
+        """Where it listens; port 0 before it has started for the first time."""
+        return Address(self.host, self.port)
 
     @property
-    def acls(self) -> list[str]:
-        """The access rules, as `add_acls` takes them."""
-        server = self.server
-        return self.thread.call(lambda: [acl_text(each) for each in server.acls.ids])
+    def servers(self) -> Sequence[Server]:
+        """The server; see `Views`."""
+        return [self.server]
 
-    def add_acls(self, *rules: str) -> None:
-        """Add access rules, as an administrator does while clients work.
+    @property
+    def server(self) -> Server:
+        """The server, for use in its thread; another one after a restart."""
+        if self._server is None:
+            raise BrokerNotStarted(NOT_RUNNING)
+        return self._server
 
-        Args:
-            rules: such as "User:alice ALLOW READ TOPIC orders- PREFIXED".
 
-        Raises:
-            WrongUse: a text is no rule, or the broker has no authorizer.
-        """
-        acls, server = parsed_rules(rules), self.server
-        self.thread.call(lambda: change_rules(server, acls, ()))
-        self._acls += acls
+def _at(listener: Listener, address: Address) -> Listener:
+    return listener._replace(address=address)
 
-    def remove_acls(self, *rules: str) -> None:
-        """Remove access rules; connections that are open feel it at their next request.
 
-        Args:
-            rules: rules that this broker has.
+def _copy_settings(config: Config, prefix: str, other: str) -> None:
+    """Let the settings with a prefix be those with another one, too."""
+    names = [each for each in config.names if each.startswith(prefix)]
+    config.record({each.replace(prefix, other, 1): config.text(each) or "" for each in names})
 
-        Raises:
-            WrongUse: a text is no rule, or none of this broker.
-        """
-        acls, server = parsed_rules(rules), self.server
-        self.thread.call(lambda: change_rules(server, (), acls))
-        self._acls = [each for each in self._acls if each not in acls]
 
-    # --- certificates -----------------------------------------------------------------------------
+def _connections(server: Server) -> list[str]:
+    count = len(server.connection_quotas)
+    return [f"{count} connection{'s' * (count != 1)}"] if count else []
 
-    def use_certificate(self, certificate: str) -> None:
-        """Let new connections see another certificate of the broker; open ones keep theirs.
 
-        Args:
-            certificate: "valid", or what is wrong with it: "expired", "wrong-host" (it is for
-                another host) or "untrusted" (its authority is not that of the clients).
-
-        Raises:
-            WrongUse: an unknown kind of certificate, or a broker without security.
-        """
-        files = self._certificates
-        if files is None:
-            raise WrongUse('this broker has no certificate: make it with security="SSL"')
-        files.certify(certificate)
-        self.reload_certificates()
-
-    def reload_certificates(self) -> None:
-        """Read the files with certificates again; new connections see the new ones.
-
-        Raises:
-            WrongUse: no listener of this broker has TLS.
-        """
-        server = self.server
-        if not server.tls_listeners:
-            raise WrongUse('this broker has no certificate: make it with security="SSL"')
-        # Imported here, because most brokers have no certificates.
-        from coterie.server.tls.certificates import reload_certificates
-
-        self.thread.call(lambda: reload_certificates(server))
+def not_listening(address: Address, error: OSError) -> str:
+    """Return why an address cannot be listened on, and what to do."""
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"{address} is in use by another program; leave the port out to get a free one,"
+            " or stop that program"
+        )
+    return f"can't listen on {address}: {error.strerror or error}"

@@ -1,4 +1,4 @@
-"""A broker for each test of a `unittest.TestCase`, with its state in the reports of failures."""
+"""Brokers for each test of a `unittest.TestCase`, with their state in the reports of failures."""
 
 import functools
 import inspect
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from coterie.testing.broker import Broker
 from coterie.testing.errors import observers
+from coterie.testing.making import described_brokers
 from coterie.testing.shown import ShownBroker, explain_error
 
 # unittest leaves the frames of a module with this name out of its tracebacks.
@@ -17,25 +17,38 @@ _REPORTED = ("setUp", "tearDown")
 
 
 class KafkaTestCase(unittest.TestCase):
-    """A test case whose tests have a broker each.
+    """A test case whose tests have a broker each, or several.
 
     The error of a test that fails has notes: the groups of the broker, and the last requests of
     clients with their answers and the faults that they met.
 
     Attributes:
-        kafka: the broker of the running test.
-        kafka_config, kafka_topics: settings and topics of the broker; subclasses replace them.
+        kafka: the broker of the running test, or the cluster.
+        kafka_brokers: how many brokers there are; several are a `Cluster`. Subclasses replace this
+            and the next ones.
+        kafka_config, kafka_topics: settings and topics of the broker.
+        kafka_options: further options of `Broker` or `Cluster`, such as {"security": "SSL"}.
+        kafka_process: whether it has a process of its own.
     """
 
+    kafka_brokers: ClassVar[int] = 1
     kafka_config: ClassVar[Mapping[str, str]] = {}
     kafka_topics: ClassVar[Mapping[str, int]] = {}
-    kafka: Broker
+    kafka_options: ClassVar[Mapping[str, Any]] = {}
+    kafka_process: ClassVar[bool] = False
+    kafka: Any
     _shown: ShownBroker | None = None
 
     def setUp(self) -> None:
         """Start the broker; a subclass that has its own `setUp` calls this one first."""
         super().setUp()
-        self.kafka = Broker(config=self.kafka_config, topics=self.kafka_topics)
+        self.kafka = described_brokers(
+            self.kafka_brokers,
+            process=self.kafka_process,
+            config=self.kafka_config,
+            topics=self.kafka_topics,
+            **self.kafka_options,
+        )
         self.kafka.start()
         self.addCleanup(self.kafka.close)
         self._shown = ShownBroker(self.kafka)

@@ -16,7 +16,6 @@ from coterie.server.brokers import Cluster as Brokers
 from coterie.server.brokers import UnknownNode
 from coterie.server.cluster.image import CoordinatorType, Placement
 from coterie.testing.bounds import check
-from coterie.testing.client_configs import CLASSIC, client_config
 from coterie.testing.errors import WrongUse
 from coterie.testing.pausing import Gate
 from coterie.testing.running_cluster import MOST_REPLICAS, RunningCluster
@@ -40,17 +39,6 @@ class Cluster(RunningCluster):
         if node_id not in self._addresses:
             raise WrongUse(f"there is no broker {node_id}")
         return str(self._addresses[node_id])
-
-    def client_config(
-        self,
-        library: str,
-        *,
-        group_id: str | None = None,
-        protocol: str = CLASSIC,
-        **more: Any,
-    ) -> dict[str, Any]:
-        """Return the settings with which a client reaches the cluster; see that of `Broker`."""
-        return client_config(library, self.bootstrap_servers, group_id, more, protocol)
 
     # --- what is where ----------------------------------------------------------------------------
 

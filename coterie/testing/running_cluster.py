@@ -5,41 +5,31 @@ again, and a broker that comes back, keep address and data.
 """
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Self, TypeVar, overload
 
 from coterie.address import Address
 from coterie.server.broker import Broker as Server
 from coterie.server.brokers import MOST_BROKERS, CannotCut, UnknownNode
 from coterie.server.brokers import Cluster as Brokers
-from coterie.server.config.config import Config
 from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.config.sources import ConfigError
-from coterie.server.data_place import IN_MEMORY
-from coterie.server.logging import make_logger
-from coterie.server.logs.flusher import parse_flush_mode
+from coterie.server.environment import Environment
 from coterie.server.shared_parts import SharedParts
-from coterie.storage.errors import StorageError
-from coterie.storage.filesystem import OsFileSystem
-from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.testing.actions import CoordinatorMoves
-from coterie.testing.bounds import check, check_all
-from coterie.testing.disk import Disk
-from coterie.testing.disk_workers import DiskEnvironment
+from coterie.testing.bounds import check
+from coterie.testing.broker import not_listening
 from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.faults import Fault
 from coterie.testing.lifetime import NOT_RUNNING
 from coterie.testing.moves import Moves
 from coterie.testing.pausing import Gate
-from coterie.testing.running import TEST_CONFIG, not_listening
-from coterie.testing.security_settings import check_security_settings
+from coterie.testing.secured import Secured
+from coterie.testing.security import Security
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.topics import create_topic
-from coterie.testing.versions import release_of
-from coterie.testing.views import Views
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting
 
@@ -49,7 +39,7 @@ T = TypeVar("T")
 MOST_REPLICAS = 3
 
 
-class RunningCluster(Views):
+class RunningCluster(Secured):
     """A cluster that runs from `start` to `close`, or in a `with` or `async with` block.
 
     Attributes:
@@ -66,6 +56,10 @@ class RunningCluster(Views):
         host: str = "127.0.0.1",
         flush: str = "never",
         version: str | None = None,
+        features: Mapping[str, int] | None = None,
+        security: Security | str | None = None,
+        users: Mapping[str, str] | Iterable[str] = (),
+        acls: Iterable[str] | None = None,
     ) -> None:
         """Describe a cluster; `start` starts it.
 
@@ -76,32 +70,34 @@ class RunningCluster(Views):
             data_dir: where to keep data; by default memory.
             host: where the brokers listen, each at a free port that it keeps.
             flush: when appends are synced: never, commit or interval:MS.
-            version: a release of Kafka, such as "2.8", whose API versions are served.
+            version, features: the release of Kafka whose API versions are served, and levels of
+                features; see `Broker`.
+            security, users, acls: TLS, logins and access rules of all brokers; see `Broker`.
 
         Raises:
             WrongUse: a value cannot be used.
         """
-        super().__init__()
         if brokers not in range(2, MOST_BROKERS + 1):
             raise WrongUse(f"brokers is from 2 to {MOST_BROKERS}, not {brokers!r}")
-        check_all("partitions", (topics or {}).values())
+        super().__init__(
+            config=config,
+            topics=topics,
+            data_dir=data_dir,
+            # Each has a free port of its own.
+            address=Address(host, 0),
+            flush=flush,
+            version=version,
+            features=features,
+            security=security,
+            users=users,
+            acls=acls,
+        )
         self._count = brokers
-        check_security_settings(config or {}, Listener(Address(host, 0)))
-        self._values = {**TEST_CONFIG, **(config or {})}
-        self._topics = dict(topics or {})
-        self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
-        files = MemoryFileSystem() if data_dir is None else OsFileSystem()
-        self.disk = Disk(files, self._interception)
-        self._host = host
-        try:
-            self._flush = parse_flush_mode(flush)
-        except ValueError as error:
-            raise WrongUse(f"flush: {error}") from None
-        self._release = release_of(version)
-        self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
         self._brokers: Brokers | None = None
         self._gates: dict[int, Gate] = {}
         self._addresses: dict[int, Address] = {}
+        # A cluster that is started again keeps its addresses.
+        self._listeners: dict[int, Sequence[Listener]] = {}
 
     def __repr__(self) -> str:
         addresses = ",".join(map(str, self._addresses.values()))
@@ -128,7 +124,45 @@ class RunningCluster(Views):
         if node_id is None:
             return super().start()
         check(node_id=node_id)
-        return self._wait(lambda brokers: brokers.start_broker(node_id))
+        return self._wait(lambda brokers: self._start_broker(brokers, node_id))
+
+    async def _start_broker(self, brokers: Brokers, node_id: int) -> None:
+        await brokers.start_broker(node_id)
+        self._renew_users([brokers.running(node_id)])
+
+    # --- ends on purpose --------------------------------------------------------------------------
+
+    def restart(self, node_id: int | None = None) -> Waiting[None]:
+        """Stop one broker in order and start it again, or all, with their data and addresses.
+
+        Args:
+            node_id: the broker; None for all of them, also those that are down.
+
+        Raises:
+            WrongUse: the broker does not run.
+        """
+        if node_id is None:
+            return Waiting(self.thread, self._again(self._running.stop()))
+        check(node_id=node_id)
+
+        async def work(brokers: Brokers) -> None:
+            await brokers.stop_broker(node_id)
+            await self._start_broker(brokers, node_id)
+
+        return self._wait(work)
+
+    def lose_power(self) -> Waiting[None]:
+        """End all brokers as a loss of power does and start them again, at their addresses.
+
+        They are on one machine. Records that were written since the latest start or `flush` and not
+        synced are lost, also committed offsets; with `flush="commit"` nothing that was acknowledged
+        is.
+        """
+        return Waiting(self.thread, self._again(self._running.abandon(), self.disk.lose_power))
+
+    async def _end(self, end: Coroutine[Any, Any, None]) -> None:
+        self._brokers = None
+        await end
 
     # --- virtual time -----------------------------------------------------------------------------
 
@@ -146,24 +180,22 @@ class RunningCluster(Views):
             WrongUse: the loop is not asyncio's own, or has a virtual clock already.
         """
         check(seed=seed)
-        thread, brokers, real = self._thread, self._running, self._addresses
+        thread, brokers, real = self._thread, self._running, self._listeners
         if not isinstance(thread, ServerThread):
             raise WrongUse("the cluster is in virtual time already, in another event loop")
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         real_ms = brokers.shared.environment.now_ms()
-        self._brokers = None
-        await asyncio.wrap_future(thread.submit(brokers.stop()))
+        await asyncio.wrap_future(thread.submit(self._end(brokers.stop())))
         host, port = VIRTUAL_ADDRESS
-        self._addresses = {
-            node_id: Address(host, port + number) for number, node_id in enumerate(real)
+        self._listeners = {
+            node_id: [self._listener._replace(address=Address(host, port + number))]
+            for number, node_id in enumerate(real)
         }
-        for node_id, address in self._addresses.items():
-            clock.listeners[address] = self._accepting(node_id, address)
         clock.install()
         self._interception.clock_changed(clock.now_ms() - real_ms)
         self._thread = LoopRunner(clock, thread.unawaited)
         try:
-            await self._begin_in_thread()
+            await self._open({})
             yield clock
         finally:
             await self._finish_in_thread()
@@ -173,21 +205,8 @@ class RunningCluster(Views):
             await asyncio.sleep(0)
             clock.uninstall()
             self._interception.clock_changed(real_ms - clock.now_ms())
-            self._thread, self._addresses = thread, real
-            await asyncio.wrap_future(thread.submit(self._begin_in_thread()))
-
-    def _accepting(
-        self, node_id: int, address: Address
-    ) -> Callable[[asyncio.Transport], asyncio.BaseProtocol]:
-        """Return what lets a broker serve a transport in memory, while it runs."""
-
-        def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
-            server = None if self._brokers is None else self._brokers.brokers.get(node_id)
-            if server is None:
-                raise ConnectionRefusedError(f"nothing listens on {address}")
-            return server.accept(transport)
-
-        return accept
+            self._thread, self._listeners = thread, real
+            await asyncio.wrap_future(thread.submit(self._open({})))
 
     # --- the thread -------------------------------------------------------------------------------
 
@@ -242,11 +261,15 @@ class RunningCluster(Views):
 
         return self._wait(work)
 
-    def _new_thread(self) -> ServerThread:
-        return ServerThread(self._random.randbytes)
-
     async def _begin_in_thread(self) -> None:
-        runner, shared = self.thread, self._shared_parts()
+        await self._open(self._topics, self._features)
+
+    async def _open(
+        self, topics: Mapping[str, int], features: Mapping[str, int] | None = None
+    ) -> None:
+        """Start all brokers where they run, which is here; later starts keep their data."""
+        shared = self._shared_parts(self._new_environment())
+        self._begin_with(shared, features or {})
 
         def prepare(server: Server) -> None:
             self._gates[server.node_id] = Gate(server)
@@ -254,52 +277,31 @@ class RunningCluster(Views):
                 server.pretend(self._release)
             self._interception.lay_over(server)
 
-        self._brokers = brokers = Brokers(shared, serve=runner.serve, prepare=prepare)
-        self._interception.now_ms = shared.environment.now_ms
+        self._brokers = brokers = Brokers(shared, serve=self.thread.serve, prepare=prepare)
         self._interception.moves = Moves(brokers)
         try:
-            started = await brokers.start(self._listeners(shared.node_ids))
+            await brokers.start(self._listeners or self._first_listeners(shared.node_ids))
         except CannotListen as error:
             raise BrokerNotStarted(not_listening(error.address, error)) from error
         except ConfigError as error:
             raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
-        self._addresses = {node_id: addresses[0] for node_id, addresses in started.items()}
+        self._listeners = brokers.listeners
+        self._addresses = {node_id: each[0].address for node_id, each in self._listeners.items()}
         factor = min(MOST_REPLICAS, self._count)
-        for name, partitions in self._topics.items():
+        for name, partitions in topics.items():
             if shared.topics.find(name) is None:
                 await create_topic(brokers.any_broker, name, partitions, {}, factor)
+        self.disk.flush()
 
-    def _listeners(self, node_ids: Sequence[int]) -> dict[int, Sequence[Listener]]:
-        """Return where the clients of each broker connect."""
-        # A cluster that was closed and is started again keeps its addresses.
-        return {
-            node_id: [Listener(self._addresses.get(node_id, Address(self._host, 0)))]
-            for node_id in node_ids
-        }
+    def _first_listeners(self, node_ids: Sequence[int]) -> dict[int, Sequence[Listener]]:
+        """Return where the clients of each broker connect after the first start."""
+        return {node_id: [self._listener] for node_id in node_ids}
 
-    def _shared_parts(self) -> SharedParts:
-        given = [f"{name}={value}" for name, value in self._values.items()]
-        try:
-            return SharedParts(
-                Config.load(given),
-                self._data_dir,
-                DiskEnvironment(self.thread.environment(make_logger("error")), self._interception),
-                flush=self._flush,
-                filesystem=self.disk,
-                files_are_private=self._data_dir == IN_MEMORY,
-                brokers=self._count,
-            )
-        except ConfigError as error:
-            raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
-        except (StorageError, OSError) as error:
-            text = f"the data directory {self._data_dir} cannot be used: {error}"
-            raise BrokerNotStarted(text) from error
+    def _shared_parts(self, environment: Environment) -> SharedParts:
+        """Return what the brokers share; `coterie serve --control` opens something else."""
+        return self._described_parts(environment, self._count)
 
     async def _finish_in_thread(self) -> list[str]:
-        brokers, self._brokers = self._brokers, None
-        if brokers is not None:
-            await brokers.stop()
+        if self._brokers is not None:
+            await self._end(self._brokers.stop())
         return []
-
-    def _open_files(self) -> list[str]:
-        return list(self.disk.open_files.values())

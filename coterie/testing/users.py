@@ -24,6 +24,7 @@ class Users:
     Attributes:
         passwords: the passwords by user.
         mechanism: what `client_config` lets clients log in with.
+        changed: those of users that were added or changed since, by user.
         revoked: the users that can log in no more.
     """
 
@@ -46,13 +47,14 @@ class Users:
             raise WrongUse(f"mechanism: {mechanism!r} is none of: {names}")
         given = dict(users) if isinstance(users, Mapping) else dict.fromkeys(users, "")
         self.passwords = {name: password or new_password() for name, password in given.items()}
+        self.changed: dict[str, str] = {}
         self.revoked: set[str] = set()
         if "" in self.passwords:
             raise WrongUse("users: a user has a name")
 
     def add(self, user: str, password: str) -> None:
         """Add a user, or change its password."""
-        self.passwords[user] = password
+        self.passwords[user] = self.changed[user] = password
         self.revoked.discard(user)
 
     def settings(self, listener: str) -> dict[str, str]:

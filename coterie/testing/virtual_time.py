@@ -245,8 +245,6 @@ class LoopRunner:
         """Run in the loop of a clock."""
         self.clock = clock
         self.unawaited = unawaited
-        # What serves the transport of a client; there is none before `serve`.
-        self.accept: Accept
 
     def environment(self, log: "Logger") -> Environment:
         """Return the environment of the seed; see `Runner`."""
@@ -259,7 +257,15 @@ class LoopRunner:
         """Serve connections in memory; see `Runner`."""
         (listener,) = listeners
         server.advertise(listener.name, listener.address)
-        self.accept = accepting(server.factory_of(listener))
+        serve = accepting(server.factory_of(listener))
+
+        def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
+            if server not in server.shared.members:
+                raise ConnectionRefusedError(f"nothing listens on {listener.address}")
+            return serve(transport)
+
+        # A broker that starts later at the address takes its place.
+        self.clock.listeners[listener.address] = accept
         await server.begin()
         return [listener.address]
 

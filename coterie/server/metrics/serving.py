@@ -33,10 +33,12 @@ async def serve_metrics(
 
 
 async def serve_cluster_metrics(
-    cluster: Cluster, address: Address, access: HttpAccess
+    current: Callable[[], Cluster], address: Address, access: HttpAccess
 ) -> HttpServer:
     """Serve the metrics of several brokers at one address; see `serve_metrics`."""
-    return await _serve(lambda: collect_brokers(cluster), lambda: cluster.shared, address, access)
+    return await _serve(
+        lambda: collect_brokers(current()), lambda: current().shared, address, access
+    )
 
 
 async def _serve(

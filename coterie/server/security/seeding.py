@@ -7,24 +7,24 @@ from collections.abc import Sequence
 
 from coterie.security.acl import Acl
 from coterie.security.seeds import ScramSeed, new_credential
-from coterie.server.broker import Broker
+from coterie.server.services import SharedServices
 
 _SALT_BYTES = 20
 
 
-def add_seeds(broker: Broker, users: Sequence[ScramSeed], acls: Sequence[Acl]) -> None:
+def add_seeds(shared: SharedServices, users: Sequence[ScramSeed], acls: Sequence[Acl]) -> None:
     """Give users their SCRAM credentials, and add rules for the authorizer.
 
     Args:
-        broker: the broker; with an authorizer, if there are rules.
+        shared: a broker, or what several share; with an authorizer, if there are rules.
         users: the users.
         acls: the rules.
     """
     for seed in users:
-        salt = broker.environment.random_bytes(_SALT_BYTES)
-        record = new_credential(seed, broker.credentials, salt)
+        salt = shared.environment.random_bytes(_SALT_BYTES)
+        record = new_credential(seed, shared.credentials, salt)
         if record is not None:
-            broker.security_log.append([record], lambda _: None)
+            shared.security_log.append([record], lambda _: None)
     if acls:
-        assert broker.access is not None, "the options were checked"
-        broker.access.change(acls, (), lambda _: None)
+        assert shared.access is not None, "the options were checked"
+        shared.access.change(acls, (), lambda _: None)

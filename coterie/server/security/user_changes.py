@@ -1,7 +1,9 @@
-"""Users of a broker that runs: listed, added and revoked, as tests do.
+"""Users of brokers that run: listed, added and revoked, as tests do.
 
 Users of PLAIN are settings, so a change of them is gone with a restart.
 """
+
+from collections.abc import Sequence
 
 from coterie.protocol.messages.security_records import RemoveUserScramCredentialRecord
 from coterie.security.mechanisms import Mechanism
@@ -20,18 +22,27 @@ def user_names(broker: Broker) -> list[str]:
     return sorted(names)
 
 
-def add_user(broker: Broker, user: str, password: str) -> None:
-    """Let a user log in with a password and every mechanism that a listener has."""
-    for plain in _plain_servers(broker):
-        plain.add(user, password)
+def add_user(brokers: Sequence[Broker], user: str, password: str) -> None:
+    """Let a user log in at brokers with a password and every mechanism that a listener has."""
+    for broker in brokers:
+        for plain in _plain_servers(broker):
+            plain.add(user, password)
+    # These belong to all brokers of a process.
     seeds = [ScramSeed(number, user, password, None, MIN_ITERATIONS) for number in NUMBERS.values()]
-    add_seeds(broker, seeds, ())
+    for broker in brokers[:1]:
+        add_seeds(broker, seeds, ())
 
 
-def revoke_user(broker: Broker, user: str) -> None:
-    """Let a user log in no more."""
-    for plain in _plain_servers(broker):
-        plain.remove(user)
+def revoke_user(brokers: Sequence[Broker], user: str) -> None:
+    """Let a user log in no more at brokers."""
+    for broker in brokers:
+        for plain in _plain_servers(broker):
+            plain.remove(user)
+    for broker in brokers[:1]:
+        _remove_credentials(broker, user)
+
+
+def _remove_credentials(broker: Broker, user: str) -> None:
     mechanisms = broker.credentials.users.get(user, {})
     records = [RemoveUserScramCredentialRecord(name=user, mechanism=each) for each in mechanisms]
     if records:

@@ -256,7 +256,7 @@ def test_failure_shows_groups_and_requests(tmp_path: Path) -> None:
         "generation 1: join of one",
         "- last requests to kafka -",
         "-> ok, generation 1",
-        "@pytest.mark.kafka takes brokers, config, data_dir, features, flush, leaves, process",
+        "@pytest.mark.kafka takes acls, brokers, config, data_dir, features, flush, leaves",
         "not topic",
     ):
         assert text in output, output
@@ -331,11 +331,17 @@ CLUSTER = """
             await kafka.stop(next(each for each in kafka.brokers if each != here))
             await kafka.group("g").wait_stable(members=2, timeout_s=0.1)
 
-    @pytest.mark.kafka(brokers=3, users=["alice"], features={})
-    def test_has_no_users(kafka): ...
+    @pytest.mark.kafka(brokers=2, security="SASL_SSL", users=["alice"], acls=[])
+    def test_is_secured(kafka):
+        assert kafka.users == ["alice"]
+        assert kafka.client_config("kafka-python")["security_protocol"] == "SASL_SSL"
+        kafka.add_acls("User:alice ALLOW READ TOPIC t")
 
-    @pytest.mark.kafka(brokers=3, process=True)
-    def test_has_no_process(kafka): ...
+    @pytest.mark.kafka(brokers=2, process=True, topics={"t": 2}, features={"group.version": 0})
+    def test_has_a_process(kafka):
+        assert "group.version" not in kafka.features
+        kafka.kill(kafka.leader_of("t"))
+        kafka.wait_leader("t")
 
     @pytest.mark.kafka(brokers=3)
     def test_wrong_call(kafka):
@@ -346,9 +352,7 @@ CLUSTER = """
 def test_mark_describes_a_cluster_which_reports_show(tmp_path: Path) -> None:
     code, output = run_pytest(tmp_path, [CLUSTER])
     assert code == 1, output
-    assert "2 passed" in output, output
-    assert "with brokers=3 there is no features, users yet" in output
-    assert "several brokers have no process of their own" in output
+    assert "4 passed" in output, output
     assert 'Cluster has no `create_topic`: write `kafka.topic("orders", partitions=3)`' in output
     assert "group 'g' is Stable with 2 members: not so within 0.1 s" in output
     section = output.partition("groups of kafka ---")[2]

@@ -145,3 +145,44 @@ def test_reports_of_pytest_have_the_sections_too(tmp_path: Path) -> None:
     assert code == 1
     # In the error, and not a second time from the plugin.
     assert len(re.findall(f"^E +{GROUPS}$", printed, re.MULTILINE)) == printed.count(GROUPS) == 7
+
+
+SEVERAL = """
+    from coterie.testing import Cluster, KafkaTestCase, ProcessBroker, ProcessCluster
+
+    class TestCluster(KafkaTestCase):
+        kafka: Cluster
+        kafka_brokers = 3
+        kafka_topics = {"orders": 3}
+        kafka_options = {"security": "SASL_SSL", "users": ["alice"]}
+
+        def test_kills(self):
+            self.kafka.kill(self.kafka.leader_of("orders"))
+            self.kafka.wait_leader("orders")
+            assert self.kafka.users == ["alice"]
+
+        def test_fails(self):
+            self.kafka.kill(2)
+            self.assertEqual(self.kafka.brokers, [1, 2, 3])
+
+    class TestProcess(KafkaTestCase):
+        kafka_brokers = 2
+        kafka_process = True
+
+        def test_has_several(self):
+            assert isinstance(self.kafka, ProcessCluster)
+            assert self.kafka.brokers == [1, 2]
+
+    class TestOneProcess(KafkaTestCase):
+        kafka_process = True
+
+        def test_has_one(self):
+            assert isinstance(self.kafka, ProcessBroker)
+"""
+
+
+def test_test_case_has_several_brokers_and_processes(tmp_path: Path) -> None:
+    code, printed = run_pytest(tmp_path, [SEVERAL])
+    assert code == 1
+    assert "3 passed" in printed, printed
+    shows(printed, "Lists differ: [1, 3] != [1, 2, 3]", "brokers that run: 1, 3; down: 2", REQUESTS)

@@ -48,6 +48,7 @@ WITHOUT_ROW = {
     "Cluster.paused_brokers": "in Control.state",
     "Cluster.bootstrap_servers": "Control.ready",
     "Cluster.client_config": "for Python's libraries; made from bootstrap_servers",
+    "Cluster.use_certificate": "the files are those of the test; Cluster.reload_certificates",
     "Cluster.paused": "a block of the test; Cluster.pause and Cluster.resume",
     "Cluster.virtual_time": "clocks of another process cannot be virtual",
     "Cluster.thread": "not data",

@@ -1,9 +1,15 @@
 # The only entry: every verb sets up what it needs. `make help` lists them.
-PYTHON ?= python3
+# PYTHON=... names another interpreter, which has an environment of its own: .venv-3.13.
+ifeq ($(PYTHON),)
+PYTHON := python3
 VENV   := .venv
+else
+VENV   := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+endif
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
+EXTRAS ?= dev
 
 .PHONY: help setup serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
 .DEFAULT_GOAL := help
@@ -11,11 +17,11 @@ JOBS   ?= 2
 help:  ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(READY)  ## make .venv with everything in it
+setup: $(READY)  ## make .venv with everything in it; PYTHON=python3.13 makes .venv-3.13
 
 $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $@
 
 serve: setup  ## start the server on 127.0.0.1:9092, data in ./coterie-data
@@ -37,8 +43,8 @@ format: setup  ## rewrite the code in the one style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 
-test: setup  ## every test in random order, the live ones with real clients included
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+test: setup  ## every test in random order, the live ones with real clients included; PYTHON=python3.13, ARGS=tests/unit
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 test-compiled: setup  ## compile and run the tests of codecs, coordinator and server; ARGS=--slice runs some
 	@$(BIN)/python -m compilation test --jobs $(JOBS) --optimise 1 $(ARGS)
@@ -100,4 +106,4 @@ wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for th
 	@$(BIN)/python -m compilation wheel --jobs $(JOBS)
 
 clean:  ## remove what the verbs made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

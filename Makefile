@@ -1,12 +1,18 @@
 # The only entry: every verb sets up what it needs. `make help` lists them.
-PYTHON ?= python3
+# PYTHON=... names another interpreter, which has an environment of its own: .venv-3.13.
+ifeq ($(PYTHON),)
+PYTHON := python3
 VENV   := .venv
+else
+VENV   := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+endif
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SERVER := $(VENV)/.server
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK   := requirements-dev.txt
 JOBS   ?= 2
+EXTRAS ?= dev
 
 .PHONY: help setup lock serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
 .DEFAULT_GOAL := help
@@ -14,15 +20,19 @@ JOBS   ?= 2
 help:  ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(READY)  ## make .venv with everything in it, by the versions of requirements-dev.txt
+setup: $(READY)  ## make .venv with everything in it, by requirements-dev.txt; PYTHON=python3.13 makes .venv-3.13
 
 # uv downloads and installs side by side, pip one by one. Neither has to find versions that fit.
 $(READY): pyproject.toml $(LOCK)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+ifeq ($(EXTRAS),dev)
 	@if command -v uv >/dev/null; \
 	  then uv pip install --quiet --python $(BIN)/python --no-deps --requirement $(LOCK); \
 	  else $(PIP) --no-deps --requirement $(LOCK); fi
 	@$(PIP) --no-deps --no-build-isolation --editable .
+else
+	@$(PIP) --editable '.[$(EXTRAS)]'
+endif
 	@touch $@ $(SERVER)
 
 $(SERVER): pyproject.toml
@@ -54,8 +64,8 @@ format: setup  ## rewrite the code in the one style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 
-test: setup  ## every test in random order, the live ones with real clients included
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+test: setup  ## every test in random order, the live ones with real clients included; PYTHON=python3.13, ARGS=tests/unit
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 test-compiled: setup  ## compile and run the tests of codecs, coordinator and server; ARGS=--slice runs some
 	@$(BIN)/python -m compilation test --jobs $(JOBS) --optimise 1 $(ARGS)
@@ -121,4 +131,4 @@ release: setup  ## build, check, install and try all files of a release, in dist
 	@$(BIN)/python -m release --jobs $(JOBS) $(ARGS)
 
 clean:  ## remove what the verbs made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

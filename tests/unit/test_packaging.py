@@ -107,8 +107,8 @@ def test_locked_versions_are_those_that_the_project_asks_for() -> None:
     )
     project = PROJECT["project"]
     optional = project["optional-dependencies"]
-    asked = [*project["dependencies"], *optional["pipeline"], *optional["security"]]
-    for each in [*asked, *optional["dev"]]:
+    extras = [each for name in ("pipeline", "security", "test", "dev") for each in optional[name]]
+    for each in [*project["dependencies"], *extras]:
         requirement = Requirement(each)
         if requirement.name == "coterie":
             continue

@@ -11,16 +11,13 @@ another one, although its id may be the same.
 Invariant: a shard that is not ACTIVE has no groups.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from coterie.coordinator.groups.batch_size import encoded_batch, split_into_batches
-from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.expiry import EXPIRED_TOGETHER, delete_topic_offsets, expire_group
 from coterie.coordinator.groups.group_like import GroupLike
-from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.held_partition import HeldPartition
-from coterie.coordinator.groups.partition_state import GroupCount
 from coterie.coordinator.groups.pending_offsets import MarkerWrite, TransactionEnd
 from coterie.coordinator.groups.replay import replay, replay_encoded, replay_marker, replay_pending
 from coterie.coordinator.kernel.effects import Effects
@@ -29,7 +26,6 @@ from coterie.coordinator.kernel.operation import NO_GROUP, Operation
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.kernel.timers import TimerKey
-from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.control_records import marker_pair
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import decode_key, decode_value
@@ -49,20 +45,8 @@ _RECORD_WORK = 16
 class GroupShard(HeldPartition):
     """One partition of the group coordinator."""
 
-    def __init__(
-        self,
-        partition: int,
-        config: GroupConfig,
-        types: GroupTypes,
-        new_uuid: Callable[[], str],
-        max_groups: int,
-        all_groups: GroupCount,
-        topics: TopicsImage,
-    ) -> None:
-        """Start without groups, not yet loaded."""
-        super().__init__(partition, config, types, new_uuid, max_groups, all_groups, topics)
-        # The groups that the present sweep has left, the next one last.
-        self._to_sweep: list[str] = []
+    # The groups that the present sweep has left, the next one last; there is none before a load.
+    _to_sweep: list[str]
 
     @property
     def is_blank(self) -> bool:
@@ -264,6 +248,7 @@ class GroupShard(HeldPartition):
 
     def loaded(self, now_ms: int, effects: Effects[Any]) -> None:
         """Create the groups that the log describes and serve them."""
+        self._to_sweep = []
         unused = self._restore_groups()
         for group in self.groups.values():
             self.types.of(group).loaded(self, group, now_ms, effects)

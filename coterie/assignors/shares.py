@@ -24,6 +24,8 @@ Shares = dict[str, list[tuple[T, Sequence[int]]]]
 
 # Steps of work: each yields about how many partitions and subscriptions it has handled.
 Work = Iterator[int]
+# The least work of a step where many members have a little each: less would cost as much itself.
+STEP_WORK = 100
 
 
 class Subscriber(Generic[T]):

@@ -23,6 +23,7 @@ from coterie.assignors.model import (
     utf16,
 )
 from coterie.assignors.shares import (
+    STEP_WORK,
     Run,
     Shares,
     Subscriber,
@@ -138,11 +139,15 @@ def _share_same(
         return
     left: _Left[T] = _Left()
     taken: dict[T, set[int]] = {topic: set() for topic in counts}
+    done = 0
     for member in members:
         for topic, indexes in member.owned.items():
             if topic in taken:
                 taken[topic].update(indexes)
-        yield len(member.owned)
+        done += len(member.owned)
+        if done >= STEP_WORK:
+            yield done
+            done = 0
     for topic, count in counts.items():
         owned = taken[topic]
         every = range(count)
@@ -170,10 +175,16 @@ def _share_same(
         if quota > 0:
             below_quota.append((member.member_id, quota))
         larger -= has_larger
-        yield len(has) if size <= quota else size
+        done += len(has) if size <= quota else size
+        if done >= STEP_WORK:
+            yield done
+            done = 0
     for member_id, missing in below_quota:
         shares[member_id] += left.take(missing)
-        yield 1
+        done += 1
+        if done >= STEP_WORK:
+            yield done
+            done = 0
 
 
 def _kept(runs: list[Run[T]], quota: int, left: _Left[T]) -> list[Run[T]]:

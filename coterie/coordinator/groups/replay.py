@@ -57,6 +57,7 @@ class LoggedState:
     Attributes:
         of_types: what the records of each served type of groups add up to, by its name.
         offsets: group id to topic to partition to committed offset; no mapping in it is empty.
+        by_key: by the kind of a record, what the records of its type add up to.
         groups_by_topic: topic to the groups with a committed offset of it; no mapping in it is
             empty. The values mean nothing: a dictionary keeps the order of the log.
         other_groups: id to record type of the groups that are not classic groups
@@ -65,7 +66,7 @@ class LoggedState:
     """
 
     __slots__ = (
-        "_by_key", "groups_by_topic", "of_types", "offsets", "other_groups", "pending",
+        "by_key", "groups_by_topic", "of_types", "offsets", "other_groups", "pending",
     )  # fmt: skip
 
     def __init__(self, of_types: Mapping[str, GroupRecords]) -> None:
@@ -75,9 +76,9 @@ class LoggedState:
             of_types: by the names of the served types, what their records add up to.
         """
         self.of_types = of_types
-        self._by_key = {key: each for each in of_types.values() for key in each.keys}
+        self.by_key = {key: each for each in of_types.values() for key in each.keys}
         keys = sum(len(each.keys) for each in of_types.values())
-        assert len(self._by_key) == keys, "a kind of record belongs to one type"
+        assert len(self.by_key) == keys, "a kind of record belongs to one type"
         self.offsets: dict[str, dict[str, Partitions]] = {}
         self.groups_by_topic: dict[str, dict[str, None]] = {}
         self.other_groups: dict[str, int] = {}
@@ -85,7 +86,7 @@ class LoggedState:
 
     def records_of(self, key: Message) -> GroupRecords | None:
         """Return the records of the type to which a key belongs; None if it is not served."""
-        return self._by_key.get(type(key))
+        return self.by_key.get(type(key))
 
     def add_topic(self, group_id: str, topic: str) -> Partitions:
         """Return the new, empty mapping for a group's offsets of a topic."""
@@ -135,7 +136,8 @@ def replay(state: LoggedState, record: Record) -> None:
         if state.pending.by_group:
             state.pending.overtake((key.group, key.topic, key.partition))
         return
-    records = state.records_of(key)
+    # As in `records_of`, without the call.
+    records = state.by_key.get(type(key))
     assert records is not None, f"{key} is of a type that is not served"
     records.apply(key, value)
 

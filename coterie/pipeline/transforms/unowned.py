@@ -3,16 +3,23 @@
 The commits of a group and the times for which its members owned partitions are compared together.
 Each time of ownership is compared twice: as a time of its partition, and as a time in which the
 group had members.
+
+A consumer group (KIP-848) owns a topic under its id where its name is not known. A commit in such a
+time may be of that topic, so it is not judged.
 """
 
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
 from coterie.pipeline.transforms.commit_runs import int64s, name_codes, row_keys
+
+# A topic id as Kafka prints it. A name may look like one; then some commits are not judged.
+_TOPIC_ID = "^[A-Za-z0-9_-]{22}$"
 
 UNOWNED = pa.schema(
     [
@@ -29,7 +36,8 @@ UNOWNED = pa.schema(
 def unowned(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the commits that were made while no member owned the partition.
 
-    Only topics of which the group once owned a partition count.
+    Only topics of which the group once owned a partition count, and only commits while the names of
+    all topics that the group owns are known [pipeline/zombie-commit].
 
     Args:
         batches: all rows of some groups, with the columns of `UNOWNED`, and `from_ms` and `to_ms`:
@@ -47,6 +55,10 @@ def unowned(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     unowned_rows = is_commit & np.isin(pair, pair[~is_commit])
     unowned_rows &= ~_overlapped(row_keys(rows), is_commit, from_ms, to_ms)
     unowned_rows &= _overlapped(group, is_commit, from_ms, to_ms)
+    named_by_id = pc.match_substring_regex(rows.column("topic"), _TOPIC_ID).to_numpy()
+    if named_by_id.any():
+        other = np.where(is_commit | named_by_id, group, -1)
+        unowned_rows &= ~_overlapped(other, is_commit, from_ms, to_ms)
     found = rows.select(UNOWNED.names).filter(pa.array(unowned_rows))
     yield from found.combine_chunks().to_batches()
 

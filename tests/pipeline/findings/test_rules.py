@@ -6,6 +6,7 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.pipeline.findings.across import RULES, finding_rows
 from coterie.pipeline.tables import TABLES
+from coterie.protocol.fields import uuid_text
 from tests.pipeline.findings.rows import (
     DAY_S,
     MINUTE_S,
@@ -35,8 +36,10 @@ def faults() -> dict[str, list[Row]]:
     ownership = [
         owned("zombie", 0, 0, 600), owned("zombie", 1, 0, None),
         owned("sound", 0, 0, 600), owned("sound", 0, 603, None),
-        owned("empty", 0, 0, 600),
+        owned("empty", 0, 0, 600), owned("upgraded", 0, 0, 600),
     ]  # fmt: skip
+    # A consumer group owns the topic under its id, because its name is not known.
+    ownership += [owned("upgraded", 0, 600, None) | {"topic": uuid_text(bytes(16))}]
     sessions = [session("g", f"x-{n}", n * 200, n * 200 + 100, "x") for n in range(3)]
     sessions += [
         session("g", "s", n * 200, n * 200 + 100, "s", identity="s", member_id=f"s-{n}")
@@ -51,6 +54,7 @@ def faults() -> dict[str, list[Row]]:
     sessions += [session("stuck", "m", 0, None)]
     minutes = [minute("back", 0, rewound=12), minute("back", 60), minute("set", 0, rewound=3)]
     minutes += [minute("zombie", 660), minute("zombie", 300), minute("sound", 605)]
+    minutes += [minute("upgraded", 660)]
     # The group has no members at that time: its offsets are reset with a tool.
     minutes += [minute("empty", 900)]
     minutes += [minute(name, 0) for name in ("busy", "idle", "fresh", "alone")]

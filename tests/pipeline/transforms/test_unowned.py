@@ -15,11 +15,14 @@ Row = dict[str, Any]
 _GIVEN = pa.schema([*UNOWNED, ("from_ms", pa.int64()), ("to_ms", pa.int64())])
 _FOREVER_MS = 1 << 60
 
+# A topic whose name is not known is named by its id.
+_ID = "A" * 22
+
 _times = st.tuples(st.integers(0, 30), st.integers(0, 6))
 _place = st.fixed_dictionaries(
     {
         "group_id": st.sampled_from(["g", "h"]),
-        "topic": st.sampled_from(["a", "b"]),
+        "topic": st.sampled_from(["a", "b", _ID]),
         "partition": st.sampled_from([0, 1]),
     }
 )
@@ -58,6 +61,7 @@ def test_commits_without_owner_are_those_of_a_plain_loop(
             for each in owned_rows
         )
 
+    names = "group_id", "topic", "partition"
     expected = {
         row["commits"]
         for row in commit_rows
@@ -66,7 +70,10 @@ def test_commits_without_owner_are_those_of_a_plain_loop(
             for each in owned_rows
         )
         and overlaps(row, "group_id")
-        and not overlaps(row, "group_id", "topic", "partition")
+        and not overlaps(row, *names)
+        and not any(
+            overlaps(row | {"topic": _ID, "partition": partition}, *names) for partition in (0, 1)
+        )
     }
     rows = commit_rows + owned_rows
     rng.shuffle(rows)

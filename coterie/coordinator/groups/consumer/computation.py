@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.assignors.range import share_ranges
-from coterie.assignors.shares import Run, Shares, Subscriber, Work
+from coterie.assignors.shares import STEP_WORK, Run, Shares, Subscriber, Work
 from coterie.assignors.uniform import share_uniform
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import Partitions, partitions_of
@@ -129,6 +129,7 @@ class TargetComputation:
         befores: list[Partitions] = []
         # Most members subscribe to the same.
         ids_of: dict[frozenset[str], frozenset[bytes]] = {}
+        done = 0
         for each in seen:
             subscribed = ids_of.get(each.names)
             if subscribed is None:
@@ -140,11 +141,14 @@ class TargetComputation:
             owned = _existing(before, topics.counts_by_id)
             shares[each.member_id] = []
             subscribers.append(Subscriber(each.member_id, subscribed, owned, each.instance_id))
-            yield 1 + sum(map(len, before.values()))
+            done += 1 + sum(map(len, before.values()))
+            if done >= STEP_WORK:
+                yield done
+                done = 0
         yield from ASSIGNORS[self.assignor](topics, subscribers, shares, homogeneous)
         for each, before, member in zip(seen, befores, subscribers, strict=True):
             target = _partitions(shares.pop(each.member_id), member.owned)
-            size = 1
+            done += 1
             # A member that had no target gets one, even if it is empty.
             if target != before or each.target_value is None:
                 value = target_value(target)
@@ -152,8 +156,10 @@ class TargetComputation:
                 self._changes[each.member_id] = change
                 if each.instance_id is not None:
                     self._changes[_place(each.instance_id)] = change
-                size += 10 * len(target) + sum(map(len, target.values()))
-            yield size
+                done += 10 * len(target) + sum(map(len, target.values()))
+            if done >= STEP_WORK:
+                yield done
+                done = 0
         assert not shares, f"a member that is not in the group is assigned something: {shares}"
 
 

@@ -28,15 +28,15 @@ def check_shape(
         Refusal: the request is not valid, or asks for an unknown assignor.
     """
     epoch = request.member_epoch
-    if _is_blank(request.member_id) and (
+    if not request.member_id.strip() and (
         version >= CLIENT_IDS_SINCE or epoch > 0 or epoch == LEAVE_EPOCH
     ):
         raise _invalid("MemberId can't be empty.")
-    if _is_blank(request.group_id):
+    if not request.group_id.strip():
         raise _invalid("GroupId can't be empty.")
-    if request.instance_id is not None and _is_blank(request.instance_id):
+    if request.instance_id is not None and not request.instance_id.strip():
         raise _invalid("InstanceId can't be empty.")
-    if request.rack_id is not None and _is_blank(request.rack_id):
+    if request.rack_id is not None and not request.rack_id.strip():
         raise _invalid("RackId can't be empty.")
     if epoch == JOIN_EPOCH:
         _check_join(request)
@@ -63,10 +63,6 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
             "(re-)joining."
         )
-
-
-def _is_blank(text: str) -> bool:
-    return not text.strip()
 
 
 def _invalid(text: str) -> Refusal:

@@ -38,6 +38,7 @@ _WITH_TESTS = (
     "kafka-storage",
     "kafka-metadata",
     "kafka-raft",
+    "kafka-tools",
 )
 _TESTS = Part(
     f"kafka-tests-{_VERSION}",
@@ -101,6 +102,13 @@ _SERVER = (
     " OffsetDeleteRequestTest OffsetFetchRequestTest ProduceRequestTest SyncGroupRequestTest"
     " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest SaslApiVersionsRequestTest"
 )
+_TOOLS = (
+    "consumer.ConsoleConsumerTest consumer.group.DescribeConsumerGroupTest"
+    " consumer.group.ListConsumerGroupTest consumer.group.DeleteConsumerGroupsTest"
+    " consumer.group.ResetConsumerGroupOffsetTest"
+    " consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest"
+    " GetOffsetShellTest"
+)
 # Tests of share groups and Streams groups, which this broker does not announce.
 _LEFT_OUT = ".*(Share|Streams).*"
 _FEWER_APIS = "no groups of other types"
@@ -161,6 +169,7 @@ def _chosen(only: Sequence[str]) -> list[str]:
     names = [
         *(f"kafka.server.{name}" for name in _SERVER.split()),
         *(f"kafka.api.{name}" for name in _API.split()),
+        *(f"org.apache.kafka.tools.{name}" for name in _TOOLS.split()),
         *(f"org.apache.kafka.clients.{name}" for name in _CLIENTS.split()),
     ]
     chosen = [

@@ -97,6 +97,9 @@ def load_trust_store(context: ssl.SSLContext, settings: StoreSettings) -> bool:
     trusted = read_trust_store(settings)
     if trusted is None:
         return False
+    # As in Java each certificate of a trust store is trusted by itself, not only those of
+    # authorities: without it OpenSSL takes the first one of several with one name.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=trusted.decode())
     except ssl.SSLError as error:

@@ -22,7 +22,8 @@ from coterie.security.mechanisms import LoggedIn, Mechanism, Server
 from coterie.security.oauthbearer import OAuthBearerServer
 from coterie.security.plain import PlainServer
 from coterie.security.scram import NUMBERS, ScramKeys, ScramServer, ScramUser
-from coterie.server.config.listeners import Listener, ListenerSettings
+from coterie.server.config.broker_keys import OAUTH_HANDLER
+from coterie.server.config.listeners import Listener, ListenerSettings, prefix_of
 from coterie.server.config.sources import ConfigError
 from coterie.server.security.logins import Logins
 
@@ -161,6 +162,8 @@ def _server(
     users: ScramUsersOfBroker,
     environment: "Environment",
 ) -> Server:
+    if mechanism is not Mechanism.OAUTHBEARER:
+        _check_no_handler(config, listener, mechanism)
     if mechanism in NUMBERS:
         return ScramServer(mechanism, users, environment.random_bytes(_SECRET_BYTES))
     if mechanism is Mechanism.PLAIN:
@@ -170,6 +173,16 @@ def _server(
 
     options = _login_module(config, listener, mechanism, OAUTHBEARER_MODULE).options
     return OAuthBearerServer(token_validator(config, listener, options, environment))
+
+
+def _check_no_handler(config: "Config", listener: Listener, mechanism: Mechanism) -> None:
+    """Check that no class of Java is to decide about passwords."""
+    setting = f"{prefix_of(listener.name)}{mechanism.value.lower()}.{OAUTH_HANDLER}"
+    if config.text(setting) is not None:
+        raise ConfigError(
+            f"{config.origin(setting)}: {setting}: no class is loaded, so {mechanism.value} has the"
+            " users of its sasl.jaas.config, or those of `coterie users`. Remove the setting."
+        )
 
 
 def _login_module(

@@ -1,9 +1,16 @@
 """Certificates for tests, made once in a session, and listeners with them."""
 
 import ssl
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from coterie.address import Address
 from coterie.authority import CertificateAuthority
@@ -44,6 +51,28 @@ def write_certificates(directory: Path) -> Files:
         path.write_text(text)
         paths.append(str(path))
     return Files(*paths)
+
+
+def self_signed(name: str) -> str:
+    """Return a key and a certificate that is its own issuer, without extensions, as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    written = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return (written + certificate.public_bytes(Encoding.PEM)).decode()
+
+
+def certificate_of(path: Path) -> str:
+    """Return the first certificate of a PEM file, without the key."""
+    _, mark, after = path.read_text().partition("-----BEGIN CERTIFICATE-----")
+    return mark + after.partition("-----END")[0] + "-----END CERTIFICATE-----\n"
 
 
 def tls_broker(files: Files, **settings: str) -> RunningBroker:

@@ -361,6 +361,14 @@ def test_no_secret_is_in_a_log_line(running: RunningBroker) -> None:
         ({"sasl.enabled.mechanisms": ""}, "has no mechanism"),
         ({"listener.name.sasl.plain.sasl.jaas.config": "x.Evil required;"}, "not one of"),
         ({"connection.failed.authentication.delay.ms": "600000"}, "less than"),
+        (
+            {"listener.name.sasl.plain.sasl.server.callback.handler.class": "org.acme.Handler"},
+            r"plain\.sasl\.server\.callback\.handler\.class: no class is loaded, so PLAIN has",
+        ),
+        (
+            {"listener.name.sasl.scram-sha-256.sasl.server.callback.handler.class": "org.acme.H"},
+            "no class is loaded, so SCRAM-SHA-256 has",
+        ),
     ],
 )
 def test_wrong_settings_end_the_start(settings: dict[str, str], error: str) -> None:

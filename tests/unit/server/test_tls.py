@@ -9,6 +9,7 @@ from typing import Self, cast
 import pytest
 
 from coterie.address import Address
+from coterie.authority import CertificateAuthority
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.create_topics import (
@@ -22,7 +23,9 @@ from coterie.server.network.connection import Connection
 from tests.unit.server.certificates import (
     Files,
     authority,
+    certificate_of,
     client_context,
+    self_signed,
     tls_broker,
     tls_client,
     write_certificates,
@@ -106,6 +109,31 @@ class TestCertificates:
             assert line["reason"].startswith(reason)
             with tls_client(running, client_context(files, files.alice)) as client:
                 assert client.call(HELLO, 3).error_code == 0
+
+    @pytest.mark.parametrize("is_self_signed", [True, False])
+    def test_certificates_of_clients_are_trusted_that_the_store_has(
+        self, files: Files, tmp_path: Path, *, is_self_signed: bool
+    ) -> None:
+        """As Java's tools make them: one self-signed certificate for each client, of one name."""
+        if is_self_signed:
+            pems = [self_signed("client") for _ in range(3)]
+        else:
+            pems = [CertificateAuthority("not in the store").issue("client").pem for _ in range(3)]
+        paths = [tmp_path / f"client-{number}.pem" for number in range(3)]
+        for path, pem in zip(paths, pems, strict=True):
+            path.write_text(pem)
+        *trusted, other = paths
+        store = tmp_path / "store.pem"
+        store.write_text("".join(map(certificate_of, trusted)))
+        settings = {"ssl_client_auth": "required", "ssl_truststore_location": str(store)}
+        with tls_broker(files, **settings) as running:
+            for path in trusted:
+                with tls_client(running, client_context(files, str(path))) as client:
+                    assert client.call(HELLO, 3).error_code == 0
+            with tls_client(running, client_context(files, str(other))) as client:
+                client.send(HELLO, 3)
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    client.socket.recv(1)
 
     def test_rules_map_the_name(self, files: Files) -> None:
         """[security/mapping-rules]"""

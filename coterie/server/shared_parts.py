@@ -193,7 +193,12 @@ class SharedParts(SharedServices):
         # What works in the background, and what is notified of changes of the parts above.
         self.maintenance = Maintenance(self, self.data, watches_directory=not place.is_private)
         self.deletions = TopicDeletions(
-            self.controller, self.offsets_topic, self.flusher, self.maintenance, self.members
+            self.controller,
+            self.offsets_topic,
+            self.flusher,
+            self.maintenance,
+            self.members,
+            self.leadership,
         )
         if self.leadership is not None:
             self.leadership.when_claimed.append(self.deletions.ownership_changed)

@@ -2,10 +2,11 @@
 
 The coordinators of all brokers of the process take part. When a partition of `__consumer_offsets`
 changes hands meanwhile, the offsets are deleted again, because its new owner may have read them
-from the log.
+from the log. A partition without an owner that runs is waited for: its next owner reads them there.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.controller import Controller
@@ -15,6 +16,10 @@ from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.partition import Topic
 from coterie.server.member import Member
 from coterie.server.metadata.topic_changes import Change
+
+if TYPE_CHECKING:
+    # Most processes have one broker and do not import it.
+    from coterie.server.cluster.leadership import Leadership
 
 
 class _OffsetsDeletion:
@@ -44,6 +49,7 @@ class TopicDeletions:
         flusher: Flusher,
         maintenance: Maintenance,
         members: Sequence[Member],
+        leadership: "Leadership | None",
     ) -> None:
         """Delete nothing yet.
 
@@ -53,8 +59,10 @@ class TopicDeletions:
             flusher: syncs the logs.
             maintenance: works on the logs, and removes the files.
             members: the brokers that run; the list changes.
+            leadership: who leads what; None if there is one broker.
         """
         self._controller = controller
+        self._leadership = leadership
         self._topics = controller.topics
         self._offsets_topic = offsets_topic
         self._flusher = flusher
@@ -111,7 +119,9 @@ class TopicDeletions:
 
         def done_by_one() -> None:
             deletion.left -= 1
-            if not deletion.left and deletion in self._offsets:
+            leadership = self._leadership
+            is_whole = leadership is None or leadership.is_led(OFFSETS_TOPIC)
+            if not deletion.left and is_whole and deletion in self._offsets:
                 self._offsets.remove(deletion)
                 deletion.done()
 

@@ -185,13 +185,18 @@ class ClusterImage:
         ]
 
     def placement(self, partition: PlacedPartition) -> Placement:
-        """Return where a partition is; one without a log is offline [topics/offline-partitions]."""
+        """Return where a partition is; one without a log is offline [topics/offline-partitions].
+
+        An image of several brokers does not know a partition that was created after it was made.
+        """
         placed = self.placements.get(partition.topic.name)
         if placed is not None and partition.index < len(placed):
             where = placed[partition.index]
             if partition.failed:
                 return Placement(NO_LEADER, -1, where.replicas, [], where.replicas)
             return where
+        if len(self.nodes) > 1:
+            return Placement(NO_LEADER, -1, [], [], [])
         replicas = [self.controller_id]
         if partition.failed:
             return Placement(NO_LEADER, -1, replicas, [], replicas)

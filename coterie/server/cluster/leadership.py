@@ -98,6 +98,11 @@ class Leadership(Placing):
         where = self.image.placed(topic, index)
         return None if where is None else self.member(where.leader_id)
 
+    def is_led(self, topic: str) -> bool:
+        """Return whether each partition of a topic has a leader that runs."""
+        placed = self.image.placements.get(topic, ())
+        return all(self.member(each.leader_id) is not None for each in placed)
+
     def coordinator(self, kind: CoordinatorType, key: str) -> Member | None:
         """Return the broker that coordinates a group or transactional id and runs, or None."""
         return self.member(self.image.coordinator(kind, key))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
@@ -39,8 +40,11 @@ _RARE = frozenset(
 
 # The events that are counted with states.
 EVENTS = ("move", "kill", "undetected kill", "stop", "pause", "detected pause", "restart")
-CLASSIC_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
-CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable")
+CLASSIC_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "member away")
+CONSUMER_STATES = (
+    "Empty", "Assigning", "Reconciling", "Stable", "member away",
+    "Assigning, mixed", "Reconciling, mixed", "Stable, mixed",
+)  # fmt: skip
 TRANSACTION_STATES = (
     "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort",
 )  # fmt: skip
@@ -92,6 +96,9 @@ def _states(broker: Broker, of: _Led | None = None) -> Iterator[tuple[str, str]]
     for group in coordinator.groups():
         if of in (None, (OFFSETS_TOPIC, coordinator.partition_for(group.group_id))):
             yield group.group_type, group.state_name
+            members = group.members.values() if isinstance(group, ConsumerGroup) else ()
+            if any(each.classic is not None for each in members):
+                yield group.group_type, f"{group.state_name}, mixed"
     for held in coordinator.shards:
         if of in (None, (OFFSETS_TOPIC, held.partition)) and held.logged.pending.transactions:
             yield "offsets of transactions", "pending"
@@ -227,11 +234,16 @@ class Faults:
         self._world.note(f"{event} {text}")
         self._world.coverage[event] += 1
         for broker in brokers:
-            for kind, state in (*_states(broker, of), *self._in_flight(broker)):
+            for kind, state in (*_states(broker, of), *self._of_clients(broker)):
                 self._world.coverage[_pair(kind, state, event)] += 1
 
-    def _in_flight(self, broker: Broker) -> Iterator[tuple[str, str]]:
-        """Yield the requests of some APIs that a broker has not answered."""
+    def _of_clients(self, broker: Broker) -> Iterator[tuple[str, str]]:
+        """Yield what clients know: requests without an answer, and members that are away."""
+        coordinator = broker.groups.coordinator
+        for group in self._world.groups:
+            live = coordinator.group(group.group_id) if group.away else None
+            if live is not None:
+                yield live.group_type, "member away"
         for client in self._world.clients:
             if client.asked == broker.node_id and isinstance(client.waits, IN_FLIGHT):
                 yield "request", type(client.waits).__name__

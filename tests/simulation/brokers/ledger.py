@@ -29,6 +29,7 @@ class Write:
     """
 
     def __init__(self, operation: Operation, shown: Callable[[int], None]) -> None:
+        """Note that it was sent; `shown` is called when it is acknowledged."""
         self.operation = operation
         self._shown = shown
 
@@ -37,6 +38,10 @@ class Write:
         if acknowledged:
             self.operation = self.operation._replace(end=end)
             self._shown(self.operation.value)
+
+
+def _ignored(_: int) -> None:
+    """Take a value of which nothing is required yet."""
 
 
 class Register:
@@ -57,9 +62,17 @@ class Register:
         """All calls."""
         return [*self.reads, *(each.operation for each in self.commits)]
 
-    def writes(self, value: int, begin: int) -> Write:
-        """Note a commit that begins."""
-        write = Write(Operation(Kind.WRITE, value, begin), self._shown)
+    def writes(self, value: int, begin: int, *, by_marker: bool = False) -> Write:
+        """Note a commit that begins.
+
+        Args:
+            value: the offset.
+            begin: when.
+            by_marker: whether it may be acknowledged before it is in the log: the end of a
+                transaction is, when it is decided, and before the markers.
+        """
+        shown = _ignored if by_marker else self._shown
+        write = Write(Operation(Kind.WRITE, value, begin), shown)
         self.commits.append(write)
         return write
 

@@ -101,7 +101,8 @@ class OffsetsProducer(TransactionalProducer):
         world, offset = self._world, self._offset
         if offset is None or not commit:
             return (yield from super()._end(transaction, commit=commit))
-        write = world.ledger.register(self._group_id).writes(offset, world.moment())
+        register = world.ledger.register(self._group_id)
+        write = register.writes(offset, world.moment(), by_marker=True)
         done = yield from super()._end(transaction, commit=commit)
         write.answered(world.moment(), acknowledged=transaction.outcome is True)
         return done

@@ -146,11 +146,11 @@ class _Described:
             self._requests[f"offsets of {each}"] = Ask(
                 OffsetFetchRequest(groups=[asked]), _FETCH_VERSION
             )
-            is_consumer = each.endswith("consumer")
-            self._requests[f"members of {each}"] = (
-                Ask(ConsumerGroupDescribeRequest(group_ids=[each]), _CONSUMER_VERSION)
-                if is_consumer
-                else Ask(DescribeGroupsRequest(groups=[each]), _DESCRIBE_VERSION)
+            self._requests[f"members of {each}"] = Ask(
+                DescribeGroupsRequest(groups=[each]), _DESCRIBE_VERSION
+            )
+            self._requests[f"consumers of {each}"] = Ask(
+                ConsumerGroupDescribeRequest(group_ids=[each]), _CONSUMER_VERSION
             )
         for each in transactional_ids:
             asked_id = DescribeTransactionsRequest(transactional_ids=[each])

@@ -29,7 +29,9 @@ from coterie.server.shared_parts import SharedParts
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.testing.pausing import Gate
 from tests.simulation.brokers.checks import Checks
+from tests.simulation.brokers.classic_members import classic_life
 from tests.simulation.brokers.clients import Ask, Client, Steps
+from tests.simulation.brokers.consumer_members import consumer_life
 from tests.simulation.brokers.disk import Disk, LateEnvironment, Life
 from tests.simulation.brokers.faults import Faults
 from tests.simulation.brokers.ledger import Ledger
@@ -37,10 +39,9 @@ from tests.simulation.brokers.lines import Line
 from tests.simulation.brokers.members import (
     HASTY,
     RESTLESS,
+    STATIC,
     STEADY,
     GroupInfo,
-    classic,
-    consumer,
 )
 from tests.simulation.brokers.offsets import OffsetsProducer, group_of
 from tests.simulation.brokers.records import Follower, RoutedReader, producer
@@ -93,6 +94,7 @@ class World:
         node_ids: all brokers.
         flushes, cuts: whether acknowledged means synced, and whether the ends of logs are cut off.
         transactional_ids: the ids that are used.
+        numbers: makes names different.
         is_calm: whether nothing goes wrong.
         checks, ledger: what is checked.
         groups: the groups with members.
@@ -117,7 +119,8 @@ class World:
         self._traces = traces
         self._digest = sha256()
         self._moments = count()
-        self._lives = count()
+        self._processes = count()
+        self.numbers = count()
         self._life: Life | None = None
         self._files = MemoryFileSystem()
         self.node_ids = list(range(1, 1 + chance.choice((3, 3, 4, 5))))
@@ -137,16 +140,21 @@ class World:
             GroupInfo("steady-classic", 2, STEADY),
             GroupInfo("steady-consumer", 2, STEADY),
             GroupInfo("restless-classic", 3, RESTLESS),
-            GroupInfo("restless-consumer", 3, RESTLESS),
             GroupInfo("hasty-classic", 2, HASTY),
             # It is empty now and then.
             GroupInfo("lonely-consumer", 1, RESTLESS),
         ]
+        others = [
+            GroupInfo("restless-consumer", 3, RESTLESS),
+            GroupInfo("static-classic", 2, STATIC),
+            GroupInfo("static-consumer", 2, STATIC),
+            GroupInfo("restless-mixed", 3, RESTLESS),
+        ]
+        self.groups += self.chance.sample(others, 2)
         for group in self.groups:
-            member = classic if group.group_id.endswith("classic") else consumer
             for number in range(group.size):
                 name = f"{group.group_id}-{number}"
-                self.join(name, member(self, name, group))
+                self.join(name, self._lives(name, group))
             name = f"reader-{group.group_id}"
             self.join(name, reader(self, name, group.group_id))
         self.join("administrator", self._settings())
@@ -172,15 +180,30 @@ class World:
         self.reader = RoutedReader()
         self.join("committed", self.reader.routed_steps(self))
 
+    def _lives(self, name: str, group: GroupInfo) -> Steps:
+        """Be a member of a group again and again."""
+        before: Any = None
+        while True:
+            is_classic = group.group_id.endswith("classic")
+            if group.is_mixed:
+                is_classic = self.chance.random() < 0.5
+            life = classic_life if is_classic else consumer_life
+            before = yield from life(self, name, group, before)
+            group.settled.pop(name, None)
+            yield self.chance.randint(1, group.mood.away_ms)
+
     def _settings(self) -> Steps:
-        """Give the steady consumer group a session that outlives a storm."""
+        """Give the consumer groups that stay a session that outlives a storm."""
         setting = IncrementalAlterConfigsRequestConfig(
             name="consumer.session.timeout.ms", config_operation=SET, value="60000"
         )
-        resource = IncrementalAlterConfigsRequestResource(
-            resource_type=GROUP_RESOURCE, resource_name="steady-consumer", configs=[setting]
-        )
-        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        resources = [
+            IncrementalAlterConfigsRequestResource(
+                resource_type=GROUP_RESOURCE, resource_name=group_id, configs=[setting]
+            )
+            for group_id in ("steady-consumer", "static-consumer")
+        ]
+        request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
         while (answer := (yield Ask(request, 1))) is None:
             yield None
         assert not answer.responses[0].error_code, answer
@@ -242,7 +265,7 @@ class World:
             self._life.is_over = True
             self.checks.restarted()
         self._life = life = Life(self.loop)
-        seed = self.seed * 1000 + next(self._lives)
+        seed = self.seed * 1000 + next(self._processes)
         shared = SharedParts(
             Config(dict(SETTINGS)),
             IN_MEMORY,

@@ -248,6 +248,36 @@ def test_deleted_topic_takes_its_offsets_with_it_at_every_coordinator() -> None:
         assert committed(cluster.client(node_id), name) == [(ErrorCode.NONE, -1)]
 
 
+def test_deletion_waits_for_a_coordinator_that_is_dead() -> None:
+    """Its successor reads the offsets of the topic from the log."""
+    cluster = ManualCluster()
+    create(cluster.client(1))
+    before = coordinator(cluster, "g")
+    assert commit(cluster.client(before), 5, "g") == [ErrorCode.NONE]
+    cluster.cluster.kill(before, detect_ms=500)
+    client = cluster.client(others(cluster, before)[0])
+    request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name="t")], timeout_ms=1000)
+    client.send(request, 6)
+    cluster.loop.advance(400)
+    assert client.answers() == []
+    cluster.loop.advance(200)
+    ((_, answer),) = client.answers()
+    assert answer.responses[0].error_code == ErrorCode.NONE
+    create(client)
+    after = coordinator(cluster, "g")
+    assert after != before
+    assert committed(cluster.client(after), "g") == [(ErrorCode.NONE, -1)]
+
+
+def test_late_metadata_names_no_leader_of_a_new_topic() -> None:
+    cluster = ManualCluster()
+    cluster.leadership.propagation_ms = 500
+    create(cluster.client(2), partitions=3)
+    assert described(cluster.client(2)) == [(-1, -1, [], [], [])] * 3
+    cluster.loop.advance(600)
+    assert sorted(leader for leader, *_ in described(cluster.client(2))) == [1, 2, 3]
+
+
 def elect(client: Client, kind: int, partitions: list[int] | None) -> list[tuple[int, int]]:
     topics = None
     if partitions is not None:

@@ -34,9 +34,6 @@ class ControlArguments(NamedTuple):
             if self.file is not None:
                 raise click.UsageError("--control-file needs --control PORT")
             return _run_alone(options)
-        if options.recording is not None:
-            text = "--control and --record can't be used together: leave one of them out"
-            raise click.UsageError(text)
         # Most brokers have no control port and start faster without this import.
         from coterie.control.run import ControlOptions, run_controlled
 

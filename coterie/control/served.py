@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from coterie.control.serving import Served, Serving
 from coterie.server.broker import Broker as Server
 from coterie.server.environment import Environment
-from coterie.server.run import Options, open_broker, print_ready
+from coterie.server.run import CannotStart, Options, open_broker, print_ready
 from coterie.testing.broker import Broker
 
 if TYPE_CHECKING:
@@ -40,4 +40,9 @@ class ServedBroker(Served, Broker):
         serving = self._serving
         server = open_broker(serving.options, environment, serving.handles, self.disk)
         server.fatal.add_done_callback(self._failed)
+        try:
+            self._record(server, {server.node_id: self._listeners})
+        except CannotStart:
+            server.shared.close()
+            raise
         return server

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from coterie.control.serving import Served, Serving
+from coterie.server.broker import Broker as Server
 from coterie.server.config.listeners import Listener
 from coterie.server.environment import Environment
 from coterie.server.run import Options, open_shared_parts
@@ -44,6 +45,11 @@ class ServedCluster(Served, Cluster):
         shared = open_shared_parts(serving.options, environment, serving.handles, self.disk)
         shared.failures.fatal.add_done_callback(self._failed)
         return shared
+
+    def _prepare_server(self, server: Server) -> None:
+        # Behind the gate of a pause, which is laid around what is there already.
+        self._record(server, self._first_listeners(server.shared.node_ids))
+        super()._prepare_server(server)
 
     async def _serve_metrics(self, options: Options) -> "HttpServer":
         # Imported here, because most brokers serve no metrics.

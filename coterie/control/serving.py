@@ -6,19 +6,22 @@ event loop, whose clock can be put forward.
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.security.mechanisms import Mechanism
+from coterie.server.broker import Broker as Server
+from coterie.server.config.listeners import Listener
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.file_handles import FileHandles
-from coterie.server.run import Options, print_metrics
+from coterie.server.run import Options, begin_recorder, print_metrics, record
 from coterie.testing.in_charge import any_server
 from coterie.testing.secured import Secured
 from coterie.testing.server_thread import ServerThread
 from coterie.testing.users import Users
 
 if TYPE_CHECKING:
+    from coterie.recording.recorder import Recorder
     from coterie.server.logging import Logger
     from coterie.server.network.http_server import HttpServer
 
@@ -50,6 +53,7 @@ class Served(Secured):
 
     _serving: Serving
     _metrics: "HttpServer | None" = None
+    _recorder: "Recorder | None" = None
 
     def _serve_as(self, serving: Serving) -> None:
         """Take how it is served."""
@@ -87,6 +91,17 @@ class Served(Secured):
         once = options._replace(features={}, users=(), acls=())
         self._serving = self._serving._replace(options=once)
 
+    def _record(self, server: Server, listeners: Mapping[int, Sequence[Listener]]) -> None:
+        """Record the connections of a server that has not started, if that is wanted.
+
+        A recording goes on after a restart, and its clock is put forward with that of the brokers.
+        """
+        if self._recorder is None:
+            # The environment of a server ends with it.
+            environment = self.thread.environment(self._log())
+            self._recorder = begin_recorder(self._serving.options, environment, listeners)
+        record(self._recorder, server)
+
     async def _serve_metrics(self, options: Options) -> "HttpServer":
         raise NotImplementedError
 
@@ -99,7 +114,10 @@ class Served(Secured):
     async def _finish_in_thread(self) -> list[str]:
         if self._metrics is not None:
             await self._metrics.stop()
-        return await super()._finish_in_thread()
+        left = await super()._finish_in_thread()
+        if self._recorder is not None:
+            self._recorder.close()
+        return left
 
     def _failed(self, fatal: "asyncio.Future[str]") -> None:
         if not fatal.cancelled():

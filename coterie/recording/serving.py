@@ -12,56 +12,41 @@ from coterie.server.broker import Broker
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.environment import Environment
-from coterie.server.shared_parts import SharedParts
 
 PROGRAM = f"coterie {__version__}"
 
 
-def record_broker(broker: Broker, options: RecordingOptions, address: str) -> Recorder:
-    """Record the connections that a broker accepts from now on; the caller closes the recorder.
-
-    Args:
-        broker: a broker that was not started yet.
-        options: what to record.
-        address: the address that clients connect to.
-
-    Raises:
-        OSError, NotARecording: the file cannot be written.
-    """
-    environment = broker.environment
-    settings = shown_settings(broker.config)
-    recorder = begin_recording(environment, options, address, settings=settings)
-    broker.around_connections = lambda connection: RecordedConnection(recorder, connection)
-    return recorder
-
-
 def record_brokers(
-    shared: SharedParts, options: RecordingOptions, addresses: Mapping[int, str]
+    environment: Environment,
+    config: Config,
+    options: RecordingOptions,
+    addresses: Mapping[int, str],
 ) -> Recorder:
-    """Begin the recording of several brokers in one file; `record_one_of_several` adds each.
+    """Begin the recording of one broker or several in one file; the caller closes the recorder.
 
     Args:
-        shared: what the brokers share.
+        environment: of the recorder, which may outlive a broker.
+        config: the settings of the brokers.
         options: what to record.
         addresses: the addresses that clients connect to, by the ids of the brokers.
 
     Raises:
         OSError, NotARecording: the file cannot be written.
     """
+    named = {str(node_id): address for node_id, address in addresses.items()}
     return begin_recording(
-        shared.environment,
+        environment,
         options,
         next(iter(addresses.values())),
-        settings=shown_settings(shared.config),
-        brokers={str(node_id): address for node_id, address in addresses.items()},
+        settings=shown_settings(config),
+        brokers=named if len(named) > 1 else None,
     )
 
 
-def record_one_of_several(recorder: Recorder, broker: Broker) -> None:
-    """Record the connections that one of several brokers accepts from now on."""
-    broker.around_connections = lambda connection: RecordedConnection(
-        recorder, connection, broker.node_id
-    )
+def record_connections(recorder: Recorder, broker: Broker) -> None:
+    """Record the connections that a broker accepts from now on; one of several is named."""
+    node_id = None if broker.leadership is None else broker.node_id
+    broker.around_connections = lambda connection: RecordedConnection(recorder, connection, node_id)
 
 
 def begin_recording(

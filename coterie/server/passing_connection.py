@@ -14,21 +14,22 @@ class PassingConnection(asyncio.Protocol):
     """What the transport talks to.
 
     Attributes:
-        connection: what everything is passed on to.
+        connection: the connection behind it.
         transport: the transport; set when the connection is made.
     """
 
     transport: asyncio.Transport
 
-    def __init__(self, connection: Connection) -> None:
-        """Pass everything on to a connection."""
+    def __init__(self, connection: Connection, behind: asyncio.Protocol | None = None) -> None:
+        """Pass everything on to a connection, or to what is already in front of that."""
         self.connection = connection
+        self._behind: asyncio.Protocol = connection if behind is None else behind
 
     # --- for subclasses ---------------------------------------------------------------------------
 
     def client_sent(self, data: bytes) -> None:
         """Pass bytes of the client on."""
-        self.connection.data_received(data)
+        self._behind.data_received(data)
 
     def broker_sent(self, data: bytes | bytearray | memoryview) -> None:
         """Pass bytes of the broker on."""
@@ -39,27 +40,27 @@ class PassingConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Pass a transport on whose writes come back here."""
         self.transport = cast("asyncio.Transport", transport)
-        self.connection.connection_made(_PassingTransport(self.transport, self))
+        self._behind.connection_made(_PassingTransport(self.transport, self))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Pass the end on."""
-        self.connection.connection_lost(exc)
+        self._behind.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """See `client_sent`."""
         self.client_sent(data)
 
-    def eof_received(self) -> bool:
+    def eof_received(self) -> bool | None:
         """Pass the end of the client's bytes on."""
-        return self.connection.eof_received()
+        return self._behind.eof_received()
 
     def pause_writing(self) -> None:
         """Pass on that the client does not read."""
-        self.connection.pause_writing()
+        self._behind.pause_writing()
 
     def resume_writing(self) -> None:
         """Pass on that the client reads again."""
-        self.connection.resume_writing()
+        self._behind.resume_writing()
 
 
 class _PassingTransport(asyncio.Transport):

@@ -24,7 +24,7 @@ from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
 from coterie.server.broker import Broker
 from coterie.server.config.config import Config
-from coterie.server.config.listeners import CannotListen, SecurityProtocol
+from coterie.server.config.listeners import CannotListen, Listener, SecurityProtocol
 from coterie.server.config.place import Place
 from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
@@ -141,8 +141,14 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     await try_listeners(options.place)
     await try_port(options.metrics_address, "--metrics-port")
     log = prepared_log(options)
-    broker = open_broker(options, Environment.of_process(log), handles)
-    recorder = await _record(broker, options)
+    environment = Environment.of_process(log)
+    broker = open_broker(options, environment, handles)
+    try:
+        recorder = begin_recorder(options, environment, {broker.node_id: options.place.listeners})
+    except CannotStart:
+        await _stop(broker)
+        raise
+    record(recorder, broker)
     broker.fatal.add_done_callback(lambda _: stopping.set())
     place = options.place
     metrics: HttpServer | None = None
@@ -277,31 +283,39 @@ async def _stop(
         recorder.close()
 
 
-async def _record(broker: Broker, options: Options) -> "Recorder | None":
-    """Record what connections see, if that is wanted.
+def begin_recorder(
+    options: Options, environment: Environment, listeners: Mapping[int, Sequence[Listener]]
+) -> "Recorder | None":
+    """Begin to record what connections see at listeners of brokers, if that is wanted.
+
+    The environment is that of the recorder, which may outlive a broker.
 
     Raises:
         CannotStart: the file cannot be written.
     """
-    recording, place = options.recording, options.place
+    recording = options.recording
     if recording is None:
         return None
     # Imported here, because most brokers record nothing and start faster without.
     from coterie.recording.format import NotARecording
-    from coterie.recording.serving import record_broker
+    from coterie.recording.serving import record_brokers
 
-    first = place.listeners[0]
+    firsts = {node_id: each[0] for node_id, each in listeners.items()}
+    addresses = {node_id: str(each.advertised or each.address) for node_id, each in firsts.items()}
     try:
-        return record_broker(broker, recording, str(first.advertised or first.address))
+        return record_brokers(environment, options.config, recording, addresses)
     except (OSError, NotARecording) as error:
-        await _stop(broker)
-        raise recording_failed(recording, error) from error
+        reason = describe_error(error) if isinstance(error, OSError) else str(error)
+        text = f"--record {recording.path}: {reason}; choose another file"
+        raise CannotStart(text) from error
 
 
-def recording_failed(recording: "RecordingOptions", error: Exception) -> CannotStart:
-    """Return why nothing can be recorded."""
-    reason = describe_error(error) if isinstance(error, OSError) else str(error)
-    return CannotStart(f"--record {recording.path}: {reason}; choose another file")
+def record(recorder: "Recorder | None", broker: Broker) -> None:
+    """Record the connections that a broker accepts from now on, if there is a recorder."""
+    if recorder is not None:
+        from coterie.recording.serving import record_connections
+
+        record_connections(recorder, broker)
 
 
 def watch(broker: Broker) -> Watchdog | None:

@@ -23,6 +23,7 @@ from coterie.server.run import (
     EXIT_OK,
     CannotStart,
     Options,
+    begin_recorder,
     end_start,
     listening_failed,
     metrics_failed,
@@ -31,14 +32,13 @@ from coterie.server.run import (
     prepared_log,
     print_metrics,
     print_ready_on,
-    recording_failed,
+    record,
     run_process,
     signalled,
     try_listeners,
     try_port,
     watch,
 )
-from coterie.server.shared_parts import SharedParts
 
 if TYPE_CHECKING:
     from coterie.recording.recorder import Recorder
@@ -64,15 +64,17 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     await try_port(options.metrics_address, "--metrics-port")
     log = prepared_log(options)
     shared = open_shared_parts(options, Environment.of_process(log), handles)
-    recorder = _record(shared, options, listeners)
+    by_node = dict(zip(shared.node_ids, listeners, strict=True))
+    try:
+        recorder = begin_recorder(options, shared.environment, by_node)
+    except CannotStart:
+        shared.close()
+        raise
 
     def prepare(broker: Broker) -> None:
         if options.release is not None:
             broker.pretend(options.release)
-        if recorder is not None:
-            from coterie.recording.serving import record_one_of_several
-
-            record_one_of_several(recorder, broker)
+        record(recorder, broker)
 
     cluster = Cluster(shared, prepare=prepare)
     fatal = shared.failures.fatal
@@ -86,7 +88,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             metrics = await serve_cluster_metrics(
                 lambda: cluster, options.metrics_address, options.http
             )
-        started = await cluster.start(dict(zip(shared.node_ids, listeners, strict=True)))
+        started = await cluster.start(by_node)
     except CannotListen as error:
         await _stop(cluster, metrics, recorder)
         text = listening_failed(error.address, port_option(place), error)
@@ -130,30 +132,6 @@ async def _stop(
     await cluster.stop()
     if recorder is not None:
         recorder.close()
-
-
-def _record(
-    shared: SharedParts, options: Options, listeners: Sequence[Sequence[Listener]]
-) -> "Recorder | None":
-    """Record what connections of all brokers see, if that is wanted.
-
-    Raises:
-        CannotStart: the file cannot be written.
-    """
-    recording = options.recording
-    if recording is None:
-        return None
-    # Imported here, because most brokers record nothing and start faster without.
-    from coterie.recording.format import NotARecording
-    from coterie.recording.serving import record_brokers
-
-    firsts = [each[0] for each in listeners]
-    addresses = [str(first.advertised or first.address) for first in firsts]
-    try:
-        return record_brokers(shared, recording, dict(zip(shared.node_ids, addresses, strict=True)))
-    except (OSError, NotARecording) as error:
-        shared.close()
-        raise recording_failed(recording, error) from error
 
 
 async def free_listeners(options: Options) -> list[tuple[Listener, ...]]:

@@ -20,15 +20,21 @@ class Gate:
     """
 
     def __init__(self, broker: Broker) -> None:
-        """Stand in front of all connections of a broker, and let everything pass."""
+        """Stand in front of all connections of a broker, and let everything pass.
+
+        What stands there already, such as a recording, is behind the gate: it sees what passes when
+        it passes.
+        """
         self.is_closed = False
         self._broker = broker
+        self._around_before = broker.around_connections
         # In the order in which they were made, so that a seed gives the same order again.
         self._connections: dict[GatedConnection, None] = {}
         broker.around_connections = self._around
 
     def _around(self, connection: Connection) -> asyncio.Protocol:
-        return GatedConnection(self, connection)
+        before = self._around_before
+        return GatedConnection(self, connection, None if before is None else before(connection))
 
     def close(self) -> None:
         """Pause the broker."""
@@ -56,9 +62,9 @@ class Gate:
 class GatedConnection(PassingConnection):
     """A connection through a gate."""
 
-    def __init__(self, gate: Gate, connection: Connection) -> None:
+    def __init__(self, gate: Gate, connection: Connection, behind: asyncio.Protocol | None) -> None:
         """Pass everything on while the gate is open."""
-        super().__init__(connection)
+        super().__init__(connection, behind)
         self._gate = gate
         self._of_client: list[bytes] = []
         self._of_broker: list[bytes] = []

@@ -271,13 +271,9 @@ class RunningCluster(Secured):
         shared = self._shared_parts(self._new_environment())
         self._begin_with(shared, features or {})
 
-        def prepare(server: Server) -> None:
-            self._gates[server.node_id] = Gate(server)
-            if self._release is not None:
-                server.pretend(self._release)
-            self._interception.lay_over(server)
-
-        self._brokers = brokers = Brokers(shared, serve=self.thread.serve, prepare=prepare)
+        self._brokers = brokers = Brokers(
+            shared, serve=self.thread.serve, prepare=self._prepare_server
+        )
         self._interception.moves = Moves(brokers)
         try:
             await brokers.start(self._listeners or self._first_listeners(shared.node_ids))
@@ -292,6 +288,13 @@ class RunningCluster(Secured):
             if shared.topics.find(name) is None:
                 await create_topic(brokers.any_broker, name, partitions, {}, factor)
         self.disk.flush()
+
+    def _prepare_server(self, server: Server) -> None:
+        """Prepare a server before it serves."""
+        self._gates[server.node_id] = Gate(server)
+        if self._release is not None:
+            server.pretend(self._release)
+        self._interception.lay_over(server)
 
     def _first_listeners(self, node_ids: Sequence[int]) -> dict[int, Sequence[Listener]]:
         """Return where the clients of each broker connect after the first start."""

@@ -232,7 +232,6 @@ def test_control_port_of_the_command(tmp_path: Path) -> None:
     ("options", "text"),
     [
         (("--control-file", "x"), "--control-file needs --control PORT"),
-        (("--control", "0", "--record", "x"), "--control and --record can't be used"),
         (("--control", "0", "--control-token", "a b"), "printable ASCII characters"),
     ],
 )

@@ -3,11 +3,13 @@
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import pytest
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner, Result
 from kafka import KafkaConsumer, KafkaProducer
@@ -16,9 +18,13 @@ from kafka.errors import GroupAuthorizationFailedError
 from coterie.cli.main import main
 from coterie.conformance.core_driver import CoreDriver, differences
 from coterie.conformance.transcript import read as read_transcript
+from coterie.control.in_process import InProcess
 from coterie.recording.files import Limits, RecordingOptions, numbered, read
-from coterie.recording.serving import record_broker
-from coterie.testing import AnswerError, Broker
+from coterie.recording.recorder import Recorder
+from coterie.recording.serving import record_brokers, record_connections
+from coterie.testing import AnswerError, Broker, BrokerNotStarted, ProcessBroker, ProcessCluster
+
+OneOrSeveral = TypeVar("OneOrSeveral", bound=InProcess)
 
 # Moments on a quiet machine.
 LIMIT_S = 60.0
@@ -30,7 +36,15 @@ def recorded(
 ) -> Iterator[None]:
     """Record what clients and the broker say in a block."""
     options = RecordingOptions(str(path), Limits(file_bytes, 50), with_payloads)
-    recorder = kafka.thread.call(lambda: record_broker(kafka.server, options, "127.0.0.1:9092"))
+    server = kafka.server
+
+    def begin() -> Recorder:
+        addresses = {server.node_id: "127.0.0.1:9092"}
+        begun = record_brokers(server.environment, server.config, options, addresses)
+        record_connections(begun, server)
+        return begun
+
+    recorder = kafka.thread.call(begin)
     try:
         yield
     finally:
@@ -164,3 +178,53 @@ def test_group_and_connection_that_are_not_recorded_are_named(
     result = replay(tmp_path / "r", "--connection", "99", "--to-transcript", "-")
     assert result.exit_code == 1
     assert "The recording has no requests of connection 99, only from 1 to" in result.output
+
+
+def recording_to(path: Path, kafka: OneOrSeveral) -> OneOrSeveral:
+    """Let brokers in a process of their own record, by an option of the command."""
+    options: Callable[..., list[str]] = kafka._options
+    vars(kafka)["_options"] = lambda *given: [*options(*given), "--record", str(path)]
+    return kafka
+
+
+def test_what_a_controlled_broker_is_asked_is_recorded_over_a_restart(tmp_path: Path) -> None:
+    with recording_to(tmp_path / "r", ProcessBroker(topics={"sales": 1})) as kafka:
+        with KafkaProducer(**kafka.client_config("kafka-python", client_id="shop")) as producer:
+            producer.send("sales", b"coffee").get(LIMIT_S)
+            kafka.restart()
+            kafka.advance(120)
+            producer.send("sales", b"cake").get(LIMIT_S)
+        # What the test does is no conversation of clients.
+        assert len(kafka.records("sales")) == 2
+    result = replay(tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"\n02:\d\d\.\d+ shop\S*> Produce", result.output), result.output
+    entries = read(str(tmp_path / "r")).entries
+    assert all(one.at_ms <= other.at_ms for one, other in pairwise(entries))
+
+
+def test_what_a_controlled_cluster_is_asked_is_recorded(tmp_path: Path) -> None:
+    with recording_to(tmp_path / "r", ProcessCluster(topics={"sales": 1})) as kafka:
+        with KafkaProducer(**kafka.client_config("kafka-python", client_id="shop")) as producer:
+            for number in range(3):
+                producer.send("sales", b"%d" % number).get(LIMIT_S)
+                dead = kafka.leader_of("sales")
+                assert dead is not None
+                kafka.kill(dead)
+                kafka.start(dead)
+            with kafka.paused(kafka.leader_of("sales"), detect_ms=0):
+                producer.send("sales", b"3").get(LIMIT_S)
+            kafka.restart()
+            producer.send("sales", b"4").get(LIMIT_S)
+        assert len(kafka.records("sales")) == 5
+    recording = read(str(tmp_path / "r"))
+    assert sorted(recording.header.brokers or {}) == ["1", "2", "3"]
+    result = replay(tmp_path / "r")
+    assert result.exit_code == 0, result.output
+
+
+def test_file_that_cannot_be_written_ends_the_start(tmp_path: Path) -> None:
+    both: tuple[InProcess, ...] = (ProcessBroker(), ProcessCluster())
+    for kafka in both:
+        with pytest.raises(BrokerNotStarted, match=r"--record .*; choose another file"):
+            recording_to(tmp_path / "no" / "r", kafka).start()

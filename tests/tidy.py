@@ -28,7 +28,10 @@ UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 # Where the server may read clocks, draw random numbers and start threads: its environment, and what
 # belongs to the process (docs/adr/0017-environment.md).
 SERVER = "coterie/server/"
-ENVIRONMENT = {f"{SERVER}{name}.py" for name in ("environment", "workers", "watchdog", "run")}
+ENVIRONMENT = {
+    f"{SERVER}{name}.py"
+    for name in ("environment", "workers", "watchdog", "operating_system", "run")
+}
 AMBIENT_MODULES = {"time", "random", "secrets", "uuid", "threading", "concurrent", "queue"}
 AMBIENT_CALLS = {
     "asyncio.get_running_loop",

@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 import secrets
-import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -23,6 +22,7 @@ from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_access import HttpAccess
 from coterie.server.network.http_server import Bounds, HttpServer
+from coterie.server.operating_system import on_signals
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
@@ -136,7 +136,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     kafka, control, table, reload = _controlled(Serving(options, log, handles, failed))
     await _start(kafka, options)
     if kafka.has_certificates:
-        loop.add_signal_handler(signal.SIGHUP, reload)
+        on_signals(["SIGHUP"], reload)
     application = ControlApplication(
         control,
         asked.token,

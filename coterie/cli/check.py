@@ -43,6 +43,7 @@ from coterie.conformance.results import (
     counts,
     exit_code,
 )
+from coterie.server.operating_system import on_signals
 
 if TYPE_CHECKING:
     from coterie.conformance.checks.check import Check
@@ -149,7 +150,7 @@ async def _check(
     running = asyncio.current_task()
     assert running is not None
     # A run that is ended early removes what it has created, too.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    on_signals(["SIGTERM"], running.cancel)
     where = target.address
     obstacle = await find_obstacle(where, target.security.context)
     if obstacle:

@@ -6,7 +6,6 @@ cannot be started or never connects, or a check has itself failed.
 
 import asyncio
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ import click
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
 from coterie.cli.values import AT_ONCE, OutputFile
+from coterie.server.operating_system import on_signals
 
 if TYPE_CHECKING:
     from coterie.client_check.model import Check, Scenario
@@ -168,7 +168,7 @@ async def _check(
     task = asyncio.current_task()
     assert task is not None, "this is a coroutine"
     # So that no program is left running.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    on_signals(["SIGTERM"], task.cancel)
     began_s = time.monotonic()
     asked, security = options["security"], None
     if asked:

@@ -133,6 +133,9 @@ class _Coterie(LazyCommands):
 
 def _is_abandoned() -> bool:
     """Return whether standard output is a pipe that nobody reads any more."""
+    if not hasattr(select, "poll"):
+        # Windows, whose pipes cannot be asked.
+        return False
     waiting = select.poll()
     try:
         waiting.register(_STDOUT, select.POLLOUT)

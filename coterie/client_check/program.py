@@ -15,6 +15,8 @@ from typing import NamedTuple, Protocol
 _SHOWN_LINES = 12
 # More output of a program is not kept.
 _KEPT_LINES = 20_000
+# Windows has no SIGKILL; its SIGTERM cannot be caught either.
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _PLACE = re.compile(r"\{(\w+)\}")
 # What may stand in braces in a command.
 PLACES = (
@@ -143,7 +145,11 @@ class Process:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, number)
+                else:
+                    # Windows has no signals, so it is the end of the program itself.
+                    self._process.kill()
 
     async def ended(self, within_s: float) -> bool:
         """Wait for its end; see `Program`."""
@@ -153,7 +159,7 @@ class Process:
 
     async def kill(self) -> None:
         """Send SIGKILL to it and all that it has started; see `Program`."""
-        self._signal(signal.SIGKILL)
+        self._signal(_KILL)
         for task in self._tasks[:2]:
             task.cancel()
         if self._tasks:

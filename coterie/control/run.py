@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 import secrets
-import signal
 import sys
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -22,6 +21,7 @@ from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.network.http_access import HttpAccess
 from coterie.server.network.http_server import Bounds, HttpServer
+from coterie.server.operating_system import on_signals
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
@@ -133,7 +133,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     kafka, control, table = _controlled(Serving(options, log, handles, failed))
     await _start(kafka, options)
     if kafka.has_certificates:
-        loop.add_signal_handler(signal.SIGHUP, kafka.reload_certificates)
+        on_signals(["SIGHUP"], kafka.reload_certificates)
     application = ControlApplication(
         control,
         asked.token,

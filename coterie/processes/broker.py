@@ -3,7 +3,6 @@
 import contextlib
 import random
 import shlex
-import signal
 import socket
 import sys
 import time
@@ -128,15 +127,13 @@ class BrokerProcess:
         Raises:
             ProcessFailed: it was still running at the limit, and was killed.
         """
-        return self._end(signal.SIGTERM, limit_s)
+        child, self._child = self._child, None
+        return 0 if child is None else child.end(limit_s=limit_s)
 
     def kill(self) -> int:
         """End the broker with SIGKILL, as the kernel does when memory runs out."""
-        return self._end(signal.SIGKILL, 30.0)
-
-    def _end(self, number: signal.Signals, limit_s: float) -> int:
         child, self._child = self._child, None
-        return 0 if child is None else child.end(number, limit_s)
+        return 0 if child is None else child.kill(30.0)
 
     def tail(self) -> str:
         """Return the end of the broker's output, for error messages."""

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from signal import SIGCONT, SIGKILL, SIGTERM, Signals
+from signal import SIGTERM, Signals
 from typing import Self
 
 from coterie.protocol.frames import encode_request
@@ -21,6 +21,7 @@ from coterie.protocol.messages.api_versions import ApiVersionsRequest
 
 _END_LIMIT_S = 10.0
 _SHOWN_LINES = 30
+_CONTINUE = Signals.__members__.get("SIGCONT")
 # A wait looks again after a part of the time that has passed. So the start of a broker is measured
 # to a hundredth, and looking at a program that takes a minute costs nothing.
 _LOOKS = 100
@@ -103,9 +104,15 @@ class Child:
         if self.running:
             self.process.send_signal(number)
 
-    def kill(self) -> int:
+    def resume(self) -> None:
+        """Let a stopped process run; no process is stopped where there is no such signal."""
+        if _CONTINUE is not None:
+            self.signal(_CONTINUE)
+
+    def kill(self, limit_s: float = _END_LIMIT_S) -> int:
         """Kill the process, wait until the kernel has removed it, and return its exit code."""
-        return self.end(SIGKILL)
+        self.process.kill()
+        return self.wait(limit_s)
 
     def end(self, number: Signals = SIGTERM, limit_s: float = _END_LIMIT_S) -> int:
         """End the process with a signal, and return its exit code.
@@ -248,7 +255,7 @@ class Children:
         """Stop processes in an orderly way, all at the same time; kill those that take too long."""
         left = [child for child in children if child.running]
         for child in left:
-            child.signal(SIGCONT)
+            child.resume()
             child.signal(SIGTERM)
         give_up_s = time.monotonic() + _END_LIMIT_S
         for child in left:

@@ -6,8 +6,6 @@ response, and the kernel clears its pages each time: half of the CPU time of a l
 (docs/benchmarks.md). Other C libraries, and other systems, are left as they are.
 """
 
-import ctypes
-
 # Names and numbers of malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -20,8 +18,13 @@ _TRIM_THRESHOLD_BYTES = 64 << 20
 
 def keep_large_blocks() -> bool:
     """Make the allocator keep freed blocks; return whether it is glibc's and accepts that."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
+    try:
+        import ctypes
+
+        mallopt = ctypes.CDLL(None).mallopt
+    except (ImportError, TypeError, AttributeError):
+        # Python without ctypes, Windows, which has no name for the process itself, or another
+        # C library.
         return False
     accepted = mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
     return bool(accepted and mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES))

@@ -2,8 +2,8 @@
 
 Nothing else in the server has a source of these (`make lint` checks it), so a broker with another
 environment runs on a loop that a test turns, in virtual time, with ids from a seed, and does the
-same again for the same seed. run.py, watchdog.py and log_lines.py belong to the process and use its
-own.
+same again for the same seed. run.py, operating_system.py, watchdog.py and log_lines.py belong to
+the process and use its own.
 """
 
 import asyncio

@@ -4,11 +4,14 @@ Connections and the files of logs come out of one limit, RLIMIT_NOFILE. Each has
 so that neither can take the last handle from the other.
 """
 
-import resource
 from typing import NamedTuple
 
 # The limit to ask for: each connection takes one handle, and thousands of clients are normal.
 _WANTED = 65_536
+# What macOS allows, whatever the limit is that it reports.
+_WANTED_ON_MACOS = 10_240
+# That of its C library; there is no other.
+_LIMIT_OF_WINDOWS = 8_192
 # Kept for everything else: standard streams, event loop, listening sockets, lock, the metrics'
 # connections, logs that are being opened, and the directories and small files that are open for a
 # moment. 16 are always open.
@@ -38,12 +41,21 @@ DEFAULT_HANDLES = FileHandles(512, _WANTED)
 
 def raise_limit() -> int:
     """Raise the limit of open files as far as the system allows, and return it."""
+    try:
+        import resource
+    except ImportError:
+        return _LIMIT_OF_WINDOWS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _WANTED
-    target = _WANTED if hard == resource.RLIM_INFINITY else min(hard, _WANTED)
-    if soft < target:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    for wanted in (_WANTED, _WANTED_ON_MACOS):
+        target = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        if soft >= target:
+            break
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+        except (ValueError, OSError):
+            continue
         return target
     return soft
 

@@ -9,15 +9,11 @@ import asyncio
 import errno
 import gc
 import os
-import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
-
-import uvloop
 
 from coterie import __version__
 from coterie.address import Address
@@ -33,6 +29,7 @@ from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.http_access import OPEN, HttpAccess
+from coterie.server.operating_system import age_s, on_signals, run_on_fastest_loop
 from coterie.server.releases import Release
 from coterie.server.shared_parts import SharedParts
 from coterie.server.watchdog import HeldLoop, Watchdog
@@ -52,6 +49,9 @@ if TYPE_CHECKING:
     from coterie.security.seeds import ScramSeed
     from coterie.server.logging import Logger
     from coterie.server.network.http_server import HttpServer
+
+# The last is Ctrl+Break of Windows, the only one of these that a process there can send to another.
+_STOPPING = ("SIGTERM", "SIGINT", "SIGBREAK")
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -122,7 +122,7 @@ class CannotStart(Exception):  # noqa: N818 - it ends the command and is no fail
 
 def run(options: Options) -> int:
     """Run a broker until a signal or a fatal error stops it; return the exit code."""
-    return run_process(lambda handles: uvloop.run(_serve(options, handles)))
+    return run_process(lambda handles: run_on_fastest_loop(_serve(options, handles)))
 
 
 def run_process(serve: Callable[[FileHandles], int]) -> int:
@@ -175,7 +175,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if broker.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
-        broker.loop.add_signal_handler(signal.SIGHUP, reload_certificates, broker)
+        on_signals(["SIGHUP"], reload_certificates, broker)
     end_start()
     watchdog = watch(broker)
     await stopping.wait()
@@ -362,22 +362,6 @@ def _log_settings(options: Options, log: "Logger") -> None:
         log.warning("settings without effect", count=len(names), settings=", ".join(names))
 
 
-def age_s(started: float) -> float:
-    """Return how long this process has been running.
-
-    The time includes the start of the interpreter and all imports, because users wait for these
-    too. Where the system does not provide it, this is the time since `started`.
-    """
-    try:
-        with open("/proc/self/stat", encoding="ascii") as file:
-            # The name of the process is in parentheses and may contain spaces. Behind it the 20th
-            # field is the time of the start, in clock ticks since the machine's.
-            ticks = int(file.read().rpartition(")")[2].split()[19])
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, AttributeError):
-        return time.monotonic() - started
-
-
 def signalled(*, with_input: bool = False) -> asyncio.Event:
     """Return an event that SIGTERM, SIGINT and, if that is wanted, the end of the input set."""
     stopping = asyncio.Event()
@@ -389,8 +373,7 @@ def signalled(*, with_input: bool = False) -> asyncio.Event:
             os._exit(EXIT_FAILED)
         stopping.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    on_signals(_STOPPING, stop)
     if with_input:
         # A thread, because an event loop cannot wait for every kind of file.
         threading.Thread(

@@ -4,11 +4,8 @@ Broker 1 listens at the given ports, and each further one at the next ports. If 
 be used, nothing has been started or written.
 """
 
-import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import uvloop
 
 from coterie.address import Address
 from coterie.server.broker import Broker
@@ -18,6 +15,7 @@ from coterie.server.config.place import Place
 from coterie.server.config.sources import ConfigError
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
+from coterie.server.operating_system import on_signals, run_on_fastest_loop
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
@@ -49,7 +47,7 @@ _HIGHEST_PORT = 65_535
 
 def run_cluster(options: Options) -> int:
     """Run brokers until a signal or a fatal error stops them; return the exit code."""
-    return run_process(lambda handles: uvloop.run(_serve(options, handles)))
+    return run_process(lambda handles: run_on_fastest_loop(_serve(options, handles)))
 
 
 async def _serve(options: Options, handles: FileHandles) -> int:
@@ -110,7 +108,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             for broker in cluster.brokers.values():
                 reload_certificates(broker)
 
-        shared.loop.add_signal_handler(signal.SIGHUP, reload)
+        on_signals(["SIGHUP"], reload)
     end_start()
     watchdog = watch(first)
     await stopping.wait()

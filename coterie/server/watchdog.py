@@ -15,6 +15,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NamedTuple
 
+from coterie.server.operating_system import cpu_clock
+
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 # How many of the innermost calls a report names.
 _STACK_DEPTH = 12
@@ -97,12 +99,6 @@ class Watchdog:
             if held_s >= self._limit_s:
                 used_s = self._cpu_clock() - cpu_began
                 self._report(HeldLoop(round(held_s * 1000), round(used_s * 1000), culprit, stack))
-
-
-def cpu_clock(thread: int) -> Callable[[], float]:
-    """Return a clock that counts the seconds a thread has used of a processor."""
-    clock_id = time.pthread_getcpuclockid(thread)
-    return lambda: time.clock_gettime(clock_id)
 
 
 def _stack_of(thread: int) -> tuple[tuple[str, ...], str]:

@@ -5,20 +5,26 @@ own. A call does everything that it was asked to do or raises OSError: a short w
 an interrupted call is repeated (by Python itself, PEP 475), and a read is shorter than requested
 only at the end of the file.
 
-This is the only module of the pure packages that calls the operating system.
-`memory_filesystem.py` is the implementation for `--data-dir :memory:`; the tests have others that
-fail, tear writes and lose them.
+This module, `file_locks` and `file_sync` are the only ones of the pure packages that call the
+operating system; docs/platforms.md has what differs between systems. `memory_filesystem.py` is the
+implementation for `--data-dir :memory:`; the tests have others that fail, tear writes and lose
+them.
 """
 
 import errno
-import fcntl
 import os
+import threading
 from typing import Protocol
+
+from coterie.storage.file_locks import OsLock, lock_file
+from coterie.storage.file_sync import sync_directory, sync_file
 
 # The mode of Kafka's files. The umask may restrict it.
 _FILE_MODE = 0o644
 # The mode of files with secrets.
 _PRIVATE_MODE = 0o600
+# Windows translates the ends of lines without it.
+_BYTES: int = getattr(os, "O_BINARY", 0)
 # Linux has a new id after each boot. Other systems do not have this file.
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # A UUID and a line feed.
@@ -112,18 +118,6 @@ class FileSystem(Protocol):
         """
 
 
-def _sync_file(descriptor: int) -> None:
-    """Write the data and size of a file to the disk."""
-    if hasattr(fcntl, "F_FULLFSYNC"):
-        # On macOS fsync does not flush the cache of the drive.
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-    elif hasattr(os, "fdatasync"):
-        # This leaves out only the times of the file, which we do not use.
-        os.fdatasync(descriptor)
-    else:
-        os.fsync(descriptor)
-
-
 class OsFile:
     """A file of the operating system."""
 
@@ -168,7 +162,7 @@ class OsFile:
 
     def sync(self) -> None:
         """See `File`."""
-        _sync_file(self._descriptor)
+        sync_file(self._descriptor)
         # The kernel also syncs a file whose name was removed, for example with the data directory.
         if os.fstat(self._descriptor).st_nlink == 0:
             raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
@@ -182,28 +176,41 @@ class OsFile:
         os.close(descriptor)
 
 
-class OsLock:
-    """An open lock file. The kernel releases the locks when the process ends, however it ends."""
+class SeekingFile(OsFile):
+    """A file of Windows, which has no calls that read and write at a position.
 
-    def __init__(self, descriptor: int, path: str) -> None:
-        self._descriptor = descriptor
-        self._path = path
+    The position is that of the file, so one thread at a time reads or writes.
+    """
 
-    def held(self) -> bool:
-        """See `Lock`."""
-        assert self._descriptor >= 0, "a lock that was released is not held"
-        ours = os.fstat(self._descriptor)
-        try:
-            named = os.stat(self._path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)
+    __slots__ = ("_turn",)
 
-    def release(self) -> None:
-        """See `Lock`."""
-        assert self._descriptor >= 0, "a lock is released once"
-        descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self._turn = threading.Lock()
+
+    def read(self, position: int, length: int) -> bytes:
+        """See `File`."""
+        parts = []
+        with self._turn:
+            os.lseek(self._descriptor, position, os.SEEK_SET)
+            while length > 0 and (data := os.read(self._descriptor, length)):
+                parts.append(data)
+                length -= len(data)
+        return b"".join(parts)
+
+    def write(self, position: int, data: bytes) -> None:
+        """See `File`."""
+        rest = memoryview(data)
+        with self._turn:
+            os.lseek(self._descriptor, position, os.SEEK_SET)
+            while rest:
+                written = os.write(self._descriptor, rest)
+                if written == 0:
+                    raise OSError(errno.EIO, "a write made no progress")
+                rest = rest[written:]
+
+
+_FILE: type[OsFile] = OsFile if hasattr(os, "pread") else SeekingFile
 
 
 class OsFileSystem:
@@ -211,12 +218,12 @@ class OsFileSystem:
 
     def open(self, path: str) -> OsFile:
         """See `FileSystem`."""
-        return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        return _FILE(os.open(path, os.O_RDWR | _BYTES))
 
     def create(self, path: str, *, private: bool = False) -> OsFile:
         """See `FileSystem`."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        return OsFile(os.open(path, flags, _PRIVATE_MODE if private else _FILE_MODE))
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | _BYTES
+        return _FILE(os.open(path, flags, _PRIVATE_MODE if private else _FILE_MODE))
 
     def exists(self, path: str) -> bool:
         """See `FileSystem`."""
@@ -236,7 +243,7 @@ class OsFileSystem:
 
     def rename(self, source: str, target: str) -> None:
         """See `FileSystem`."""
-        os.rename(source, target)
+        os.replace(source, target)
 
     def remove(self, path: str) -> None:
         """See `FileSystem`."""
@@ -248,29 +255,16 @@ class OsFileSystem:
 
     def sync_directory(self, path: str) -> None:
         """See `FileSystem`."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(path)
 
     def lock(self, path: str) -> OsLock | None:
         """See `FileSystem`, and [log/directory-lock] for why there are two locks."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                return None
-            raise
-        return OsLock(descriptor, path)
+        return lock_file(os.open(path, os.O_RDWR | os.O_CREAT | _BYTES, _FILE_MODE), path)
 
     def boot_id(self) -> str:
         """See `FileSystem`."""
         try:
-            descriptor = os.open(_BOOT_ID_FILE, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(_BOOT_ID_FILE, os.O_RDONLY)
         except OSError:
             return ""
         try:

@@ -3,7 +3,6 @@
 [topics/log-directories]
 """
 
-import os
 from collections.abc import Generator
 
 from coterie.protocol.errors import ErrorCode
@@ -18,6 +17,7 @@ from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices, made_in_steps
+from coterie.server.operating_system import volume_bytes
 from coterie.server.services import Services
 
 _UNKNOWN_BYTES = -1
@@ -84,7 +84,6 @@ def _size(partition: Partition) -> DescribeLogDirsResponsePartition:
 def _space(path: str) -> tuple[int, int]:
     """Return the total and the free bytes of the volume; both are unknown for data in memory."""
     try:
-        volume = os.statvfs(path)
+        return volume_bytes(path)
     except OSError:
         return _UNKNOWN_BYTES, _UNKNOWN_BYTES
-    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

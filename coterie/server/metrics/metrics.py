@@ -6,9 +6,6 @@ they happen. The names follow [metrics/names] and [metrics/stable-names], the sl
 [metrics/collected-in-slices]. Those of several brokers are in `cluster_metrics`.
 """
 
-import os
-import resource
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -19,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from coterie import __version__
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.server.metrics.security import denials, login_metrics, principal_connections
+from coterie.server.operating_system import cpu_s, open_files, resident_bytes
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -370,10 +368,9 @@ def _telemetry(shared: "SharedParts") -> list[Metric]:
 
 
 def _process(started_ms: int, now_ms: int) -> list[Metric]:
-    used = resource.getrusage(resource.RUSAGE_SELF)
     metrics = [
         _gauges("coterie_build_info", "Always 1, with the version.", "version", [(__version__, 1)]),
-        _counter("process_cpu_seconds", "CPU time of the process.", used.ru_utime + used.ru_stime),
+        _counter("process_cpu_seconds", "CPU time of the process.", cpu_s()),
         _gauge(
             "process_start_time_seconds",
             "Start of the broker in seconds since the epoch.",
@@ -385,15 +382,11 @@ def _process(started_ms: int, now_ms: int) -> list[Metric]:
             (now_ms - started_ms) / 1000,
         ),
     ]
-    if sys.platform == "linux":
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[1])
-        metrics += [
-            _gauge(
-                "process_resident_memory_bytes",
-                "Resident memory of the process.",
-                pages * resource.getpagesize(),
-            ),
-            _gauge("process_open_fds", "Open file descriptors.", len(os.listdir("/proc/self/fd"))),
-        ]
+    resident, files = resident_bytes(), open_files()
+    if resident is not None:
+        metrics.append(
+            _gauge("process_resident_memory_bytes", "Resident memory of the process.", resident)
+        )
+    if files is not None:
+        metrics.append(_gauge("process_open_fds", "Open file descriptors.", files))
     return metrics

@@ -1,6 +1,5 @@
 """The settings of listening sockets, which accepted ones inherit [connections/sockets]."""
 
-import os
 import socket
 from collections.abc import Iterable
 
@@ -25,7 +24,5 @@ def set_buffer_sizes(sockets: Iterable[socket.socket], config: Config) -> None:
         if name in config.names and config.get_int(name) >= 0
     ]
     for listening in sockets if chosen else ():
-        # A loop may return objects that are no sockets.
-        with socket.socket(fileno=os.dup(listening.fileno())) as same:
-            for option, size_bytes in chosen:
-                same.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+        for option, size_bytes in chosen:
+            listening.setsockopt(socket.SOL_SOCKET, option, size_bytes)

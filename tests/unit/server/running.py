@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import uvloop
-
 from coterie.address import Address
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
@@ -21,6 +19,7 @@ from coterie.server.config.listeners import Listener
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.operating_system import run_on_fastest_loop
 from coterie.server.shared_parts import SharedParts
 from tests.unit.server.manual import NEVER, RecordingLog
 
@@ -79,7 +78,7 @@ class RunningBroker:
 
     def _run(self) -> None:
         try:
-            uvloop.run(self._serve())
+            run_on_fastest_loop(self._serve())
         except BaseException as error:  # raised again in the test's thread
             self._failure = error
         self._ready.set()

@@ -17,6 +17,7 @@ from coterie.server.broker import Broker
 from coterie.server.metrics import metrics
 from coterie.server.metrics.endpoint import Snapshot
 from coterie.server.metrics.metrics import collect
+from coterie.server.operating_system import resident_bytes
 from coterie.storage.errors import CorruptLog
 from tests.live.deadlines import eventually
 from tests.unit.server.groups import commit, join, sync
@@ -122,7 +123,8 @@ def test_cleaner_and_disk_are_measured() -> None:
     assert value(samples, "kafka_log_cleaner_uncleanable_partitions_count") == 1
     assert value(samples, "kafka_log_flushes_total") == broker.flusher.syncs >= 1
     assert value(samples, "kafka_server_connection_count") == 1
-    assert value(samples, "process_resident_memory_bytes") > 1 << 20
+    if (resident := resident_bytes()) is not None:
+        assert value(samples, "process_resident_memory_bytes") > resident // 2 > 1 << 20
     broker.flusher.stop()
 
 

@@ -1,0 +1,150 @@
+"""Files as macOS and Windows have them: their syncs, locks and positions."""
+
+import errno
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.storage import file_sync
+from coterie.storage.filesystem import OsFileSystem, SeekingFile
+from tests.without import msvcrt
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[SeekingFile]:
+    opened = SeekingFile(os.open(tmp_path / "a", os.O_RDWR | os.O_CREAT))
+    yield opened
+    opened.close()
+
+
+def test_files_without_positioned_calls_are_read_and_written_at_positions(
+    file: SeekingFile,
+) -> None:
+    file.write(0, b"0123456789")
+    file.write(4, b"abc")
+    assert file.read(0, 100) == b"0123abc789"
+    assert file.read(8, 1) == b"8"
+    assert file.read(10, 5) == b""
+    file.write(12, b"z")
+    assert file.read(9, 4) == b"9\0\0z"
+    file.truncate(3)
+    assert file.size() == 3
+
+
+def test_their_short_writes_and_reads_are_continued(
+    file: SeekingFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, read = os.write, os.read
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda handle, data: write(handle, data[:3]))
+        patch.setattr(os, "read", lambda handle, length: read(handle, min(length, 2)))
+        file.write(1, b"0123456789")
+        assert file.read(3, 7) == b"2345678"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda *_: 0)
+        with pytest.raises(OSError, match="no progress"):
+            file.write(0, b"0")
+
+
+def test_threads_take_turns(file: SeekingFile) -> None:
+    def write_and_read(number: int) -> bytes:
+        for _ in range(300):
+            file.write(number * 10, b"%010d" % number)
+            found = file.read(number * 10, 10)
+        return found
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(write_and_read, range(4))) == [b"%010d" % each for each in range(4)]
+
+
+class _Syncs:
+    """Counts the calls that sync a file, on a system that has F_FULLFSYNC and no fdatasync."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+        self.calls: list[str] = []
+        self._error = error
+        monkeypatch.delattr(os, "fdatasync", raising=False)
+        monkeypatch.setattr(os, "fsync", lambda _: self.calls.append("fsync"))
+        monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+        monkeypatch.setattr(fcntl, "fcntl", self._control)
+
+    def _control(self, _: int, command: int) -> int:
+        assert command == 51
+        self.calls.append("F_FULLFSYNC")
+        if self._error:
+            raise OSError(self._error, os.strerror(self._error))
+        return 0
+
+
+def test_macos_flushes_the_cache_of_the_drive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = _Syncs(monkeypatch, 0)
+    file = OsFileSystem().create(f"{tmp_path}/a")
+    file.sync()
+    file.close()
+    OsFileSystem().sync_directory(str(tmp_path))
+    assert syncs.calls == ["F_FULLFSYNC", "F_FULLFSYNC"]
+
+
+def test_file_system_that_cannot_flush_its_drive_is_synced_in_the_usual_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = _Syncs(monkeypatch, errno.ENOTSUP)
+    OsFileSystem().sync_directory(str(tmp_path))
+    assert syncs.calls == ["F_FULLFSYNC", "fsync"]
+
+
+def test_a_failed_flush_is_not_repeated_in_another_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[log/fail-stop]"""
+    syncs = _Syncs(monkeypatch, errno.EIO)
+    file = OsFileSystem().create(f"{tmp_path}/a")
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        file.sync()
+    file.close()
+    assert syncs.calls == ["F_FULLFSYNC"]
+
+
+def test_without_any_of_them_files_are_synced_by_fsync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.delattr(os, "fdatasync", raising=False)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    file = OsFileSystem().create(f"{tmp_path}/a")
+    file.sync()
+    file.close()
+    assert len(synced) == 1
+
+
+def test_directories_that_cannot_be_opened_are_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> int:
+        raise PermissionError(errno.EACCES, "a directory")
+
+    monkeypatch.delattr(os, "O_DIRECTORY", raising=False)
+    monkeypatch.setattr(os, "open", refuse)
+    file_sync.sync_directory("C:/data")
+
+
+def test_windows_locks_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[log/directory-lock]"""
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
+    path = f"{tmp_path}/.lock"
+    lock = OsFileSystem().lock(path)
+    assert lock is not None
+    assert lock.held()
+    assert OsFileSystem().lock(path) is None
+    lock.release()
+    again = OsFileSystem().lock(path)
+    assert again is not None
+    again.release()

@@ -5,7 +5,7 @@ the shard of the id, and lets the verb do its work. The coordinator is pure: the
 argument, producer ids come from a function, and everything to write or send is returned.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.kernel.append import Pair, Record
@@ -116,16 +116,11 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
     def use_partitions(
-        self, now_ms: int, use: TransactionUse, to: Hashable
+        self, now_ms: int, use: TransactionUse, context: RequestContext
     ) -> TransactionEffects[ErrorCode]:
         """Add or verify partitions of a transaction; the response is an error code.
 
         A verification is answered at once: a producer verifies what it knows to be added.
-
-        Args:
-            now_ms: the time.
-            use: the partitions and the producer.
-            to: the reply address of a delayed response.
         """
         shard = self.available_shard(use.transactional_id)
         if not use.transactional_id:
@@ -135,7 +130,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         effects = use_partitions(shard, now_ms, use, self._level())
         if not use.add:
             return effects
-        return shard.settle(effects, now_ms, use, to)
+        return shard.settle(effects, now_ms, use, context.to, context.version)
 
     def end_transaction(
         self, now_ms: int, request: EndTxnRequest, context: RequestContext

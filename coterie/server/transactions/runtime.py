@@ -24,6 +24,8 @@ from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.transactions.use import TransactionUse, TransactionUses
 
+# The client of the coordinator when a partition is used by a request to this broker.
+_BROKER = ClientContext()
 # Batches of the log are never compressed, as in Kafka.
 _NO_CODEC = 0
 # When it is tried again to log the end of a transaction after too few replicas were in sync.
@@ -229,7 +231,9 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
     ) -> ErrorCode | None:
         """Verify or add partitions; see the base class."""
         to = _Use()
-        effects = self.coordinator.use_partitions(self._host.now_ms(), use, to)
+        effects = self.coordinator.use_partitions(
+            self._host.now_ms(), use, RequestContext(_BROKER, 0, to)
+        )
         if effects.response is not None:
             return effects.response
         if not effects.quiet:

@@ -10,12 +10,14 @@ import select
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from coterie import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _STDOUT = 1
 
@@ -94,8 +96,11 @@ class LazyCommands(CommandGroup):
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
         """Complete the names of commands and options, without importing the commands."""
+        # Imported here, because only the completion of a shell needs it.
+        from click.shell_completion import CompletionItem
+
         commands = [
             CompletionItem(name, help=summary)
             for name, summary in self.summaries.items()

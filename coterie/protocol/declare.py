@@ -27,6 +27,10 @@ REQUEST_ELEMENT_BUDGET = 20_000
 RESPONSE_ELEMENT_BUDGET = 10_000_000
 
 
+# What a field without a description is like.
+_PLAIN = Field()
+
+
 def _compile_init(self: Declaration, **values: Any) -> None:
     """Replace this constructor, at a class's first instance, by a compiled one.
 
@@ -60,7 +64,7 @@ def _with_slots(cls: _S) -> _S:
     }
     fields = {}
     for name in annotations:
-        declared = cls.__dict__.get(name, Field())
+        declared = cls.__dict__.get(name, _PLAIN)
         fields[name] = declared if isinstance(declared, Field) else Field(default=declared)
     namespace["__slots__"] = tuple(annotations)
     namespace["fields_"] = fields

@@ -1,7 +1,7 @@
 """The response to a request that carries an error and nothing else.
 
 Clients look for an error in different places of each API: in the response, its topics, or their
-partitions. `RESOURCES` says where; the declarations say which list of the request the lists on the
+partitions. `resources` says where; the declarations say which list of the request the lists on the
 way there go along, and what a field has that nothing is known of.
 """
 
@@ -12,7 +12,7 @@ from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.fields import Declaration
-from coterie.protocol.resources import RESOURCES
+from coterie.protocol.resources import resources
 from coterie.protocol.schema import WireField, fields_of
 
 # How many elements one step makes: some hundred microseconds.
@@ -90,7 +90,7 @@ def refused_elements(
         request: the request.
         asked: elements of the list in it that the response goes along.
         error, version: the error, and the version of the request.
-        row: the row of the API in `RESOURCES` that has the place of the error.
+        row: the row of the API in `resources` that has the place of the error.
         others: what fields have beside the error and the names, at any depth.
 
     Returns:
@@ -181,7 +181,7 @@ def _shape_of(request: Any, version: int, row: int = 0) -> _Shape:
         api = ApiKey(request.api_key)
         response = response_class(api)
         # An API without resources has its error at the top.
-        places = RESOURCES[api][row].places if api in RESOURCES else (_TOP,)
+        places = resources()[api][row].places if api in resources() else (_TOP,)
         place = next(each for each in places if _is_present(response, each, version))
         shape = _shapes[key] = _shape(response, place, request, version)
     return shape

@@ -11,6 +11,7 @@ id instead of a name is named by the id.
 
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import ApiKey
@@ -148,7 +149,12 @@ def _names(text: str) -> Names:
     return Names(tuple(path.split(".")), field, int(value or 0))
 
 
-def _parsed() -> dict[ApiKey, tuple[Touched, ...]]:
+@cache
+def resources() -> dict[ApiKey, tuple[Touched, ...]]:
+    """Return what each API touches. An API that is not there touches nothing: a login is enough.
+
+    The table is read at the first use, because many brokers refuse nothing.
+    """
     apis = {each.kafka_name: each for each in ApiKey}
     found: dict[ApiKey, tuple[Touched, ...]] = {}
     api = ApiKey.PRODUCE
@@ -165,10 +171,6 @@ def _parsed() -> dict[ApiKey, tuple[Touched, ...]]:
     return found
 
 
-# An API that is not here touches nothing: a login is enough for it.
-RESOURCES = _parsed()
-
-
 def groups_of(request: Any) -> set[str]:
     """Return the ids of the groups that a request names."""
     return {each for each in names_of(request, ResourceType.GROUP) if isinstance(each, str)}
@@ -176,7 +178,7 @@ def groups_of(request: Any) -> set[str]:
 
 def names_of(request: Any, kind: ResourceType) -> Iterator[str | bytes]:
     """Yield the names of the resources of a type that a request names; topics may have ids."""
-    for touched in RESOURCES.get(request.api_key, ()):
+    for touched in resources().get(request.api_key, ()):
         if touched.type is kind:
             for names in touched.names:
                 yield from _named(request, names)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from coterie.near_names import did_you_mean
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.resources import RESOURCES, ResourceType
+from coterie.protocol.resources import ResourceType, resources
 from coterie.testing.bounds import check
 from coterie.testing.errors import WrongUse
 
@@ -143,7 +143,7 @@ Action = (
 
 # The requests to the coordinator of a group.
 COORDINATOR_APIS = frozenset(
-    api for api, touched in RESOURCES.items() if touched[0].type is ResourceType.GROUP
+    api for api, touched in resources().items() if touched[0].type is ResourceType.GROUP
 ) - {ApiKey.FIND_COORDINATOR}
 # The requests to the leader of a partition.
 LEADER_APIS = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS})

@@ -3,7 +3,7 @@
 from functools import cache
 
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.resources import RESOURCES
+from coterie.protocol.resources import resources
 from coterie.server.authorization.administration import (
     alter_client_quotas,
     alter_partition_reassignments,
@@ -111,5 +111,5 @@ def check_of(api: ApiKey, version: int) -> Check | None:
     by_hand = _BY_HAND.get(api)
     if by_hand is not None:
         return by_hand
-    assert api in RESOURCES, f"{api.kafka_name} declares no need"
+    assert api in resources(), f"{api.kafka_name} declares no need"
     return declared_check(api, version)

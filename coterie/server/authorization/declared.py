@@ -15,7 +15,7 @@ from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.fields import Declaration
 from coterie.protocol.refusals import refused_elements
-from coterie.protocol.resources import RESOURCES, ResourceType, Touched
+from coterie.protocol.resources import ResourceType, Touched, resources
 from coterie.protocol.schema import fields_of
 from coterie.server.authorization.access import ClientAccess
 from coterie.server.authorization.outcome import (
@@ -66,7 +66,7 @@ class Need(NamedTuple):
 def needs_of(api: ApiKey, version: int) -> list[Need]:
     """Return what an API needs in a version."""
     found = []
-    for row, touched in enumerate(RESOURCES[api]):
+    for row, touched in enumerate(resources()[api]):
         if touched.operation is not None:
             path = _path(touched, request_class(api), version)
             if path is not None:

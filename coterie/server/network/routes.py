@@ -8,7 +8,8 @@ handlers/<api>.py.
 
 Codecs are compiled at the first request of their API and version: a test that uses three APIs needs
 few of them. What requests import is imported before the server listens, by `import_handlers`: an
-import opens files, which fails while file handles are short [connections/no-late-imports].
+import opens files, which fails while file handles are short [connections/no-late-imports]. Three
+libraries are an exception there.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -32,10 +33,8 @@ Remake = Callable[[Route], Route]
 
 _PACKAGE = "coterie.server.handlers"
 
-# Libraries that the first compressed batch, the first group id and the first consumer group need.
-# Programs that use the codecs without a broker do not import them.
-_LIBRARIES = ("cramjam", "encodings.utf_16_be", "xxhash")
-
+# What the first group id needs: Python imports it then.
+_ENCODING = "encodings.utf_16_be"
 
 # Old versions that are served by other modules than the newer ones: the first version that is not,
 # and the module.
@@ -168,14 +167,13 @@ class Overlay(Routes):
 
 
 def import_handlers() -> Iterator[None]:
-    """Import what requests need, one API or library at each step."""
+    """Import what requests need, one API at each step."""
     for api in SERVED_VERSIONS:
         request_class(api)
         _handler(api)
         yield
-    for name in _LIBRARIES:
-        import_module(name)
-        yield
+    import_module(_ENCODING)
+    yield
 
 
 def _handler(api: ApiKey) -> Handler:

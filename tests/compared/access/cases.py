@@ -1,7 +1,7 @@
 """Requests of each API, in each version, of clients that lack one right at a time.
 
 A case is a request that names several resources. Its clients have all rights that it needs, all but
-one, and all but those on the last resource of each list. `RESOURCES` says what is needed; here is
+one, and all but those on the last resource of each list. `resources` says what is needed; here is
 only what the requests contain.
 """
 
@@ -12,7 +12,7 @@ from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class
 from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.fields import Declaration
-from coterie.protocol.resources import RESOURCES, ResourceType
+from coterie.protocol.resources import ResourceType, resources
 from coterie.protocol.schema import fields_of
 from coterie.security.acl import CLUSTER_NAME
 from coterie.server.authorization.checks import LOGIN_IS_ENOUGH
@@ -331,7 +331,9 @@ def _api(name: str) -> ApiKey:
 def _sets_of_rights(api: ApiKey) -> list[list[Right]]:
     """Return all rights, none, and all without one kind of them, or with it on one resource."""
     kinds = [
-        (each.operation, each.type) for each in RESOURCES.get(api, ()) if each.operation is not None
+        (each.operation, each.type)
+        for each in resources().get(api, ())
+        if each.operation is not None
     ] + _OTHERS.get(api, [])
     full = [(operation, kind, name) for operation, kind in kinds for name in _NAMES[kind]]
     found = [full, []]

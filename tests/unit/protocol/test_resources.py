@@ -25,7 +25,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
 )
 from coterie.protocol.refusals import refusal
-from coterie.protocol.resources import RESOURCES, ResourceType, Touched, groups_of, names_of
+from coterie.protocol.resources import ResourceType, Touched, groups_of, names_of, resources
 from coterie.protocol.schema import fields_of
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec" / "security.md"
@@ -49,7 +49,7 @@ def places(touched: Touched) -> str:
 def test_the_specification_lists_the_same_operations_and_places() -> None:
     _, _, text = SPEC.read_text(encoding="utf-8").partition("### resources")
     assert {name: (what, place) for name, what, place in ROW.findall(text)} == {
-        api.kafka_name: (needs(touched), places(touched[0])) for api, touched in RESOURCES.items()
+        api.kafka_name: (needs(touched), places(touched[0])) for api, touched in resources().items()
     } | {"API": ("needs", "place of the error")}
 
 
@@ -62,9 +62,9 @@ def follow(cls: Any, path: tuple[str, ...]) -> Any:
     return cls
 
 
-@pytest.mark.parametrize("api", RESOURCES, ids=lambda api: api.kafka_name)
+@pytest.mark.parametrize("api", resources(), ids=lambda api: api.kafka_name)
 def test_paths_lead_to_declared_names_and_errors(api: ApiKey) -> None:
-    for touched in RESOURCES[api]:
+    for touched in resources()[api]:
         for names in touched.names:
             holder = follow(request_class(api), names.path[:-1])
             assert names.path[-1] in holder.fields_

@@ -30,7 +30,7 @@ from coterie.protocol.messages.produce import (
     ProduceRequestTopic,
 )
 from coterie.protocol.records import Record, encode_records
-from coterie.protocol.resources import RESOURCES, ResourceType
+from coterie.protocol.resources import ResourceType, resources
 from coterie.security.acl import Acl, AclFilter, Permission
 from coterie.security.acl_messages import creation_request, deletion_request
 from coterie.server.authorization.access import STANDARD_AUTHORIZER
@@ -128,7 +128,7 @@ class TestRoutes:
         for api, (first, last) in SERVED_VERSIONS.items():
             for version in (first, last):
                 assert (check_of(api, version) is None) == (api in LOGIN_IS_ENOUGH)
-        monkeypatch.delitem(RESOURCES, ApiKey.HEARTBEAT)
+        monkeypatch.delitem(resources(), ApiKey.HEARTBEAT)
         check_of.cache_clear()
         with pytest.raises(AssertionError, match="Heartbeat declares no need"):
             secured().routes.load(ApiKey.HEARTBEAT << 16)

@@ -173,7 +173,7 @@ PLANTS = (
     Plant(
         "an unchanged heartbeat is answered while a newer target is due",
         f"{_GROUPS}heartbeat:unchanged",
-        "or group.metadata.epoch != request.member_epoch",
+        "or group.epoch != request.member_epoch",
         "or False",
     ),
     Plant(

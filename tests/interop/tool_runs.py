@@ -87,6 +87,8 @@ def _lines(text: str, call: Tool, place: Place) -> list[str]:
 
 
 _VARYING = (
+    # Most of these names are as long as the ids below.
+    (r"console-consumer-\d+", "<id>"),
     (r"\b[A-Za-z0-9_-]{22}\b", "<id>"),
     (r"\[?\d{4}-\d\d-\d\d[ T][\d:,.+-]+\]?", "<time>"),
     (r'"(logDir|size|clusterId)":("[^"]*"|\d+)', r'"\1":<>'),

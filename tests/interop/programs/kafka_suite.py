@@ -81,7 +81,7 @@ _CLIENTS = (
     " consumer.PlaintextConsumerPollTest consumer.PlaintextConsumerSubscriptionTest"
     " consumer.PlaintextConsumerTest consumer.ConsumerIntegrationTest"
     " consumer.ConsumerBounceTest consumer.ConsumerTopicCreationTest"
-    " consumer.PlaintextConsumerCloseTest consumer.ConsumerWithLegacyMessageFormatIntegrationTest"
+    " consumer.PlaintextConsumerCloseTest"
     " admin.DynamicGroupConfigIntegrationTest admin.ListOffsetsIntegrationTest"
     " ClientRebootstrapTest"
     " consumer.SaslPlainPlaintextConsumerTest admin.DescribeAuthorizedOperationsTest"
@@ -129,6 +129,8 @@ _KNOWN = {
     # They send requests of share groups.
     "AuthorizerIntegrationTest.testAuthorizationWithTopicExisting": _FEWER_APIS,
     "AuthorizerIntegrationTest.testAuthorizationWithTopicNotExisting": _FEWER_APIS,
+    # The broker that leads without having been in sync has the record, too, unless a test cuts it.
+    "ClientRebootstrapTest.testProducerRebootstrap(": "no loss at an unclean election",
     "FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits": "no part of a batch",
     "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,

@@ -11,11 +11,15 @@ import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -34,7 +38,7 @@ import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
  *
  * <p>The system property `outside.command` is the program, `outside.several` that for several
  * brokers, of which single ones stop and start, and `outside.directory` the place for data
- * directories. The process ends when its last broker stops; it starts again with all.
+ * directories. A process that has ended starts again with all brokers.
  */
 public final class OutsideBrokers {
     private static final long LIMIT_NANOS = TimeUnit.SECONDS.toNanos(60);
@@ -53,6 +57,8 @@ public final class OutsideBrokers {
     public final Map<String, Short> features = new TreeMap<>();
     /** What clients need besides the address. */
     public final Map<String, Object> client = new TreeMap<>();
+    /** The ports that this process has chosen; the lock of a channel lasts as long as the process. */
+    private static final Set<FileChannel> KEPT = new HashSet<>();
     private static final String PRINCIPALS = "principal.builder.class";
     /** The port of the listener BROKER, if the listeners say who a client is; 0 if there is one listener. */
     public final int ownPort;
@@ -145,14 +151,18 @@ public final class OutsideBrokers {
         }
     }
 
-    /** Stop a broker in order. */
+    /** Stop a broker in order, and the process with the last one. */
     public synchronized void stop(int id) {
-        if (process == null || !running.contains(id)) {
-            return;
-        }
-        if (running.size() == 1) {
+        if (running.size() == 1 && running.contains(id)) {
             stop();
         } else {
+            stopAlone(id);
+        }
+    }
+
+    /** Stop a broker in order; the process goes on, so that any of several can start alone. */
+    public synchronized void stopAlone(int id) {
+        if (running.contains(id)) {
             command("stop " + id);
             running.remove(id);
         }
@@ -305,7 +315,24 @@ public final class OutsideBrokers {
         }
     }
 
+    /**
+     * Return whether a port is free, and keep it for this process: until the broker listens, another
+     * process with tests could choose it, too.
+     */
     private static boolean isFree(int port) {
+        Path places = Path.of(System.getProperty("java.io.tmpdir"), "outside-ports");
+        try {
+            Files.createDirectories(places);
+            FileChannel place = FileChannel.open(
+                places.resolve("" + port), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            if (place.tryLock() == null) {
+                place.close();
+                return false;
+            }
+            KEPT.add(place);
+        } catch (IOException | OverlappingFileLockException taken) {
+            return false;
+        }
         try (ServerSocket probe = new ServerSocket(port)) {
             return true;
         } catch (IOException taken) {

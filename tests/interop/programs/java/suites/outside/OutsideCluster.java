@@ -88,7 +88,11 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public void shutdownBroker(int id) {
-        brokers.stop(id);
+        if (brokers.count == 1) {
+            brokers.stop();
+        } else {
+            brokers.stopAlone(id);
+        }
     }
 
     @Override

@@ -59,6 +59,8 @@ _TESTS = Part(
         "org.bitbucket.b_c:jose4j:0.9.6",
         # It makes the certificates of tests with TLS.
         "org.bouncycastle:bcpkix-jdk18on:1.80",
+        # The base of tests with logins names a class of it, also without Kerberos.
+        "org.apache.directory.api:api-ldap-model:1.0.0",
         "org.apache.logging.log4j:log4j-core:2.25.3",
         "org.apache.logging.log4j:log4j-core-test:2.25.3",
         "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
@@ -90,7 +92,7 @@ _CLIENTS = (
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
     " AuthorizerIntegrationTest SslConsumerTest TransactionsBounceTest PlaintextConsumerTest"
-    " GroupCoordinatorIntegrationTest"
+    " GroupCoordinatorIntegrationTest SslProducerSendTest SaslClientsWithInvalidCredentialsTest"
 )
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"
@@ -122,6 +124,7 @@ _AWAITED_ABSENCE = "waits that a topic is missing which it has just created"
 _REASONS = {
     "looks inside the broker": "looks inside the broker",
     "Classes of Java cannot be loaded": "assignors in Java",
+    "no class is loaded": "callback handlers in Java",
 }
 # Tests that cannot pass for a reason of their own, by class and the beginning of the method. Kafka
 # may end a Fetch with the beginning of a batch [log/reads].

@@ -60,8 +60,12 @@ public final class OutsideBrokers {
     /** The ports that this process has chosen; the lock of a channel lasts as long as the process. */
     private static final Set<FileChannel> KEPT = new HashSet<>();
     private static final String PRINCIPALS = "principal.builder.class";
+    /** The credentials of SCRAM that the brokers begin with, as for `--add-scram`. */
+    public final List<String> scram = new ArrayList<>();
     /** The port of the listener BROKER, if the listeners say who a client is; 0 if there is one listener. */
     public final int ownPort;
+    /** The ports of the first broker by listener, if there are several. */
+    private final Map<String, Integer> ports = new TreeMap<>();
     public final Path directory;
     private final Set<Integer> running = new TreeSet<>();
     private Process process;
@@ -112,9 +116,20 @@ public final class OutsideBrokers {
 
     /** Have one listener, with a security protocol. */
     public void listen(String name, String protocol) {
-        settings.put("listeners", name + "://127.0.0.1:" + firstPort);
-        settings.put("advertised.listeners", name + "://localhost:" + firstPort);
-        settings.put("listener.security.protocol.map", name + ":" + protocol);
+        listen(name, Map.of(name, protocol));
+    }
+
+    /** Have listeners with security protocols, and clients use one of them. */
+    public void listen(String ofClients, Map<String, String> protocols) {
+        protocols.keySet().forEach(
+            name -> ports.put(name, name.equals(ofClients) ? firstPort : freePorts(count)));
+        String places = ports.entrySet().stream()
+            .map(each -> each.getKey() + "://127.0.0.1:" + each.getValue())
+            .collect(Collectors.joining(","));
+        settings.put("listeners", places);
+        settings.put("advertised.listeners", places.replace("127.0.0.1", "localhost"));
+        settings.put("listener.security.protocol.map", protocols.entrySet().stream()
+            .map(each -> each.getKey() + ":" + each.getValue()).collect(Collectors.joining(",")));
     }
 
     /** Return the settings of a client that may do everything. */
@@ -131,6 +146,13 @@ public final class OutsideBrokers {
 
     public int port(int id) {
         return firstPort + id - firstId;
+    }
+
+    /** Return the port of a listener of a broker. */
+    public int port(int id, String listener) {
+        int first = ownPort != 0 && listener.equals("BROKER")
+            ? ownPort : ports.getOrDefault(listener, firstPort);
+        return first + id - firstId;
     }
 
     public String bootstrap() {
@@ -213,6 +235,7 @@ public final class OutsideBrokers {
         }
         command.addAll(List.of("--data-dir", data().toString()));
         command.addAll(List.of("--properties", directory.resolve("server.properties").toString()));
+        scram.forEach(each -> command.addAll(List.of("--add-scram", each)));
         features.forEach((name, level) -> command.addAll(List.of("--feature", name + "=" + level)));
         try {
             Properties properties = new Properties();

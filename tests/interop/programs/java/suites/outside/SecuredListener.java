@@ -9,14 +9,17 @@ import java.security.GeneralSecurityException;
 import java.security.Key;
 import java.security.KeyStore;
 import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 /**
- * The listener of a test in Scala with TLS, as settings that our broker reads: with stores of the
- * old format JKS as PKCS12.
+ * The listeners of a test in Scala with TLS or logins, as settings that our broker reads: with stores
+ * of the old format JKS as PKCS12.
  */
 public final class SecuredListener {
     private SecuredListener() { }
@@ -29,39 +32,49 @@ public final class SecuredListener {
         return value instanceof Password ? ((Password) value).value() : String.valueOf(value);
     }
 
-    /** Give brokers the listener of a test, if it has TLS without logins. */
-    public static void translate(Map<String, ?> given, OutsideBrokers brokers) {
-        // The last one: tests with TLS have one of plaintext before it, which nobody uses.
+    /**
+     * Give brokers the listeners of a test, if one has TLS or logins.
+     *
+     * @param given the settings of the test
+     * @param records what the cluster of the test begins with
+     */
+    public static void translate(
+            Map<String, ?> given, List<ApiMessageAndVersion> records, OutsideBrokers brokers) {
+        Map<String, String> named = new HashMap<>();
+        Object names = given.get("listener.security.protocol.map");
+        for (String each : names == null ? new String[0] : text(names).split(",")) {
+            named.put(each.split(":")[0], each.split(":")[1]);
+        }
+        Map<String, String> protocols = new LinkedHashMap<>();
         String name = "";
         for (String each : text(given.get("listeners")).split(",")) {
             if (!each.startsWith("CONTROLLER:")) {
+                // Clients use the last one.
                 name = each.split("://")[0];
+                protocols.put(name, named.getOrDefault(name, name));
             }
         }
-        String protocol = name;
-        Object names = given.get("listener.security.protocol.map");
-        for (String each : names == null ? new String[0] : text(names).split(",")) {
-            if (each.startsWith(name + ":")) {
-                protocol = each.split(":")[1];
-            }
-        }
-        if (!protocol.equals("SSL")) {
+        String protocol = protocols.get(name);
+        if (protocol.equals("PLAINTEXT")) {
             return;
         }
-        brokers.listen(name, protocol);
+        brokers.listen(name, protocols);
         brokers.client.put("security.protocol", protocol);
-        for (String store : new String[] {"ssl.keystore.", "ssl.truststore."}) {
-            for (String part : new String[] {"location", "type", "password"}) {
-                if (given.containsKey(store + part)) {
-                    brokers.client.put(store + part, text(given.get(store + part)));
-                }
+        if (protocol.startsWith("SASL")) {
+            ProcessLogins.translate(name, records, brokers);
+        }
+        if (!protocol.endsWith("SSL")) {
+            return;
+        }
+        // Their client has the stores of a broker, which may be files or texts.
+        given.forEach((setting, value) -> {
+            if (value != null && setting.matches("ssl\\.((key|trust)store\\..*|key\\.password)")) {
+                brokers.client.put(setting, text(value));
             }
-            convert(brokers.settings, store, brokers.directory);
-        }
+        });
+        convert(brokers.settings, "ssl.keystore.", brokers.directory);
+        convert(brokers.settings, "ssl.truststore.", brokers.directory);
         brokers.client.put("ssl.endpoint.identification.algorithm", "");
-        if (given.containsKey("ssl.key.password")) {
-            brokers.client.put("ssl.key.password", text(given.get("ssl.key.password")));
-        }
     }
 
     /** Replace a store of the old format by one that our broker reads. */

@@ -29,6 +29,7 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.image.loader.MetadataLoader;
@@ -192,8 +193,7 @@ public final class StandIn {
     }
 
     private int port(InvocationOnMock call) {
-        boolean own = brokers.ownPort != 0 && call.getArgument(0).toString().contains("BROKER");
-        return own ? brokers.ownPort : brokers.port(id);
+        return brokers.port(id, call.<ListenerName>getArgument(0).value());
     }
 
     /** Return the authorizer of a broker, as its own process would have it. */
@@ -342,10 +342,11 @@ public final class StandIn {
     private KafkaApis requests() {
         return Mockito.mock(KafkaApis.class, Mockito.withSettings().stubOnly().defaultAnswer(
             call -> {
-                if (call.getMethod().getName().equals("metadataCache")) {
-                    return cache;
+                switch (call.getMethod().getName()) {
+                    case "metadataCache": return cache;
+                    case "authorizerPlugin": return authorizer(brokers);
+                    default: throw inside(call);
                 }
-                throw inside(call);
             }));
     }
 

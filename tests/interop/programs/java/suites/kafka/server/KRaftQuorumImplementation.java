@@ -95,7 +95,8 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
             String feature = TransactionVersion.FEATURE_NAME;
             short level = controllerServer.bootstrapMetadata().featureLevel(feature);
             brokers.features.put(feature, level);
-            SecuredListener.translate(config.originals(), brokers);
+            SecuredListener.translate(
+                config.originals(), controllerServer.bootstrapMetadata().records(), brokers);
         }
         if (startup) {
             brokers.start(id);

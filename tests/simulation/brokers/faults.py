@@ -10,6 +10,9 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.delete_topics import DeleteTopicsRequest
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
 from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
@@ -51,7 +54,9 @@ TRANSACTION_STATES = (
 
 
 # The requests that are counted while they have no answer.
-IN_FLIGHT = (TxnOffsetCommitRequest,)
+IN_FLIGHT = (
+    TxnOffsetCommitRequest, DeleteGroupsRequest, OffsetDeleteRequest, DeleteTopicsRequest,
+)  # fmt: skip
 
 
 def required_pairs() -> Iterator[str]:

@@ -37,13 +37,7 @@ from tests.simulation.brokers.disk import Disk, LateEnvironment, Life
 from tests.simulation.brokers.faults import Faults
 from tests.simulation.brokers.ledger import Ledger
 from tests.simulation.brokers.lines import Line
-from tests.simulation.brokers.members import (
-    HASTY,
-    RESTLESS,
-    STATIC,
-    STEADY,
-    GroupInfo,
-)
+from tests.simulation.brokers.members import HASTY, RESTLESS, STATIC, STEADY, GroupInfo
 from tests.simulation.brokers.offsets import OffsetsProducer, group_of
 from tests.simulation.brokers.records import Follower, RoutedReader, producer
 from tests.simulation.brokers.registers import reader, writer

@@ -100,8 +100,16 @@ class TopicDeletions:
                 self._delete_offsets([(topic.name, topic.topic_id)], deleted)
 
     def resume(self) -> None:
-        """Go on with the deletions that the last stop has interrupted."""
-        interrupted = dict(self._topics.deleting)
+        """Go on with the deletions that the last stop has interrupted.
+
+        Those of this process go on when the brokers that come back have taken partitions over.
+        """
+        goes_on = {topic_id for each in self._offsets for _, topic_id in each.topics}
+        interrupted = {
+            name: topic_id
+            for name, topic_id in self._topics.deleting.items()
+            if topic_id not in goes_on
+        }
         if interrupted:
             topics = list(interrupted.items())
             self._delete_offsets(topics, lambda: self._deleted(list(interrupted)))

@@ -13,7 +13,7 @@ only if nothing failed, each pair has occurred and every planted bug was found.
 
 import click
 
-from tests.simulation.brokers.faults import required_pairs
+from tests.simulation.brokers.pairs import required_pairs
 from tests.simulation.brokers.world import ROUNDS, World
 from tests.simulation.seeds import Simulation, run_many
 

@@ -2,6 +2,7 @@
 
 K1   a partition has one owner in an epoch, which is its leader; epochs only grow
 K2   in a log, epochs do not fall behind each other, and offsets have no gaps
+K3   groups, offsets of groups and topics that were deleted stay so
 K5   no client is shown an offset that is not in the log, and with `--flush commit` on the disk
 K9   clients are shown no older image after a newer one
 K10  what was given up has left nothing: no state, no record to write, no timer
@@ -62,12 +63,17 @@ class Checks:
     Attributes:
         leaders: the leader of each partition in each epoch, as the cluster has decided.
         values: the records of the topic that is cut, by partition and offset.
+        deleted_groups, deleted_offsets, deleted_topics: what was deleted, by group, by group,
+            topic and partition, and by topic.
     """
 
     def __init__(self, disk: Disk) -> None:
         """Know nothing yet; the disk says what is synced."""
         self.leaders: Leaders = {}
         self.values: dict[tuple[int, int], bytes | None] = {}
+        self.deleted_groups: set[str] = set()
+        self.deleted_offsets: set[tuple[str, str, int]] = set()
+        self.deleted_topics: set[str] = set()
         self._newest: dict[tuple[str, int], int] = {}
         self._owners: dict[tuple[str, int, int], Broker] = {}
         self._logs: dict[tuple[str, int], _Read] = {}
@@ -119,8 +125,11 @@ class Checks:
             self._check_shown(broker)
         if changed or not self._disk.turn % _LOOKS_EVERY:
             self._check_owners(cluster, image)
+            again = self.deleted_topics & image.placements.keys()
+            require(not again, "K3", f"{again} were deleted and are there")
             for broker in cluster.brokers.values():
                 _check_nothing_is_left(broker)
+                self._check_deleted(broker)
         if not self._disk.turn % _LOOKS_BACK_EVERY:
             for broker in ended:
                 _check_nothing_is_left(broker)
@@ -229,6 +238,26 @@ class Checks:
         """Forget the records that an unclean election has taken away."""
         for each in [at for at in self.values if at[0] == index and at[1] >= end_offset]:
             del self.values[each]
+
+    # --- K3 ---------------------------------------------------------------------------------------
+
+    def _check_deleted(self, broker: Broker) -> None:
+        """Check that groups and offsets that were deleted are not at a coordinator."""
+        for shard in broker.groups.coordinator.shards:
+            if shard.state is ShardState.ACTIVE:
+                offsets = shard.logged.offsets
+                groups = self.deleted_groups & (shard.groups.keys() | offsets.keys())
+                require(not groups, "K3", f"{groups} were deleted and are at {broker.node_id}")
+                for group_id, topic, index in self.deleted_offsets:
+                    found = offsets.get(group_id, {}).get(topic, {}).get(index)
+                    text = f"{broker.node_id} has the deleted offset {found} of {group_id}"
+                    require(found is None, "K3", text)
+
+    def check_topics_left_nothing(self, broker: Broker) -> None:
+        """Check that no group has an offset of a topic that was deleted."""
+        for shard in broker.groups.coordinator.shards:
+            left = self.deleted_topics & shard.logged.groups_by_topic.keys()
+            require(not left, "K3", f"{broker.node_id} has offsets of {left}, which were deleted")
 
     # --- K5 ---------------------------------------------------------------------------------------
 

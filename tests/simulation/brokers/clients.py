@@ -15,6 +15,8 @@ from coterie.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from coterie.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from coterie.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.delete_topics import DeleteTopicsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from coterie.protocol.messages.end_txn import EndTxnRequest
@@ -22,6 +24,7 @@ from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.produce import ProduceRequest
 from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -71,7 +74,14 @@ def _passes_soon(request: Any) -> bool:
     if isinstance(request, ConsumerGroupHeartbeatRequest):
         # It joins or leaves.
         return request.member_epoch < 1
-    return isinstance(request, EndTxnRequest | TxnOffsetCommitRequest)
+    return isinstance(request, _PASS_SOON)
+
+
+# What these ask for is soon over.
+_PASS_SOON = (
+    EndTxnRequest, TxnOffsetCommitRequest,
+    DeleteGroupsRequest, OffsetDeleteRequest, DeleteTopicsRequest,
+)  # fmt: skip
 
 
 class Ask(NamedTuple):
@@ -108,6 +118,8 @@ def place_of(request: Any) -> Place | None:
         return CoordinatorType.GROUP, request.groups[0].group_id
     if isinstance(request, ConsumerGroupDescribeRequest):
         return CoordinatorType.GROUP, request.group_ids[0]
+    if isinstance(request, DeleteGroupsRequest):
+        return CoordinatorType.GROUP, request.groups_names[0]
     if isinstance(request, DescribeGroupsRequest):
         return CoordinatorType.GROUP, request.groups[0]
     key = getattr(request, "group_id", None)
@@ -240,7 +252,9 @@ class Client:
             request: Any = FindCoordinatorRequest(key_type=kind, coordinator_keys=[str(key)])
             version = 4
         else:
-            request = MetadataRequest(topics=[MetadataRequestTopic(name=str(kind))])
+            request = MetadataRequest(
+                topics=[MetadataRequestTopic(name=str(kind))], allow_auto_topic_creation=False
+            )
             version = 12
         self._serial += 1
         serial, world = self._serial, self._world

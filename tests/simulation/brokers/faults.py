@@ -5,16 +5,15 @@ passes soon would meet few events by chance: when a client begins such a thing, 
 the broker that coordinates it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.cluster.image import NO_LEADER, CoordinatorType
 from tests.simulation.brokers.clients import Place
+from tests.simulation.brokers.pairs import IN_FLIGHT, Led, pair, states_of
 from tests.simulation.brokers.records import TOPIC as RECORDS
 from tests.simulation.transactions.producers import TOPIC as TRANSACTIONAL
 
@@ -38,78 +37,8 @@ _RARE = frozenset(
     {"PreparingRebalance", "CompletingRebalance", "Assigning", "PrepareCommit", "PrepareAbort"}
 )
 
-# The events that are counted with states.
-EVENTS = ("move", "kill", "undetected kill", "stop", "pause", "detected pause", "restart")
-CLASSIC_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "member away")
-CONSUMER_STATES = (
-    "Empty", "Assigning", "Reconciling", "Stable", "member away",
-    "Assigning, mixed", "Reconciling, mixed", "Stable, mixed",
-)  # fmt: skip
-TRANSACTION_STATES = (
-    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort",
-)  # fmt: skip
-
-
-# The requests that are counted while they have no answer.
-IN_FLIGHT = (TxnOffsetCommitRequest,)
-
-
-def required_pairs() -> Iterator[str]:
-    """Yield each pair of a state and an event, as it is counted."""
-    states: dict[str, Sequence[str]] = {
-        "classic": CLASSIC_STATES,
-        "consumer": CONSUMER_STATES,
-        "transaction": TRANSACTION_STATES,
-        "offsets of transactions": ("pending",),
-        "request": [each.__name__ for each in IN_FLIGHT],
-    }
-    for kind, names in states.items():
-        for name in names:
-            for event in EVENTS:
-                yield _pair(kind, name, event)
-
-
-def _pair(kind: str, state: str, event: str) -> str:
-    return f"{kind} {state} x {event}"
-
-
-class _Led(NamedTuple):
-    """A partition of a coordinator's topic."""
-
-    topic: str
-    partition: int
-
-    @classmethod
-    def at(cls, found: tuple[str, int] | None) -> "_Led | None":
-        """Return the partition that the image has found."""
-        return None if found is None else cls(*found)
-
-
-def _states(broker: Broker, of: _Led | None = None) -> Iterator[tuple[str, str]]:
-    """Yield what a broker coordinates: classic, consumer or transaction, and its state.
-
-    Args:
-        broker: the broker.
-        of: only what this partition has.
-    """
-    coordinator = broker.groups.coordinator
-    for group in coordinator.groups():
-        if of in (None, (OFFSETS_TOPIC, coordinator.partition_for(group.group_id))):
-            yield group.group_type, group.state_name
-            members = group.members.values() if isinstance(group, ConsumerGroup) else ()
-            if any(each.classic is not None for each in members):
-                yield group.group_type, f"{group.state_name}, mixed"
-    for held in coordinator.shards:
-        if of in (None, (OFFSETS_TOPIC, held.partition)) and held.logged.pending.transactions:
-            yield "offsets of transactions", "pending"
-    for shard in broker.transaction_runtime.coordinator.shards:
-        if of in (None, (TRANSACTIONS_TOPIC, shard.partition)):
-            for each in shard.transactions.values():
-                yield "transaction", each.state.kafka_name
-
-
 # What happens to a broker; a move concerns one partition, which may be chosen already.
-_HappensTo = Callable[[Broker, _Led | None], None]
+_HappensTo = Callable[[Broker, Led | None], None]
 
 
 def _drawn(chance: Random, weights: dict[_E, float]) -> _E:
@@ -187,7 +116,7 @@ class Faults:
         if not live:
             return None
         if chance.random() < _AIMS:
-            return max(live, key=lambda each: sum(state in _RARE for _, state in _states(each)))
+            return max(live, key=lambda each: sum(state in _RARE for _, state in states_of(each)))
         return chance.choice(live)
 
     def _few_run(self) -> bool:
@@ -222,20 +151,20 @@ class Faults:
         led = None
         if place is not None and isinstance(place[0], CoordinatorType):
             image = world.cluster.leadership.image
-            led = _Led.at(image.coordinator_partition(place[0], str(place[1])))
+            led = Led.at(image.coordinator_partition(place[0], str(place[1])))
             is_group = place[0] is CoordinatorType.GROUP
             happens.append(self._move_groups if is_group else self._move_transactions)
         world.chance.choice(happens)(broker, led)
 
     def _noted(
-        self, event: str, brokers: Iterable[Broker], text: object = "", of: _Led | None = None
+        self, event: str, brokers: Iterable[Broker], text: object = "", of: Led | None = None
     ) -> None:
         """Count an event with all states at the brokers, or of the partition, that it concerns."""
         self._world.note(f"{event} {text}")
         self._world.coverage[event] += 1
         for broker in brokers:
-            for kind, state in (*_states(broker, of), *self._of_clients(broker)):
-                self._world.coverage[_pair(kind, state, event)] += 1
+            for kind, state in (*states_of(broker, of), *self._of_clients(broker)):
+                self._world.coverage[pair(kind, state, event)] += 1
 
     def _of_clients(self, broker: Broker) -> Iterator[tuple[str, str]]:
         """Yield what clients know: requests without an answer, and members that are away."""
@@ -250,7 +179,7 @@ class Faults:
 
     # --- leaders ----------------------------------------------------------------------------------
 
-    def _move(self, topic: str, before: Broker | None, led: _Led | None) -> None:
+    def _move(self, topic: str, before: Broker | None, led: Led | None) -> None:
         """Let another broker lead a partition: this one, one of those that a broker leads, or any.
 
         Args:
@@ -265,7 +194,7 @@ class Faults:
         to = chance.choice(list(world.cluster.brokers.values()))
         if led is None:
             own = [at for at, each in enumerate(placed) if before and each[0] == before.node_id]
-            led = _Led(topic, chance.choice(own or range(len(placed))))
+            led = Led(topic, chance.choice(own or range(len(placed))))
         leader = world.cluster.brokers.get(placed[led.partition].leader_id)
         is_coordinated = topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
         concerned = [leader] if is_coordinated and leader not in (None, to) else []
@@ -273,10 +202,10 @@ class Faults:
         if world.cluster.leadership.image.nodes[to.node_id].is_live:
             world.cluster.move(topic, led.partition, to.node_id)
 
-    def _move_groups(self, broker: Broker, led: _Led | None) -> None:
+    def _move_groups(self, broker: Broker, led: Led | None) -> None:
         self._move(OFFSETS_TOPIC, broker, led)
 
-    def _move_transactions(self, broker: Broker, led: _Led | None) -> None:
+    def _move_transactions(self, broker: Broker, led: Led | None) -> None:
         self._move(TRANSACTIONS_TOPIC, broker, led)
 
     def _move_leader(self) -> None:
@@ -307,16 +236,16 @@ class Faults:
 
     # --- brokers ----------------------------------------------------------------------------------
 
-    def _kill(self, broker: Broker, _: _Led | None, detect_ms: int = 0) -> None:
+    def _kill(self, broker: Broker, _: Led | None, detect_ms: int = 0) -> None:
         event = "undetected kill" if detect_ms else "kill"
         self._noted(event, [broker], f"{broker.node_id} for {detect_ms}")
         self._world.ended.append(broker)
         self._world.cluster.kill(broker.node_id, detect_ms)
 
-    def _kill_undetected(self, broker: Broker, led: _Led | None) -> None:
+    def _kill_undetected(self, broker: Broker, led: Led | None) -> None:
         self._kill(broker, led, self._world.chance.choice(_DETECTIONS_MS))
 
-    def _stop(self, broker: Broker, _: _Led | None) -> None:
+    def _stop(self, broker: Broker, _: Led | None) -> None:
         if not self._world.gates[broker.node_id].is_closed:
             self._noted("stop", [broker], broker.node_id)
             self._world.ended.append(broker)
@@ -330,7 +259,7 @@ class Faults:
             self._noted("start", (), node_id)
             world.drive(world.cluster.start_broker(node_id))
 
-    def _pause(self, broker: Broker, _: _Led | None) -> None:
+    def _pause(self, broker: Broker, _: Led | None) -> None:
         world, node_id = self._world, broker.node_id
         gate = world.gates[node_id]
         if gate.is_closed:

@@ -1,6 +1,6 @@
 """Bugs that the simulation of brokers must find, each within a minute."""
 
-from tests.faults import answers, does_nothing
+from tests.faults import answers, calling, does_nothing, given
 from tests.planting import Plant
 
 _ELECTIONS = "coterie.server.cluster.elections:"
@@ -8,6 +8,8 @@ _LEADERSHIP = "coterie.server.cluster.leadership:Leadership."
 _RUNTIME = "coterie.server.coordinators.runtime:CoordinatorRuntime."
 _CLASSIC = "coterie.coordinator.groups.classic.group_type:"
 _CLUSTER = "coterie.server.brokers:Cluster."
+_GROUPS = "coterie.coordinator.groups."
+_CONSUMER = "coterie.coordinator.groups.consumer."
 
 PLANTS = (
     Plant(
@@ -80,6 +82,72 @@ PLANTS = (
         f"{_CLASSIC}ClassicType.close",
         "effects.reply(join_to, join_error(error, member.member_id))",
         "pass",
+    ),
+    Plant(
+        "a give-up forgets syncs that wait",
+        f"{_CLASSIC}ClassicType.close",
+        "effects.reply(sync_to, sync_error(error))",
+        "pass",
+    ),
+    Plant(
+        "a loaded group does not know its static members",
+        f"{_GROUPS}classic.group_record:restore",
+        "logged.group_instance_id,",
+        "None,",
+    ),
+    Plant(
+        "a static member that comes back begins a rebalance",
+        f"{_GROUPS}classic.static_member:replace_static_member",
+        "if group.state is GroupState.STABLE and",
+        "if False and",
+    ),
+    Plant(
+        "the timers of a static member outlive its place",
+        f"{_CONSUMER}heartbeat:_beat",
+        fault=calling(f"{_CONSUMER}downgrade:cancel_timers", does_nothing),
+    ),
+    Plant(
+        "an upgrade leaves the record of the classic group",
+        f"{_CONSUMER}upgrade:upgrade",
+        fault=calling(f"{_GROUPS}step:GroupStep.write", does_nothing),
+    ),
+    Plant(
+        "the members of an upgraded group have no session",
+        f"{_CONSUMER}upgrade:start_classic_sessions",
+        fault=does_nothing,
+    ),
+    Plant(
+        "a load forgets the offsets of open transactions",
+        f"{_GROUPS}shard:GroupShard.replay_open",
+        fault=does_nothing,
+    ),
+    Plant(
+        "the offsets of an aborted transaction are committed",
+        f"{_GROUPS}replay:replay_marker",
+        fault=given(commit=True),
+    ),
+    Plant(
+        "a deleted group with offsets has no tombstone of its own",
+        f"{_GROUPS}admin:delete_group",
+        "records += group.tombstones()",
+        "records += [] if records else group.tombstones()",
+    ),
+    Plant(
+        "OffsetDelete writes nothing",
+        f"{_GROUPS}offsets:delete_offsets",
+        "effects.operation = operation",
+        "pass",
+    ),
+    Plant(
+        "the deletion of a topic does not wait for dead coordinators",
+        f"{_LEADERSHIP}is_led",
+        fault=answers(value=True),
+    ),
+    Plant(
+        "a late image names the controller as the leader of a new topic",
+        "coterie.server.cluster.image:ClusterImage.placement",
+        "if len(self.nodes) > 1:",
+        "if False:",
     ),
     Plant(
         "timers of members are left after a give-up",

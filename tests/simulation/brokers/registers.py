@@ -32,16 +32,18 @@ _ASKS_ANYWHERE = 0.4
 _TAKES_OLDER = 0.1
 
 
-def commit_request(group_id: str, offset: int) -> OffsetCommitRequest:
-    """Return a commit of partition 0 by a client that is no member."""
+def commit_request(
+    group_id: str, offset: int, index: int = 0, topic: str = TOPIC
+) -> OffsetCommitRequest:
+    """Return a commit of one partition by a client that is no member."""
     partition = OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=offset, committed_metadata=""
+        partition_index=index, committed_offset=offset, committed_metadata=""
     )
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=-1,
         member_id="",
-        topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
     )
 
 

@@ -43,6 +43,7 @@ def check_rest(world: "World") -> None:
     for node_id, broker in brokers.items():
         same = broker.image is image
         require(same, "K9", f"{node_id} has image {broker.image.version}, not {image.version}")
+        world.checks.check_topics_left_nothing(broker)
     for topic, placed in image.placements.items():
         for index, where in enumerate(placed):
             is_led = where.leader_id in brokers and sorted(where.isr) == sorted(where.replicas)

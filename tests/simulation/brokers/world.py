@@ -32,17 +32,12 @@ from tests.simulation.brokers.checks import Checks
 from tests.simulation.brokers.classic_members import classic_life
 from tests.simulation.brokers.clients import Ask, Client, Steps
 from tests.simulation.brokers.consumer_members import consumer_life
+from tests.simulation.brokers.deletions import group_deleter, topic_deleter
 from tests.simulation.brokers.disk import Disk, LateEnvironment, Life
 from tests.simulation.brokers.faults import Faults
 from tests.simulation.brokers.ledger import Ledger
 from tests.simulation.brokers.lines import Line
-from tests.simulation.brokers.members import (
-    HASTY,
-    RESTLESS,
-    STATIC,
-    STEADY,
-    GroupInfo,
-)
+from tests.simulation.brokers.members import HASTY, RESTLESS, STATIC, STEADY, GroupInfo
 from tests.simulation.brokers.offsets import OffsetsProducer, group_of
 from tests.simulation.brokers.records import Follower, RoutedReader, producer
 from tests.simulation.brokers.registers import reader, writer
@@ -158,6 +153,8 @@ class World:
             name = f"reader-{group.group_id}"
             self.join(name, reader(self, name, group.group_id))
         self.join("administrator", self._settings())
+        self.join("deleted", group_deleter(self, "deleted"))
+        self.join("short", topic_deleter(self, "short"))
         values = count()
         for name in ("writer-0", "writer-1"):
             self.join(name, writer(self, name, "register", values))

@@ -269,6 +269,26 @@ def test_deletion_waits_for_a_coordinator_that_is_dead() -> None:
     assert committed(cluster.client(after), "g") == [(ErrorCode.NONE, -1)]
 
 
+def test_deletion_goes_on_once_after_all_brokers_have_died() -> None:
+    cluster = ManualCluster()
+    create(cluster.client(1))
+    before = coordinator(cluster, "g")
+    assert commit(cluster.client(before), 5, "g") == [ErrorCode.NONE]
+    one, other = others(cluster, before)
+    cluster.cluster.kill(before, detect_ms=60_000)
+    request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name="t")], timeout_ms=1000)
+    cluster.client(one).send(request, 6)
+    cluster.loop.turn()
+    for node_id in (one, other):
+        cluster.cluster.kill(node_id)
+    for node_id in (before, one, other):
+        cluster.complete(cluster.cluster.start_broker(node_id))
+    cluster.loop.advance(100)
+    create(cluster.client(one))
+    after = coordinator(cluster, "g")
+    assert committed(cluster.client(after), "g") == [(ErrorCode.NONE, -1)]
+
+
 def test_late_metadata_names_no_leader_of_a_new_topic() -> None:
     cluster = ManualCluster()
     cluster.leadership.propagation_ms = 500

@@ -13,6 +13,8 @@ from coterie.client.errors import ClientError
 
 _HTTPS = "https"
 _SCHEMES = ("http", _HTTPS)
+# OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH.
+_FOR_ANOTHER_HOST = (62, 64)
 
 
 class ControlAnswer(NamedTuple):
@@ -80,22 +82,37 @@ class ControlPort(NamedTuple):
         except TimeoutError as error:
             text = f"The control port at {self.url} does not answer within {self.timeout_s:g} s."
             raise ControlUnreachable(text) from error
-        except ssl.SSLCertVerificationError as error:
-            text = f"The certificate of the control port at {self.url} is not trusted."
-            remedy = "Name the file of its authority in SSL_CERT_FILE."
-            raise ControlUnreachable(text, remedy) from error
+        except ssl.SSLError as error:
+            raise ControlUnreachable(*self._tls_failed(error)) from error
         except (http.client.HTTPException, ValueError) as error:
             text = f"What answers at {self.url} is no control port."
-            raise ControlUnreachable(text) from error
+            remedy = "" if self._has_tls else "If it has TLS, its URL begins with https://."
+            raise ControlUnreachable(text, remedy) from error
         except OSError as error:
             text = f"No control port reached at {self.url}: {error.strerror or error}."
             raise ControlUnreachable(text) from error
         finally:
             connection.close()
 
+    def _tls_failed(self, error: ssl.SSLError) -> tuple[str, str]:
+        """Return why a handshake has failed, and what to do about it."""
+        if not isinstance(error, ssl.SSLCertVerificationError):
+            text = f"TLS with the control port at {self.url} fails: {error.reason or error}."
+            return text, "If it has no TLS, its URL begins with http://."
+        host = urlsplit(self.url).hostname
+        if error.verify_code in _FOR_ANOTHER_HOST:
+            text = f"The certificate of the control port at {self.url} is not for {host}."
+            return text, "Name the port with --control-url by a host that is in its certificate."
+        text = f"The certificate of the control port at {self.url} is not trusted."
+        return text, "Name the file of its authority in SSL_CERT_FILE."
+
+    @property
+    def _has_tls(self) -> bool:
+        return urlsplit(self.url).scheme == _HTTPS
+
     def _connection(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
         host = str(parts.hostname)
-        if parts.scheme != _HTTPS:
+        if not self._has_tls:
             return http.client.HTTPConnection(host, parts.port, timeout=self.timeout_s)
         return http.client.HTTPSConnection(host, parts.port, timeout=self.timeout_s)

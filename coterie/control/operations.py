@@ -89,6 +89,7 @@ ROWS = (
     Row("GET", "/groups/{group_id}/offsets", Group.offsets),
     Row("GET", "/groups/{group_id}/lag", Group.lag),
     Row("GET", "/groups/{group_id}/history", Group.history),
+    Row("GET", "/groups/{group_id}/moves", Group.moves),
     Row("GET", "/groups/{group_id}/stuck", Group.stuck),
     Row("POST", "/groups/{group_id}/wait/stable", Group.wait_stable, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/empty", Group.wait_empty, Control.group_state),

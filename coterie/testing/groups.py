@@ -4,22 +4,19 @@ The view keeps nothing. Each attribute is read from the broker that coordinates 
 used, so two of them may belong to two moments; a wait checks its whole condition in one.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.model import Rebalance
-from coterie.protocol.messages.journal_records import decode_fact
 from coterie.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupRequestMember,
     LeaveGroupResponse,
 )
-from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.broker import Broker
 from coterie.testing.bounds import check, check_all
 from coterie.testing.errors import WrongUse
+from coterie.testing.group_history import CoordinatorMove, RecordedGroup, recorded_group
 from coterie.testing.in_charge import (
     NobodyInCharge,
     Running,
@@ -28,18 +25,15 @@ from coterie.testing.in_charge import (
     loaded_coordinator,
 )
 from coterie.testing.loopback import ask
-from coterie.testing.members import Member, Partition, rebalance_line
-from coterie.testing.records import no_topic, opened_log, partition_records
+from coterie.testing.members import Member, Partition
+from coterie.testing.records import no_topic
 from coterie.testing.seen_group import SeenGroup
 from coterie.testing.topics import delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
 T = TypeVar("T")
 
-_PAUSE_S = 0.001
 _REBALANCE_REASON = "the test asked for a rebalance"
-# The key of a fact is its type, the length of the group id, and the group id.
-_FACT_TYPE_BYTES = 2
 
 
 class Group:
@@ -91,11 +85,16 @@ class Group:
     @property
     def history(self) -> list[Rebalance]:
         """Every rebalance so far: why it began, who caused it, how long it took, what moved."""
-        return self._running.thread.run(self._history())
+        return self._recorded().rebalances
+
+    @property
+    def moves(self) -> list[CoordinatorMove]:
+        """Every move of its coordinator so far to another of several brokers."""
+        return self._recorded().moves
 
     def history_lines(self) -> list[str]:
-        """Return a line for each rebalance so far."""
-        return [rebalance_line(each) for each in self.history]
+        """Return a line for each rebalance and each move of the coordinator so far, in order."""
+        return RecordedGroup(self.history, self.moves).lines()
 
     def stuck(self) -> str:
         """Describe why the group makes no progress: what it waits for, and until when."""
@@ -287,26 +286,15 @@ class Group:
         picture = pictured or self._pictured
         return Waiting(thread, until(thread, condition, what, timeout_s, picture))
 
-    async def _history(self) -> list[Rebalance]:
-        server = any_server(self._running)
-        server.journal.write()
-        while not server.journal.idle:  # noqa: ASYNC110 - its topic is created, in a few turns
-            await asyncio.sleep(_PAUSE_S)
-        topic = server.topics.find(JOURNAL_TOPIC)
-        group = self.group_id.encode()
-        wanted = len(group).to_bytes(2, "big") + group
-        facts = [
-            decode_fact(record.key, record.value).fact
-            for partition in ([] if topic is None else topic.partitions)
-            for record in partition_records(await opened_log(server, partition))
-            if record.key is not None and record.key[_FACT_TYPE_BYTES:] == wanted
-        ]
-        return group_history(self.group_id, facts, ()).rebalances
+    def _recorded(self) -> RecordedGroup:
+        return self._running.thread.run(recorded_group(any_server(self._running), self.group_id))
 
     async def described(self, *, with_history: bool) -> str:
         """Return its picture, and below it a line for each rebalance; in the brokers' thread."""
-        rebalances = await self._history() if with_history else []
-        return "\n".join([self._pictured(), *(f"  {rebalance_line(each)}" for each in rebalances)])
+        lines: list[str] = []
+        if with_history:
+            lines = (await recorded_group(any_server(self._running), self.group_id)).lines()
+        return "\n".join([self._pictured(), *(f"  {each}" for each in lines)])
 
     def _pictured(self) -> str:
         try:

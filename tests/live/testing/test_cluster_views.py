@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from itertools import pairwise
 from typing import Any
 
 import confluent_kafka
@@ -56,6 +57,7 @@ async def test_view_follows_its_group_through_kills_and_moves() -> None:
         try:
             await group.wait_assigned("t")
             generation, members = group.generation, group.members
+            places = [kafka.coordinator_of("g")]
             for number in range(1, 4):
                 dead = kafka.coordinator_of("g")
                 assert dead is not None
@@ -66,12 +68,21 @@ async def test_view_follows_its_group_through_kills_and_moves() -> None:
                 assert group.members == members
                 assert f"at broker {kafka.coordinator_of('g')}: Stable" in group.stuck()
                 await kafka.start(dead)
+                places.append(kafka.coordinator_of("g"))
                 await kafka.move_coordinator("g", to=other(kafka, kafka.coordinator_of("g")))
+                places.append(kafka.coordinator_of("g"))
                 # The new coordinator is loading.
                 assert group.offsets == {("t", 1): number}
             assert group.lag == {("t", 1): 0}
             assert kafka.groups == ["g"]
             assert len(group.history) == 1
+            assert [each[1:] for each in group.moves] == list(pairwise(places))
+            first, *later = group.history_lines()
+            assert first.startswith("generation 1: join")
+            assert later == [
+                f"coordinator moved from broker {one} to {another}"
+                for one, another in pairwise(places)
+            ]
             group.rebalance()
             await group.wait_rebalanced(generation)
             await group.expel("one")

@@ -44,6 +44,9 @@ def test_client_goes_on_when_its_coordinator_is_killed(kafka: ProcessCluster) ->
         assert "billing" in kafka.groups
         kafka.start(dead)
         assert kafka.brokers == [1, 2, 3]
+        (move,) = kafka.group("billing").moves
+        assert move[1:] == (dead, kafka.coordinator_of("billing"))
+        assert str(move) in kafka.group("billing").history_lines()
     finally:
         consumer.close()
 

@@ -26,6 +26,7 @@ from coterie.testing import Broker, cluster
 from tests.live.deadlines import eventually
 from tests.unit.cli.command import cells_of, rows_of
 from tests.unit.client.fake_broker import FakeBroker
+from tests.unit.server.certificates import authority, write_certificates
 from tests.unit.server.process import serving
 from tests.unit.server.running import PATIENCE_S
 
@@ -225,6 +226,44 @@ def test_verb_needs_a_control_port(verb: tuple[str, ...]) -> None:
 )  # fmt: skip
 def test_wrong_arguments_are_refused_before_a_request(wrong: tuple[str, ...]) -> None:
     refused(run_in(None, "cluster", *wrong), 2)
+
+
+def test_port_with_tls_and_a_token(
+    brokers: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_certificates(tmp_path)
+    file = tmp_path / "control.json"
+    pem = tmp_path / "port.pem"
+    pem.write_text(authority().issue("port", ["localhost"]).pem)
+    options = ("--control", "0", "--control-file", str(file), "--http-certificate", str(pem))
+    with serving("--data-dir", ":memory:", "--brokers", "2", *options):
+        eventually(file.exists, "the control file")
+        announced = json.loads(file.read_text())
+        url = announced["control_url"].replace("127.0.0.1", "localhost")
+        assert url.startswith("https://localhost:")
+        named = ("kill", "2", "--control-url", url, "--control-token")
+        token = announced["token"]
+        error = refused(coterie(brokers, *named, token))
+        assert f"The certificate of the control port at {url} is not trusted." in error
+        assert "SSL_CERT_FILE" in error
+        monkeypatch.setenv("SSL_CERT_FILE", files.authority)
+        error = refused(coterie(brokers, "kill", "2", "--control-file", str(file)))
+        assert "is not for 127.0.0.1." in error
+        assert "by a host that is in its certificate" in error
+        assert "the token is wrong" in refused(coterie(brokers, *named, "wrong"))
+        plain = url.replace("https", "http")
+        error = refused(
+            coterie(brokers, "kill", "2", "--control-url", plain, "--control-token", "x")
+        )
+        assert "its URL begins with https://" in error
+        other = brokers.announced("control_url").replace("http", "https")
+        error = refused(
+            coterie(brokers, "kill", "2", "--control-url", other, "--control-token", "x")
+        )
+        assert "its URL begins with http://" in error
+        assert coterie(brokers, *named, token).output == "Killed broker 2.\n"
+        status = coterie(brokers, "status", "--control-url", url, "--control-token", token)
+        assert re.search(r"^2 .* down ", status.output, re.MULTILINE), status.output
 
 
 def test_wrong_ways_to_the_port(brokers: Serving, tmp_path: Path) -> None:

@@ -165,7 +165,24 @@ def test_clock_is_put_forward(kafka: Cluster, asking: Asking) -> None:
 
 
 def test_certificates_need_tls(asking: Asking) -> None:
-    assert refused(asking, "/certificates/reload").startswith("these brokers have no certificates")
+    assert refused(asking, "/certificates/reload").startswith("this broker has no certificate")
+
+
+def test_all_brokers_restart_and_lose_power(kafka: Cluster, asking: Asking) -> None:
+    before = kafka.bootstrap_servers
+    done(asking, "POST", "/flush")
+    done(asking, "POST", "/topics/orders/records", {"values": ["a"]})
+    done(asking, "POST", "/brokers/2/kill")
+    done(asking, "POST", "/restart")
+    assert broker(asking, 2)["state"] == "running"
+    assert len(done(asking, "GET", "/topics/orders/records")) == 1
+    done(asking, "POST", "/topics/orders/records", {"values": ["b"]})
+    done(asking, "POST", "/lose_power")
+    # A stop in order syncs, and so the first record is there.
+    assert [each["value"] for each in done(asking, "GET", "/topics/orders/records")] == ["a"]
+    assert kafka.bootstrap_servers == before
+    done(asking, "POST", "/brokers/1/restart")
+    assert refused(asking, "/brokers/9/restart") == "there is no broker 9; there are 1, 2, 3"
 
 
 def test_what_is_for_one_broker_is_not_there(asking: Asking) -> None:
@@ -188,4 +205,4 @@ def test_cluster_is_closed(kafka: Cluster, asking: Asking) -> None:
 def test_page_lists_the_operations(asking: Asking) -> None:
     html = page(asking.application.operations).html
     assert "/brokers/{node_id}/kill" in html
-    assert "lose_power" not in html
+    assert "<code>/kill</code>" not in html

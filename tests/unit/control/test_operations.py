@@ -33,7 +33,7 @@ WITHOUT_ROW = {
     "Broker.requests": "Control.requests",
     "Broker.use_certificate": "the files are those of the test; Broker.reload_certificates",
     "Group.described": "in the report",
-    "Group.history_lines": "made from history",
+    "Group.history_lines": "made from history and moves",
     "Fault.begin": "the broker calls it",
     "Fault.covers": "the broker calls it",
     "Fault.is_met": "the broker calls it",

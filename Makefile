@@ -14,7 +14,7 @@ LOCK   := requirements-dev.txt
 JOBS   ?= 2
 EXTRAS ?= dev
 
-.PHONY: help setup lock serve demo lint format test test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
+.PHONY: help setup lock serve demo lint format test test-lowest test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -66,6 +66,12 @@ format: setup  ## rewrite the code in the one style
 
 test: setup  ## every test in random order, the live ones with real clients included; PYTHON=python3.13, ARGS=tests/unit
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+
+test-lowest: setup  ## the fast tests with the lowest versions of dependencies that pyproject.toml allows, in .venv-lowest
+	@$(BIN)/python -m tests.lowest > $(VENV)/lowest.txt
+	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(VENV)/lowest.txt --editable '.[test]'
+	@.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup $(or $(ARGS),tests/unit tests/transcripts)
 
 test-compiled: setup  ## compile and run the tests of codecs, coordinator and server; ARGS=--slice runs some
 	@$(BIN)/python -m compilation test --jobs $(JOBS) --optimise 1 $(ARGS)

@@ -128,7 +128,7 @@ class TestInstalledWheel:
             names = archive.namelist()
         assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"coterie"}
         for part in ("protocol", "storage", "assignors", "coordinator"):
-            checkout = {path.name for path in (ROOT / part).glob("*.py")}
+            checkout = {path.name for path in (ROOT / "coterie" / part).glob("*.py")}
             inside = {name.split("/")[2] for name in names if name.startswith(f"coterie/{part}/")}
             assert checkout <= inside
 

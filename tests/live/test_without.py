@@ -11,11 +11,12 @@ from tests.without.facilities import FACILITIES, SYSTEMS, environment_without
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 500
 
-# Segments, indexes, locks and recovery; a start and an orderly stop; produce, consume, rebalance.
+# Files, locks and recovery; an orderly stop; produce, consume, rebalance.
 SLICE = (
     "tests/unit/storage/test_filesystem.py",
     "tests/unit/storage/test_log_recovery.py",
-    "tests/live/test_stop.py",
+    "tests/live/test_stop.py::test_stored_batches_are_answered_before_a_stop[commit]",
+    "tests/live/test_produce_consume.py",
     "tests/live/test_groups.py",
 )
 

@@ -170,12 +170,14 @@ client = Client(make_broker())
 client.broker.controller.create("t", 1, {})
 for _ in import_handlers():
     pass
+# These compress here what a client compresses.
+batches = [batch(b"a", compression=each) for each in Compression]
 before = set(sys.modules)
 stable_member(client)
 client.call(commit(1, group_id="größe"), 8)
 committed(client)
-for compression in Compression:
-    produce(client, batch(b"a", compression=compression))
+for each in batches:
+    produce(client, each)
 client.call(fetch_request((0, 0)), 12)
 print(*sorted(set(sys.modules) - before))
 """

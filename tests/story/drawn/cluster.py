@@ -171,6 +171,13 @@ class Cluster:
             else each
             for each in self.ledger
         ]  # fmt: skip
+        # Static members that come back own nothing, so the assignor may swap what they had.
+        about, to_s = "static members return", end_s + _SETTLES_S
+        self.ledger += [
+            Truth("needless_moves", each.settings.group, None, at_s, to_s, False, about)
+            for each in self.groups
+            if each.is_static
+        ]
 
     def _tell(
         self,

@@ -194,8 +194,11 @@ def downgrade(
 
 
 def begin_downgrade(step: Step) -> None:
-    """Begin to convert the members of a large group that is to become a classic one."""
-    assert takes_long(step.group), f"{step.group} becomes a classic group at once"
+    """Begin to convert the members of a large group that is to become a classic one.
+
+    It was large with those that have just left; without them it may not be.
+    """
+    assert is_downgraded_without(step, ()), f"{step.group} stays a consumer group"
     step.group.downgrade = Downgrade(step.group)
     step.arm(TimerKind.DOWNGRADE, "", step.now_ms)
 

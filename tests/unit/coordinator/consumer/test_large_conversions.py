@@ -42,9 +42,9 @@ def part(*indexes: int, user_data: bytes | None = None) -> bytes:
 class Conversions(ConsumerHarness):
     """A Stable classic group of c0, c1, ..., of which each has one partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, members: int = MEMBERS) -> None:
         super().__init__({"foo": MEMBERS}, group_initial_rebalance_delay_ms=10)
-        self.names = [f"c{number}" for number in range(MEMBERS)]
+        self.names = [f"c{number}" for number in range(members)]
         for name in self.names:
             self.rejoin(name)
         self.wait(1_000)
@@ -267,6 +267,18 @@ def test_upgraded_group_whose_joiner_is_refused_stays_a_classic_one() -> None:
 
 
 # -- the downgrade ---------------------------------------------------------------------------------
+
+
+def test_group_that_is_large_with_the_member_that_leaves_becomes_a_classic_one_later() -> None:
+    """Of 101 members 100 are left, who would have been converted at once."""
+    harness = Conversions(100)
+    harness.mixed()
+    harness.beat("m1", -1)
+    assert not harness.responses["beat m1"].error_code
+    assert harness.consumer_group().downgrade is not None
+    harness.wait(0)
+    assert isinstance(harness.coordinator.group("g"), Group)
+    assert harness.live() == harness.replayed()
 
 
 class Downgrading(Conversions):

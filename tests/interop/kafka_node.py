@@ -32,7 +32,8 @@ _LISTENERS = {
     "broker": "PLAINTEXT://127.0.0.1:{port}",
     "controller": "CONTROLLER://127.0.0.1:{controller}",
 }
-_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# With figures of performance Java may print that a file for them is locked.
+_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _LIMIT_S = 60.0
 _START_LIMIT_S = 180.0
 

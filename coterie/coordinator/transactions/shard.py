@@ -63,7 +63,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         """Return an id that a request may change; a copy if the change would be refused."""
         found = self.transactions.get(transactional_id)
         assert found is None or found.transactional_id == transactional_id, f"{found} is misplaced"
-        return found if found is None or not self.holds else found.draft()
+        return found.draft() if self.holds and found is not None else found
 
     @property
     def is_blank(self) -> bool:

@@ -40,7 +40,7 @@ _LEVEL_OF_BROKERS = 2
 
 _Topics = Sequence[AddPartitionsToTxnRequestTopic]
 # The error of each partition, in the order of the request.
-_Errors = list[ErrorCode]
+_Errors = Sequence[ErrorCode]
 
 
 def handle(
@@ -79,7 +79,7 @@ class _Answer:
         self._is_of_producer = is_of_producer
         self._version = connection.version
         # The errors of each transaction; empty while they are not known.
-        self._errors: list[_Errors] = [[] for _ in asked]
+        self._errors: list[_Errors] = [()] * len(asked)
         # How many transactions have no answer, counting the questions as one.
         self._left = 1
         self._is_large = False
@@ -201,12 +201,11 @@ class _Answer:
         return self._broker.transaction_runtime.use_partitions(use, done)
 
     def _response(self) -> Generator[None, None, AddPartitionsToTxnResponse]:
-        unsupported = ErrorCode.UNSUPPORTED_VERSION
-        if any(unsupported in errors for errors in self._errors):
-            # It is the error of the whole request [transactions/levels].
-            return AddPartitionsToTxnResponse(error_code=unsupported)
         results: list[list[AddPartitionsToTxnResponseTopic]] = []
         for asked, errors in zip(self._asked, self._errors, strict=True):
+            if ErrorCode.UNSUPPORTED_VERSION in errors:
+                # It is the error of the whole request [transactions/levels].
+                return AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
             if results:
                 yield
             results.append((yield from self._results(asked.topics, errors)))

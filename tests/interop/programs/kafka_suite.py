@@ -59,8 +59,8 @@ _TESTS = Part(
         "org.bitbucket.b_c:jose4j:0.9.6",
         # It makes the certificates of tests with TLS.
         "org.bouncycastle:bcpkix-jdk18on:1.80",
-        # The base of tests with logins names a class of it, also without Kerberos.
-        "org.apache.directory.api:api-ldap-model:1.0.0",
+        # The base of tests with logins names classes of it, also without Kerberos.
+        "org.apache.directory.server:apacheds-protocol-kerberos:2.0.0-M24",
         "org.apache.logging.log4j:log4j-core:2.25.3",
         "org.apache.logging.log4j:log4j-core-test:2.25.3",
         "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",

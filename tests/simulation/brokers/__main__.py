@@ -18,7 +18,7 @@ from tests.simulation.brokers.world import ROUNDS, World
 from tests.simulation.seeds import Simulation, run_many
 
 # In so many seeds each pair of a state and an event occurs.
-USUAL_RUNS = 40
+USUAL_RUNS = 60
 _SIMULATION = Simulation(
     World, "tests.simulation.brokers.plants", tuple(required_pairs()), USUAL_RUNS
 )

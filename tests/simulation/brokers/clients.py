@@ -69,19 +69,23 @@ _OF_TRANSACTIONS = (
 )
 
 
-def _passes_soon(request: Any) -> bool:
-    """Return whether a request begins what soon is over at its coordinator."""
+def _strikes(request: Any) -> float:
+    """Return how often an event strikes the broker that is asked, because it is soon over."""
     if isinstance(request, ConsumerGroupHeartbeatRequest):
         # It joins or leaves.
-        return request.member_epoch < 1
-    return isinstance(request, _PASS_SOON)
+        return _STRIKES if request.member_epoch < 1 else 0.0
+    return next((share for each, share in _STRIKES_AT.items() if isinstance(request, each)), 0.0)
 
 
-# What these ask for is soon over.
-_PASS_SOON = (
-    EndTxnRequest, TxnOffsetCommitRequest,
-    DeleteGroupsRequest, OffsetDeleteRequest, DeleteTopicsRequest,
-)  # fmt: skip
+# How often an event strikes a broker that is asked for what is soon over; more often what is rare.
+_STRIKES = 0.1
+_STRIKES_AT = {
+    EndTxnRequest: 0.3,
+    TxnOffsetCommitRequest: _STRIKES,
+    DeleteGroupsRequest: 0.4,
+    OffsetDeleteRequest: 0.6,
+    DeleteTopicsRequest: 0.4,
+}
 
 
 class Ask(NamedTuple):
@@ -211,8 +215,7 @@ class Client:
             answered(None)
             return
         line.send(ask.request, ask.version, answered)
-        if _passes_soon(ask.request):
-            world.faults.strike(node_id, place)
+        world.faults.strike(node_id, place, _strikes(ask.request))
         if not world.is_calm and world.chance.random() < _LOSES:
             world.after(world.chance.choice((0, 1, 2, 5, 40)), line.lose)
         self._wait(serial, ask.request, line)

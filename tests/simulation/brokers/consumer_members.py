@@ -61,9 +61,33 @@ def _leave_for_a_while(world: "World", name: str, member: ConsumerProtocolMember
         yield None
 
 
+def _refused(
+    world: "World",
+    name: str,
+    group: GroupInfo,
+    member: ConsumerProtocolMember,
+    error: ErrorCode,
+    *,
+    was_lost: bool,
+) -> Steps:
+    """Take the error of a heartbeat; return whether the member has lost its place."""
+    if error in FENCED:
+        group.refused(name, error)
+        return True
+    if error == ErrorCode.UNRELEASED_INSTANCE_ID and was_lost:
+        # As in Kafka, it has to leave the place that it has itself.
+        yield from _leave_for_a_while(world, name, member)
+    elif error != ErrorCode.UNKNOWN_SERVER_ERROR or not group.is_mixed:
+        # Of a mixed one the first join phase may not be over [consumer-groups/upgrade].
+        require(error in MOVED, "K7", f"{name} is answered {error!r}")
+    return False
+
+
 def _beat(world: "World", name: str, group: GroupInfo, member: ConsumerProtocolMember) -> Steps:
     """Send heartbeats and commits until the member leaves or dies."""
     owned: frozenset[TopicPartition] = frozenset()
+    # Whether an answer to its join was lost, so that it may have its place without knowing it.
+    was_lost = False
     while True:
         if happens(world, group.mood.dies):
             return
@@ -78,19 +102,14 @@ def _beat(world: "World", name: str, group: GroupInfo, member: ConsumerProtocolM
         answer = yield Ask(request, _VERSION)
         if answer is None:
             member.says_all = True
+            was_lost |= member.generation_id <= 0
             yield None
             continue
         wanted = member.take(answer)
         error = ErrorCode(answer.error_code)
         if error:
-            if error == ErrorCode.UNKNOWN_SERVER_ERROR and group.is_mixed:
-                # The first join phase of the classic members is not over [consumer-groups/upgrade].
-                pass
-            elif error in FENCED:
-                group.refused(name, error)
+            if (yield from _refused(world, name, group, member, error, was_lost=was_lost)):
                 owned = frozenset()
-            else:
-                require(error in MOVED, "K7", f"{name} is answered {error!r}")
             yield None
             continue
         if wanted is not None and wanted != owned:

@@ -28,8 +28,7 @@ _DETECTIONS_MS = (30, 400, 1_500)
 _PROPAGATIONS_MS = (0, 0, 30, 300)
 # After what time the next event comes.
 _EVENTS_AFTER_MS = (0, 5, 50, 200, 600, 1_500)
-# How often an event strikes what passes soon, and after what time.
-_STRIKES = 0.1
+# After what time an event strikes what passes soon.
 _STRIKES_AFTER_MS = (0, 0, 1, 2, 5, 40, 300)
 # How often an event is aimed at what is in one of these states, which pass soon.
 _AIMS = 0.5
@@ -123,7 +122,7 @@ class Faults:
         """Whether most brokers are down, so that little else happens until one is started."""
         return len(self._world.cluster.brokers) * 2 < len(self._world.node_ids)
 
-    def strike(self, node_id: int, place: Place | None, share: float = _STRIKES) -> None:
+    def strike(self, node_id: int, place: Place | None, share: float) -> None:
         """Let an event strike a broker now and then, because something begins that passes soon.
 
         Args:
@@ -132,7 +131,7 @@ class Faults:
             share: how often.
         """
         world = self._world
-        if not world.is_calm and world.chance.random() < share:
+        if share and not world.is_calm and world.chance.random() < share:
             delay_ms = world.chance.choice(_STRIKES_AFTER_MS)
             world.after(delay_ms, self._strike, self._storm, node_id, place)
 

@@ -147,6 +147,9 @@ class _Described:
             self._requests[f"offsets of {each}"] = Ask(
                 OffsetFetchRequest(groups=[asked]), _FETCH_VERSION
             )
+            if each in map(group_of, transactional_ids):
+                # If its transactions were aborted it is in memory only, as in Kafka.
+                continue
             self._requests[f"members of {each}"] = Ask(
                 DescribeGroupsRequest(groups=[each]), _DESCRIBE_VERSION
             )

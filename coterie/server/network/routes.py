@@ -11,6 +11,7 @@ few of them. What requests import is imported before the server listens, by `imp
 import opens files, which fails while file handles are short [connections/no-late-imports].
 """
 
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -168,14 +169,20 @@ class Overlay(Routes):
 
 
 def import_handlers() -> Iterator[None]:
-    """Import what requests need, one API or library at each step."""
+    """Import what requests need, one API or library at each step.
+
+    What is there already, as with the second broker of a process, takes no step.
+    """
     for api in SERVED_VERSIONS:
+        before = len(sys.modules)
         request_class(api)
         _handler(api)
-        yield
+        if len(sys.modules) != before:
+            yield
     for name in _LIBRARIES:
-        import_module(name)
-        yield
+        if name not in sys.modules:
+            import_module(name)
+            yield
 
 
 def _handler(api: ApiKey) -> Handler:

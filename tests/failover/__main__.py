@@ -1,5 +1,6 @@
 """Move leaders and coordinators and kill brokers under load: `python -m tests.failover`."""
 
+import logging
 import sys
 import tempfile
 import time
@@ -22,6 +23,8 @@ from tests.failover.run import PARTITIONS, REGISTER, TOPIC, Plan, Run
 @click.option("--seed", default=0, show_default=True, help="Of the choices.")
 def main(moves: int, kills: int, pause_ms: int, seed: int) -> None:
     """Run clients of five libraries against a cluster whose brokers die; print what was seen."""
+    # Clients write some lines about each connection that ends, in the threads that do the work.
+    logging.disable(logging.CRITICAL)
     with (
         cluster(topics={TOPIC: PARTITIONS, REGISTER[0]: 1}) as kafka,
         tempfile.TemporaryDirectory(prefix="failover-") as directory,

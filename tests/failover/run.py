@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     Attributes:
         moves: how many leaders and coordinators move.
         kills: how many brokers are killed, and started again.
-        pause_s: the time between two moves.
+        pause_s: the time from one move to the next, with what the move takes.
         seed: of the choices.
     """
 
@@ -104,22 +104,29 @@ class Run:
 
     def _carry_out_plan(self) -> None:
         every = max(1, self._plan.moves // max(1, self._plan.kills))
+        # Nobody else ends brokers, so they need not be asked for: each call waits for its turn
+        # among the threads of all clients.
+        nodes = self._cluster.brokers
         killed: int | None = None
+        due_s = time.monotonic()
         for number in range(self._plan.moves):
             if number % every == 0 and self.ledger.counts["kills"] < self._plan.kills:
                 if killed is not None:
                     self._cluster.start(killed)
-                killed = self._choose.choice(self._cluster.brokers)
+                killed = self._choose.choice(nodes)
                 self._cluster.kill(killed)
                 self.ledger.counts["kills"] += 1
-            self._move()
-            time.sleep(self._plan.pause_s)
+            self._move([each for each in nodes if each != killed])
+            # A move that took long does not put off the next one, but is not made up for either.
+            now_s = time.monotonic()
+            due_s = max(due_s + self._plan.pause_s, now_s)
+            time.sleep(due_s - now_s)
         if killed is not None:
             self._cluster.start(killed)
 
-    def _move(self) -> None:
+    def _move(self, running: Sequence[int]) -> None:
         """Move the leader of a partition, or the coordinator of a group."""
-        to = self._choose.choice(self._cluster.brokers)
+        to = self._choose.choice(running)
         if self._choose.random() < 0.5:
             self._cluster.move(TOPIC, self._choose.randrange(PARTITIONS), to=to)
         else:

@@ -12,6 +12,7 @@ import opens files, which fails while file handles are short [connections/no-lat
 libraries are an exception there.
 """
 
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -167,13 +168,19 @@ class Overlay(Routes):
 
 
 def import_handlers() -> Iterator[None]:
-    """Import what requests need, one API at each step."""
+    """Import what requests need, one API at each step.
+
+    What is there already, as with the second broker of a process, takes no step.
+    """
     for api in SERVED_VERSIONS:
+        before = len(sys.modules)
         request_class(api)
         _handler(api)
+        if len(sys.modules) != before:
+            yield
+    if _ENCODING not in sys.modules:
+        import_module(_ENCODING)
         yield
-    import_module(_ENCODING)
-    yield
 
 
 def _handler(api: ApiKey) -> Handler:

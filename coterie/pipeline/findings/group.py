@@ -1,12 +1,13 @@
-"""One group's rows as the rules read them."""
+"""One group's rows as the rules read them.
+
+The findings of a journal come here too, without pyarrow: its package is imported where rows of
+tables are read.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.pipeline.findings.changes import (
     MINUTE_MS,
@@ -19,6 +20,9 @@ from coterie.pipeline.findings.changes import (
     event_of,
     session_of,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = dict[str, Any]
 
@@ -35,14 +39,14 @@ class GroupRows(NamedTuple):
     """
 
     group_id: str
-    rebalances: pa.Table
-    ownership: pa.Table
-    member_sessions: pa.Table
-    group_generations: pa.Table
-    minutes: pa.Table
-    lag_1m: pa.Table
-    epoch_bumps: pa.Table
-    epoch_handovers: pa.Table
+    rebalances: "pa.Table"
+    ownership: "pa.Table"
+    member_sessions: "pa.Table"
+    group_generations: "pa.Table"
+    minutes: "pa.Table"
+    lag_1m: "pa.Table"
+    epoch_bumps: "pa.Table"
+    epoch_handovers: "pa.Table"
 
 
 class Group(Changes):
@@ -89,6 +93,8 @@ class Group(Changes):
     @cached_property
     def _lags(self) -> tuple[list[int], list[float]]:
         """By minute the mean lag of a partition, as far as it is known."""
+        import pyarrow.compute as pc
+
         lags = self.rows.lag_1m.select(["window_start_ts", "lag"])
         known = lags.filter(pc.is_valid(lags.column("lag")))
         means = known.group_by("window_start_ts").aggregate([("lag", "mean")])
@@ -105,8 +111,10 @@ class Group(Changes):
         return max(lags[first : bisect_right(times, to_ms + MINUTE_MS)], default=0.0)
 
 
-def rows_of(table: pa.Table, columns: Iterable[str] | None = None) -> list[Row]:
+def rows_of(table: "pa.Table", columns: Iterable[str] | None = None) -> list[Row]:
     """Return rows with their times as epoch milliseconds."""
+    import pyarrow as pa
+
     if columns is not None:
         table = table.select(list(columns))
     for number, field in enumerate(table.schema):

@@ -32,6 +32,23 @@ main(sys.argv[1:])
 """
 
 
+# Loads every command but those of the extra, whatever it says to its arguments.
+EVERY_COMMAND = WITHOUT_EXTRA.replace(
+    "main(sys.argv[1:])",
+    """
+import click
+def load(command, path=()):
+    if isinstance(command, click.Group) and path[:1] not in (("pipeline",), ("lab",)):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            load(command.get_command(context, name), (*path, name))
+    else:
+        print(*path)
+load(main)
+""",
+)
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("tables")
@@ -48,6 +65,14 @@ def without_extra(*arguments: str) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=60,
     )
+
+
+def test_commands_for_a_broker_load_without_the_extra() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_COMMAND], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"groups check", "serve", "check", "lab", "pipeline"} <= set(done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("name", COMMANDS)

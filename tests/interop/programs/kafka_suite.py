@@ -76,7 +76,7 @@ _CLIENTS = (
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
     " AuthorizerIntegrationTest SslConsumerTest"
-    " SslProducerSendTest SaslClientsWithInvalidCredentialsTest"
+    " SaslClientsWithInvalidCredentialsTest"
 )
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"

@@ -92,7 +92,7 @@ _CLIENTS = (
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
     " AuthorizerIntegrationTest SslConsumerTest TransactionsBounceTest PlaintextConsumerTest"
-    " GroupCoordinatorIntegrationTest SslProducerSendTest SaslClientsWithInvalidCredentialsTest"
+    " GroupCoordinatorIntegrationTest SaslClientsWithInvalidCredentialsTest"
 )
 _SERVER = (
     "AddPartitionsToTxnRequestServerTest ConsumerGroupDescribeRequestTest"

@@ -130,19 +130,12 @@ async def test_restart_of_one_broker_and_of_all() -> None:
         await kafka.kill(1)
         with pytest.raises(WrongUse, match="broker 1 does not run"):
             await kafka.restart(1)
-        config = kafka.client_config("aiokafka", group_id="billing")
-        async with AIOKafkaConsumer("orders", **config) as consumer:
-            assert (await asyncio.wait_for(consumer.getone(), 30)).value == b"espresso"
-            await consumer.commit()
-            await kafka.restart(2)
-            assert kafka.brokers == [2, 3]
-        # While no broker answers, aiokafka fails now and then, also when it is stopped.
+        await kafka.restart(2)
+        assert kafka.brokers == [2, 3]
         await kafka.restart()
         assert kafka.brokers == [1, 2, 3]
         assert kafka.bootstrap_servers == before
         kafka.produce("orders", "latte")
-        async with AIOKafkaConsumer("orders", **config) as consumer:
-            assert (await asyncio.wait_for(consumer.getone(), 30)).value == b"latte"
         assert [each.value for each in kafka.records("orders")] == [b"espresso", b"latte"]
 
 

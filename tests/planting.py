@@ -77,12 +77,13 @@ def _replacing(name: str, fault: Fault, function: Any) -> CodeType:
     _replacements.append(fault(whole))
     # The globals are those of the product's module, so the replacement is looked up here.
     # Code is only replaced by code of the same kind.
-    kind = "yield from" if inspect.isgeneratorfunction(function) else "return"
+    called = f"_replacements[{number}](*arguments, **names)"
+    result = f"(yield from {called})" if inspect.isgeneratorfunction(function) else called
     assert not inspect.iscoroutinefunction(function), f"{name}: a coroutine has no fault yet"
     source = f"""
 def planted(*arguments, **names):
     from tests.planting import _replacements
-    {kind} _replacements[{number}](*arguments, **names)
+    return {result}
 """
     names: dict[str, Any] = {}
     exec(compile(source, f"<planted: {name}>", "exec"), names)

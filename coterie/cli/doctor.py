@@ -101,16 +101,13 @@ def _directory_checks(path: str) -> list[Check]:
 
 
 def _open_files_check() -> Check:
-    what = "open files"
-    try:
-        import resource
-    except ImportError:
-        return Check(what, "this system has no limit to read", is_good=True, is_needed=False)
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY or hard >= MIN_OPEN_FILES:
-        return Check(what, "unlimited" if hard == resource.RLIM_INFINITY else str(hard), True)
-    remedy = f"ulimit -n {MIN_OPEN_FILES}"
-    return Check(what, f"at most {hard}", is_good=False, remedy=remedy, is_needed=False)
+    # Imported here, because `coterie --help` does without the server.
+    from coterie.server.file_handles import raise_limit
+
+    limit = raise_limit()
+    remedy = "" if limit >= MIN_OPEN_FILES else f"ulimit -n {MIN_OPEN_FILES}"
+    found = f"up to {limit}"
+    return Check("open files", found, is_good=not remedy, remedy=remedy, is_needed=False)
 
 
 def _test(_port: int, _data_dir: str) -> list[Check]:

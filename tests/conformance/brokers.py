@@ -12,6 +12,7 @@ from coterie.conformance.over_tcp.target import TRANSACTION_LEVEL, Target
 from coterie.conformance.releases import NEWEST
 from coterie.security.jaas import OAUTHBEARER_MODULE
 from coterie.testing import Broker, cluster
+from coterie.testing import Security as SecurityOfBroker
 
 # The settings of `coterie serve` in place of those that brokers for tests have.
 DEFAULTS = {
@@ -27,7 +28,7 @@ DEFAULTS = {
 ADMINISTRATOR, PASSWORD = "admin", "admin-secret"
 _TOKENS_OF_ADMINISTRATOR = "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config"
 SECURED: Mapping[str, Any] = {
-    "security": "SASL_PLAINTEXT",
+    "security": SecurityOfBroker("SASL_PLAINTEXT", mechanism="SCRAM-SHA-256"),
     "users": {ADMINISTRATOR: PASSWORD},
     "acls": (),
     "config": {
@@ -58,6 +59,7 @@ async def outcomes_of(
     transaction_level: int | None = None,
     *,
     secured: bool = False,
+    authorized: bool = True,
 ) -> tuple[list[CheckOutcome], list[str]]:
     """Run checks against a broker of ours; return their outcomes and what was left behind.
 
@@ -67,9 +69,12 @@ async def outcomes_of(
         begin: called with the broker before the checks.
         transaction_level: the level of `transaction.version`; None for the highest.
         secured: whether the broker has logins and an authorizer; the checks run as a super user.
+        authorized: False for a secured broker without the authorizer.
     """
     features = {} if transaction_level is None else {TRANSACTION_LEVEL: transaction_level}
     more: dict[str, Any] = dict(SECURED) if secured else {}
+    if not authorized:
+        del more["acls"]
     settings = {**DEFAULTS, **more.pop("config", {}), **(config or {})}
     with Broker(config=settings, features=features, **more) as broker:
         async with broker.virtual_time():

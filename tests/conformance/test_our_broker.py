@@ -83,7 +83,7 @@ async def test_every_check_of_logins_and_rights_passes_on_a_secured_broker() -> 
 
 async def test_checks_of_rights_are_skipped_without_an_authorizer() -> None:
     checks = [each for each in all_checks() if each.mechanisms][:3]
-    outcomes, _ = await outcomes_of(checks, {"authorizer.class.name": ""}, secured=True)
+    outcomes, _ = await outcomes_of(checks, secured=True, authorized=False)
     assert {(each.status, each.reason) for each in outcomes} == {
         (Status.SKIPPED, "needs authorizer.class.name, the broker has none")
     }

@@ -52,6 +52,7 @@ USES = {
     "boottime": "time.CLOCK_BOOTTIME",
     "thread-clocks": "time.pthread_getcpuclockid",
     "poll": "select.poll",
+    "statvfs": "os.statvfs",
     "killpg": "os.killpg",
     "signals": "signal.SIGHUP",
     "signal-handlers": "asyncio.new_event_loop().add_signal_handler(signal.SIGTERM, print)",

@@ -17,7 +17,7 @@ SLICE = (
     "tests/unit/storage/test_log_recovery.py",
     "tests/live/test_stop.py::test_stored_batches_are_answered_before_a_stop[commit]",
     "tests/live/test_produce_consume.py",
-    "tests/live/test_groups.py",
+    "tests/live/test_groups.py::test_mixed_consumers_join",
 )
 
 

@@ -127,7 +127,7 @@ class SharedParts(SharedServices):
         self.loop = environment.loop
         self.slices = Slices(environment)
         self.members: list[Member] = []
-        self._works = False
+        self._works = self._resumes = False
         first = config.get_int("node.id")
         self.node_ids = range(first, first + brokers)
         # The disk, and who is notified when it fails.
@@ -234,8 +234,9 @@ class SharedParts(SharedServices):
         return self.deletions.deletion(topic, done)
 
     def broker_joined(self) -> None:
-        """Go on with interrupted deletions, which needs the coordinators of a broker."""
-        if len(self.members) == 1:
+        """Go on with interrupted deletions once the coordinators of all brokers are there."""
+        if len(self.members) == len(self.node_ids) and not self._resumes:
+            self._resumes = True
             self.deletions.resume()
 
     def begin_work(self) -> None:

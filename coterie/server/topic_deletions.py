@@ -102,14 +102,11 @@ class TopicDeletions:
     def resume(self) -> None:
         """Go on with the deletions that the last stop has interrupted.
 
-        Those of this process go on when the brokers that come back have taken partitions over.
+        It is called once. The deletions of this process go on by themselves: brokers that come back
+        take partitions over.
         """
-        goes_on = {topic_id for each in self._offsets for _, topic_id in each.topics}
-        interrupted = {
-            name: topic_id
-            for name, topic_id in self._topics.deleting.items()
-            if topic_id not in goes_on
-        }
+        assert not self._offsets, "nothing was deleted before all brokers were there"
+        interrupted = dict(self._topics.deleting)
         if interrupted:
             topics = list(interrupted.items())
             self._delete_offsets(topics, lambda: self._deleted(list(interrupted)))

@@ -108,6 +108,8 @@ def _beat(world: "World", name: str, group: GroupInfo, member: ConsumerProtocolM
         wanted = member.take(answer)
         error = ErrorCode(answer.error_code)
         if error:
+            # A coordinator that has given up may have written a join that it refuses.
+            was_lost |= member.generation_id <= 0 and error == ErrorCode.NOT_COORDINATOR
             if (yield from _refused(world, name, group, member, error, was_lost=was_lost)):
                 owned = frozenset()
             yield None

@@ -1,6 +1,7 @@
 """One data directory under one broker and under several."""
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.cluster import ManualCluster
@@ -44,6 +45,31 @@ def test_cluster_comes_back_with_its_replicas_and_newer_epochs() -> None:
         assert now == (replicas[0], epoch + 1, replicas, replicas, [])
     assert latest_offset(cluster.client(cluster.leads("t")[0])) == (ErrorCode.NONE, 1)
     assert committed(cluster.client(coordinator(cluster)), "g") == [(ErrorCode.NONE, 5)]
+
+
+def test_deletion_goes_on_in_the_coordinators_of_all_brokers() -> None:
+    """The first of them that is there has no part in the partitions of the others."""
+    filesystem = MemoryFileSystem()
+    cluster = ManualCluster({"offsets.topic.num.partitions": "6"}, filesystem=filesystem)
+    create(cluster.client(1))
+    groups = [f"g{number}" for number in range(12)]
+    for each in groups:
+        assert commit(cluster.client(coordinator(cluster, each)), 5, each) == [ErrorCode.NONE]
+    assert {coordinator(cluster, each) for each in groups} == {1, 2, 3}
+    # A coordinator is dead and nobody knows it, so the deletion waits.
+    cluster.cluster.kill(3, detect_ms=60_000)
+    request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name="t")], timeout_ms=60_000)
+    client = cluster.client(1)
+    client.send(request, 6)
+    cluster.loop.turn()
+    assert not client.answers()
+    cluster.complete(cluster.cluster.abandon())
+    again = ManualCluster({"offsets.topic.num.partitions": "6"}, filesystem=filesystem)
+    again.loop.advance(100)
+    create(again.client(1))
+    for each in groups:
+        after = again.client(coordinator(again, each))
+        assert committed(after, each) == [(ErrorCode.NONE, -1)], each
 
 
 def test_single_broker_leads_everything_in_no_older_epoch() -> None:

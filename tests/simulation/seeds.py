@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple, Protocol
 
 import click
@@ -38,12 +38,14 @@ class Simulation(NamedTuple):
         plants: the module that has `PLANTS`.
         required: what must occur in so many runs as are usual.
         usual_runs: how many that are; a campaign for a time has as many at least.
+        first_seeds: a search for a planted bug begins with these, which find what is rarest.
     """
 
     world: Callable[[int], SeededWorld]
     plants: str
     required: tuple[str, ...] = ()
     usual_runs: int = 1
+    first_seeds: tuple[int, ...] = ()
 
 
 class Run(NamedTuple):
@@ -125,7 +127,7 @@ def _found(simulation: Simulation, number: int) -> str:
     # A fault is a function, which cannot be sent to another process.
     plant = importlib.import_module(simulation.plants).PLANTS[number]
     began = time.process_time()
-    seeds = _until(count(1), time.process_time, began + _SEARCH_S)
+    seeds = _until(chain(simulation.first_seeds, count(1)), time.process_time, began + _SEARCH_S)
     found = search(plant, seeds, lambda seed: simulation.world(seed).run())
     what = "NOT FOUND" if found is None else f"{found.invariant:<16}{found.runs:>4} runs"
     return f"{plant.name:<84}{what}{time.process_time() - began:>7.1f} s"

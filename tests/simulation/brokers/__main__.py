@@ -19,8 +19,14 @@ from tests.simulation.seeds import Simulation, run_many
 
 # In so many seeds each pair of a state and an event occurs.
 USUAL_RUNS = 60
+# They find a sync that a give-up forgets, and members of an upgraded group without a session.
+_FIRST_SEEDS = (26, 21)
 _SIMULATION = Simulation(
-    World, "tests.simulation.brokers.plants", tuple(required_pairs()), USUAL_RUNS
+    World,
+    "tests.simulation.brokers.plants",
+    tuple(required_pairs()),
+    USUAL_RUNS,
+    _FIRST_SEEDS,
 )
 
 

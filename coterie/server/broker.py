@@ -172,7 +172,9 @@ class Broker(ConnectionServices):
         self.quotas.when_changed.append(self._throttle)
         self._throttle()
         self.failures.when_log_failed += [each.log_failed for each in self.runtimes]
-        self.shared.broker_joined()
+        if self.leadership is None:
+            # Those of several brokers begin when all are there.
+            self.shared.deletions.resume()
 
     def _ignore_changes(self) -> None:
         """Notice nothing more of the parts that go on without this broker."""

@@ -96,6 +96,7 @@ class Cluster:
             broker = Broker(self.shared, node_id)
             self.brokers[node_id] = broker
             self._prepare(broker)
+        self.shared.deletions.resume()
         return {node_id: await self._listen(node_id, each) for node_id, each in listeners.items()}
 
     async def _listen(self, node_id: int, listeners: Sequence[Listener]) -> list[Address]:

@@ -1,7 +1,7 @@
 """The text of a line of the log: columns for people, JSON for programs.
 
-A line is made where it is logged, with what Python has already imported for a server. A failure is
-told with its traceback, but never with the values of variables, which may be secrets.
+A line is made where it is logged, with what Python has already imported for a server. A failure
+comes with its traceback, but never with the values of variables, which may be secrets.
 """
 
 import json

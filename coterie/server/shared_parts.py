@@ -127,7 +127,7 @@ class SharedParts(SharedServices):
         self.loop = environment.loop
         self.slices = Slices(environment)
         self.members: list[Member] = []
-        self._works = self._resumes = False
+        self._works = False
         first = config.get_int("node.id")
         self.node_ids = range(first, first + brokers)
         # The disk, and who is notified when it fails.
@@ -232,12 +232,6 @@ class SharedParts(SharedServices):
     def topic_deletion(self, topic: Topic, done: Callable[[], None]) -> Change[None]:
         """See `TopicDeletions`."""
         return self.deletions.deletion(topic, done)
-
-    def broker_joined(self) -> None:
-        """Go on with interrupted deletions once the coordinators of all brokers are there."""
-        if len(self.members) == len(self.node_ids) and not self._resumes:
-            self._resumes = True
-            self.deletions.resume()
 
     def begin_work(self) -> None:
         """Begin the background work on the logs, if it has not begun."""

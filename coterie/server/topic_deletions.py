@@ -102,8 +102,8 @@ class TopicDeletions:
     def resume(self) -> None:
         """Go on with the deletions that the last stop has interrupted.
 
-        It is called once. The deletions of this process go on by themselves: brokers that come back
-        take partitions over.
+        It is called once, when all brokers are there: each coordinates partitions of its own. The
+        deletions of this process go on by themselves: brokers that come back take partitions over.
         """
         assert not self._offsets, "nothing was deleted before all brokers were there"
         interrupted = dict(self._topics.deleting)

@@ -7,6 +7,7 @@ from coterie.control.control import FaultState
 from coterie.control.link import Link, all_operations, over_link
 from coterie.control.operations import ControlOperation
 from coterie.testing.faults import Fault
+from coterie.testing.group_history import RecordedGroup
 from coterie.testing.groups import Group
 from coterie.testing.requests import Request, Requests
 
@@ -19,6 +20,9 @@ class ProcessGroup(Group):
         """Look at a group; see `ProcessBroker.group`."""
         self.group_id = group_id
         self.link_ = link
+
+    def _recorded(self) -> RecordedGroup:
+        return RecordedGroup(self.history, self.moves)
 
     def request_(self, operation: ControlOperation, arguments: dict[str, Any]) -> Any:
         """Send a request about this group."""

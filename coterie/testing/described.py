@@ -74,7 +74,7 @@ class Described(Views):
         users: Mapping[str, str] | Iterable[str],
         acls: Iterable[str] | None,
     ) -> None:
-        """Take the description; see `RunningBroker`. `address` is that of the first listener.
+        """Take the description; see `Broker`. `address` is that of the first listener.
 
         Raises:
             WrongUse: a value cannot be used.

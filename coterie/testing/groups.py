@@ -94,7 +94,7 @@ class Group:
 
     def history_lines(self) -> list[str]:
         """Return a line for each rebalance and each move of the coordinator so far, in order."""
-        return RecordedGroup(self.history, self.moves).lines()
+        return self._recorded().lines()
 
     def stuck(self) -> str:
         """Describe why the group makes no progress: what it waits for, and until when."""

@@ -14,9 +14,9 @@ from importlib import metadata
 import click
 
 from coterie import __version__
-from coterie.cli.errors import CommandFailed
+from coterie.cli.check_rows import CHECK_COLUMNS, check_row, fail_if_any
 from coterie.cli.options import json_option
-from coterie.cli.output import Column, Row, note, print_rows
+from coterie.cli.output import Column, note, print_rows
 from coterie.cli.values import WholeNumber
 from coterie.installation import (
     Check,
@@ -33,14 +33,7 @@ MIN_DISK_BYTES = 2 << 30
 # Ten clients with a few connections each, and the files of a few topics.
 MIN_OPEN_FILES = 256
 
-_STYLES = {"ok": "green", "missing": "red", "low": "yellow"}
-_COLUMNS = [
-    Column("USE", "use", 8),
-    Column("STATE", "state", 7, style=lambda value: _STYLES.get(value, "")),
-    Column("WHAT", "what", 16),
-    Column("FOUND", "found", 40),
-    Column("DO", "remedy", 1),
-]
+_COLUMNS = [Column("USE", "use", 8), *CHECK_COLUMNS]
 # Client libraries that `client_config` of coterie.testing knows and that tests in Python use.
 _CLIENTS = ("aiokafka", "confluent-kafka", "kafka-python")
 
@@ -178,26 +171,11 @@ def command(*, uses: tuple[str, ...], port: int, data_dir: str, as_json: bool) -
     is 1 only if the broker cannot start. With some it is 1 if one of these is not possible.
     """
     results = {use: USES[use][1](port, data_dir) for use in uses or USES}
-    rows: list[Row] = [
-        {
-            "use": use,
-            "state": each.state,
-            "what": each.what,
-            "found": each.found,
-            "remedy": each.remedy or None,
-        }
-        for use, found in results.items()
-        for each in found
-    ]
+    rows = [{"use": use, **check_row(each)} for use, found in results.items() for each in found]
     print_rows(_COLUMNS, rows, as_json=as_json)
     possible = [use for use, found in results.items() if not missing(found)]
     if not as_json:
         for use in results:
             note(f"{use} ({USES[use][0]}): {'possible' if use in possible else 'not possible'}")
     asked = uses or ("serve",)
-    lacking = [each for use in asked for each in missing(results[use])]
-    if lacking:
-        remedies = dict.fromkeys(each.remedy for each in lacking)
-        raise CommandFailed(
-            f"Missing: {', '.join(each.what for each in lacking)}.", "\n".join(remedies)
-        )
+    fail_if_any([each for use in asked for each in missing(results[use])])

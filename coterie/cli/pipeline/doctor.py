@@ -4,18 +4,12 @@ import time
 
 import click
 
+from coterie.cli.check_rows import CHECK_COLUMNS, check_row, fail_if_any
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
-from coterie.cli.output import Column, Row, note, print_rows
+from coterie.cli.output import Row, note, print_rows
 from coterie.cli.pipeline.session import pipeline_errors, spark_options, spark_session
 
-_STYLES = {"ok": "green", "missing": "red", "low": "yellow"}
-_COLUMNS = [
-    Column("STATE", "state", 7, style=lambda value: _STYLES.get(value, "")),
-    Column("WHAT", "what", 16),
-    Column("FOUND", "found", 40),
-    Column("DO", "remedy", 1),
-]
 _QUERY_ROWS = 1_000
 
 
@@ -41,23 +35,11 @@ def command(
 
     found = checks()
     lacking = missing(found)
-    rows: list[Row] = [
-        {
-            "what": each.what,
-            "state": each.state,
-            "found": each.found,
-            "remedy": each.remedy or None,
-        }
-        for each in found
-    ]
+    rows = [check_row(each) for each in found]
     if try_query and not lacking:
         rows.append(_query_row(master, settings))
-    print_rows(_COLUMNS, rows, as_json=as_json)
-    if lacking:
-        remedies = dict.fromkeys(each.remedy for each in lacking)
-        raise CommandFailed(
-            f"Missing: {', '.join(each.what for each in lacking)}.", "\n".join(remedies)
-        )
+    print_rows(CHECK_COLUMNS, rows, as_json=as_json)
+    fail_if_any(lacking)
     if not as_json:
         hint = "" if try_query else " Use --try to start Spark and run a query."
         note(f"The pipeline can run here.{hint}")

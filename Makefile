@@ -134,7 +134,7 @@ wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for th
 
 release: setup  ## build, check, install and try all files of a release, in dist/release; ARGS=--snapshot
 	@$(PIP) --editable '.[release]'
-	@$(BIN)/python -m release --jobs $(JOBS) $(ARGS)
+	@$(BIN)/python -m release $(ARGS)
 
 clean:  ## remove what the verbs made
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+_BUILD = (sys.executable, "-m", "build", "--no-isolation")
 
 
 class Files(NamedTuple):
@@ -25,49 +26,54 @@ class Files(NamedTuple):
         return [each for each in self if each is not None]
 
 
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """Run a command; return what it prints.
+class Failed(Exception):  # noqa: N818 - it is no failure of the program
+    """A command failed; the text has what it printed."""
+
+
+def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
+    """Run a command with more variables in its environment; return its standard output.
 
     Raises:
-        subprocess.CalledProcessError: its exit code is not 0.
+        Failed: its exit code is not 0.
     """
     # Without PYTHONPATH: the checkout must not be importable where a wheel is tried.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [str(each) for each in command],
         cwd=cwd,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        env={**environment, **variables},
+        capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        raise Failed(f"{' '.join(map(str, command))}:\n{done.stdout}\n{done.stderr}")
     return done.stdout
 
 
-def build(directory: Path, *, compiled: bool, jobs: int) -> Files:
+def build(directory: Path, *, compiled: bool) -> Files:
     """Build everything into a directory, which is emptied before.
 
     The pure wheel is made from the source distribution, which shows that nothing is missing there.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", directory, ROOT)
+    run(*_BUILD, "--sdist", "--outdir", directory, ROOT)
     (source,) = directory.glob("*.tar.gz")
     with tempfile.TemporaryDirectory() as unpacked:
         with tarfile.open(source) as archive:
             archive.extractall(unpacked, filter="data")
         (tree,) = Path(unpacked).iterdir()
-        run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", directory, tree)
+        run(*_BUILD, "--wheel", "--outdir", directory, tree)
     (pure,) = directory.glob("*-none-any.whl")
-    return Files(source, pure, _compiled(directory, jobs) if compiled else None)
+    return Files(source, pure, _compiled(directory) if compiled else None)
 
 
-def _compiled(directory: Path, jobs: int) -> Path:
+def _compiled(directory: Path) -> Path:
     """Build the compiled wheel; name it after the oldest C library that it runs with."""
-    run(sys.executable, "-m", "compilation", "wheel", "--jobs", str(jobs), cwd=ROOT)
-    (plain,) = (ROOT / "dist").glob("*-linux_*.whl")
-    with tempfile.TemporaryDirectory() as repaired:
+    with tempfile.TemporaryDirectory() as built, tempfile.TemporaryDirectory() as repaired:
+        run(*_BUILD, "--wheel", "--outdir", built, ROOT, COTERIE_FORM="compiled")
+        (plain,) = Path(built).glob("*.whl")
         run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", repaired, plain)
         (named,) = Path(repaired).glob("*.whl")
         return Path(shutil.copy(named, directory))

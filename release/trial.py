@@ -3,37 +3,38 @@
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from release.files import ROOT, run
 
-_EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+PYTHON_EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _README_ADDRESS = "127.0.0.1:9092"
 # The client library of the README's example.
 _CLIENT = "kafka-python"
 _START_LIMIT_S = 60
 
 
-@contextmanager
-def installed(file: Path) -> Iterator[Path]:
-    """Yield the interpreter of a new environment with one built file and a client library."""
-    with tempfile.TemporaryDirectory() as directory:
-        environment = Path(directory) / "environment"
-        run(sys.executable, "-m", "venv", "--without-pip", environment)
-        python = environment / "bin" / "python"
-        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
-        run(*pip, "install", "--quiet", file, _CLIENT)
-        yield python
+def installed(file: Path, environment: Path) -> Path:
+    """Make an environment with one built file and a client library; return its interpreter."""
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    python = environment / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run(*pip, "install", "--quiet", file, _CLIENT)
+    return python
+
+
+def readme_example(address: str) -> str:
+    """Return the README's example of a client, for a broker at another address."""
+    example: str = PYTHON_EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    assert _README_ADDRESS in example
+    return example.replace(_README_ADDRESS, address)
 
 
 def try_out(python: Path, expected_form: str) -> str:
     """Run the broker and the README's example with an installation; return what was seen.
 
     Raises:
-        subprocess.CalledProcessError: a command failed.
+        Failed: a command failed.
         AssertionError: the example printed something else, or the form is not the expected one.
     """
     command = [str(python), "-m", "coterie"]
@@ -51,9 +52,8 @@ def try_out(python: Path, expected_form: str) -> str:
             line = server.stdout.readline()
             address = re.search(r"127\.0\.0\.1:\d+", line)
             assert address is not None, line
-            example = _EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
-            program = example.replace(_README_ADDRESS, address[0])
-            printed = run(python, "-c", f"{program}\norders.close()\n", cwd=python.parent)
+            program = f"{readme_example(address[0])}\norders.close()\n"
+            printed = run(python, "-c", program, cwd=python.parent)
             assert printed == "b'one espresso'\n", printed
         finally:
             server.terminate()

@@ -1,13 +1,14 @@
 """The installed wheel: it brings one name and hides no module of the project that uses it."""
 
-import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from release.files import run
+from release.trial import installed as installed_in
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300
@@ -91,32 +92,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Build the wheel, install it and one client into an empty environment, write the project."""
     directory = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    _run(*pip, "wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT))
+    run(*pip, "wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT))
     (wheel,) = directory.glob("coterie-*.whl")
-    _run(sys.executable, "-m", "venv", "--without-pip", str(directory / "venv"))
-    python = directory / "venv" / "bin" / "python"
-    _run(*pip, "--python", str(python), "install", str(wheel), "kafka-python")
+    python = installed_in(wheel, directory / "venv")
     project = directory / "project"
     for name, text in PROJECT.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
     return Installed(python, project, wheel)
-
-
-def _run(*command: str, cwd: Path | None = None) -> str:
-    # Without PYTHONPATH: the checkout must not be importable there.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{' '.join(command)}:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 @pytest.mark.slow
@@ -137,16 +120,16 @@ class TestInstalledWheel:
             "import importlib.metadata as m;"
             "print(*{str(file).split('/')[0] for file in m.files('coterie')})"
         )
-        names = _run(str(installed.python), "-c", listing).split()
+        names = run(str(installed.python), "-c", listing).split()
         # "..", for the command in the environment's bin directory.
         assert {name for name in names if ".dist-info" not in name} == {"coterie", ".."}
 
     def test_server_command_line_and_consumer_run_beside_packages_of_the_same_names(
         self, installed: Installed
     ) -> None:
-        output = _run(str(installed.python), "service.py", cwd=installed.project)
+        output = run(str(installed.python), "service.py", cwd=installed.project)
         assert output.endswith("the project works\n")
 
     def test_the_command_is_installed(self, installed: Installed) -> None:
         command = installed.python.parent / "coterie"
-        assert _run(str(command), "--version", cwd=installed.project).startswith("coterie")
+        assert run(str(command), "--version", cwd=installed.project).startswith("coterie")

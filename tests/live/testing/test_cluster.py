@@ -82,10 +82,13 @@ def polling(consumer: Any) -> Iterator[list[int]]:
     """Poll a consumer of kafka-python in a thread; the list receives what it reads."""
     values: list[int] = []
     ended = threading.Event()
+    # The client knows its partitions before it joins: it may miss an assignment of a join that
+    # metadata caused (docs/clients.md, reading/starts-each-time).
+    consumer.partitions_for_topic("t")
 
     def poll() -> None:
         while not ended.is_set():
-            for records in consumer.poll(200).values():
+            for records in consumer.poll(1_000).values():
                 values.extend(int(each.value) for each in records)
 
     thread = threading.Thread(target=poll)

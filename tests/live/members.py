@@ -106,8 +106,14 @@ class Member(MemberProcess):
         self.send({"subscribe": topics})
 
     def leave(self) -> int:
-        """Send SIGTERM, so that it closes its consumer and ends; return the exit code."""
-        return self.end(limit_s=LEAVE_LIMIT_S)
+        """Send SIGTERM, so that it closes its consumer and ends; return the exit code.
+
+        If it is not 0, what the member wrote last is printed, for the report of a failed test.
+        """
+        code = self.end(limit_s=LEAVE_LIMIT_S)
+        if code:
+            print(self.summary())
+        return code
 
     def close(self) -> None:
         """Kill it if it is still running, read the last events, and remove its files."""

@@ -1,4 +1,4 @@
-"""Prints the tables of docs/clients.md: `python -m tests.client_check.matrix A.json B.json ...`.
+"""Prints the figures of docs/clients.md: `python -m tests.client_check.matrix A.json B.json ...`.
 
 The arguments are results of `coterie check-client --json`. The first table has a row for each
 client, the second one for each check that is no pass for some client.

@@ -230,13 +230,3 @@ def find(of: type[StoryCrashes], plant: Plant) -> str:
         finally:
             _recorded.cache_clear()
     return ""
-
-
-def table(plants: Sequence[Plant]) -> str:
-    """Return the lines of a table of docs/crashes.md: where each bug is, and what finds it."""
-    rows = ["| planted bug | in | found by |", "|---|---|---|"]
-    for plant in plants:
-        kind, story, mode = plant.kinds[0].split(":")
-        where = plant.target.partition(":")[2]
-        rows.append(f"| {plant.name} | `{where}` | {kind}, `{story}`, `{mode}` |")
-    return "\n".join(rows) + "\n"

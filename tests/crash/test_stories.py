@@ -4,10 +4,9 @@ import pytest
 
 from tests.crash.group_crashes import GroupCrashes
 from tests.crash.group_plants import PLANTS as GROUP_PLANTS
-from tests.crash.pair_table import DOCUMENT
 from tests.crash.security_crashes import SecurityCrashes
 from tests.crash.security_plants import PLANTS as SECURITY_PLANTS
-from tests.crash.story_crashes import DEATH, POWER, StoryCrashes, all_kinds, find, table
+from tests.crash.story_crashes import DEATH, POWER, StoryCrashes, all_kinds, find
 from tests.crash.transaction_crashes import TransactionCrashes
 from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
 from tests.planting import Plant
@@ -44,8 +43,3 @@ def test_a_story_holds_over_crashes(
 @pytest.mark.parametrize(("of", "plant"), _PLANTS)
 def test_a_planted_bug_is_found(of: type[StoryCrashes], plant: Plant) -> None:
     assert find(of, plant)
-
-
-@pytest.mark.parametrize("plants", [GROUP_PLANTS, SECURITY_PLANTS])
-def test_the_document_has_the_planted_bugs(plants: tuple[Plant, ...]) -> None:
-    assert table(plants) in DOCUMENT.read_text()

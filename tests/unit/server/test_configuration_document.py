@@ -1,4 +1,4 @@
-"""docs/configuration.md agrees with the code; `--rewrite` writes its table anew."""
+"""docs/configuration.md agrees with the code; `--rewrite` writes its lists anew."""
 
 import re
 from pathlib import Path
@@ -9,39 +9,46 @@ from coterie.server.config.kafka_keys import reasons
 from coterie.server.config.keys import ConfigKey, UpdateMode
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
-HEAD = "| setting | default | meaning | may be altered |\n|---|---|---|---|\n"
+HEAD = "<!-- settings -->\n"
 
 
-HEAD_WITHOUT_EFFECT = "| settings | why they have no effect |\n|---|---|\n"
+HEAD_WITHOUT_EFFECT = "<!-- settings without effect -->\n"
 
 
-def row(key: ConfigKey) -> str:
-    default = "" if key.default in (None, "") else f"`{key.default}`"
-    altered = "" if key.update is UpdateMode.READ_ONLY else "yes"
-    return f"| `{key.name}` | {default} | {key.documentation} | {altered} |\n"
+def line(key: ConfigKey) -> str:
+    default = "" if key.default in (None, "") else f" (`{key.default}`)"
+    mark = "" if key.update is UpdateMode.READ_ONLY else "\N{DAGGER}"
+    return f"- `{key.name}`{mark}{default}: {key.documentation}\n"
 
 
-def check_table(head: str, table: str, *, rewrite: bool) -> None:
-    """Compare the table that begins with `head` with the one of the code, or write it anew."""
+def lines_by_reason() -> str:
+    """Return a line for each reason, with all settings that have it."""
+    names: dict[str, list[str]] = {}
+    for name, reason in sorted(reasons().items()):
+        names.setdefault(reason, []).append(f"`{name}`")
+    return "".join(f"- {', '.join(found)}: {reason}\n" for reason, found in names.items())
+
+
+def check_list(head: str, lines: str, *, rewrite: bool) -> None:
+    """Compare the list that begins with `head` with the one of the code, or write it anew."""
     text = DOCUMENT.read_text(encoding="utf-8")
     before, found, rest = text.partition(head)
     assert found
-    rows = re.match(r"(\|.*\n)*", rest)
-    assert rows is not None
+    found_lines = re.match(r"(- .*\n)*", rest)
+    assert found_lines is not None
     if rewrite:
-        DOCUMENT.write_text(before + head + table + rest[rows.end() :], encoding="utf-8")
+        DOCUMENT.write_text(before + head + lines + rest[found_lines.end() :], encoding="utf-8")
     else:
-        assert rows[0] == table
+        assert found_lines[0] == lines
 
 
-def test_the_table_is_that_of_the_code(rewrite: bool) -> None:
-    table = "".join(row(BROKER[name]) for name in sorted(BROKER))
-    check_table(HEAD, table, rewrite=rewrite)
+def test_the_list_is_that_of_the_code(rewrite: bool) -> None:
+    lines = "".join(line(BROKER[name]) for name in sorted(BROKER))
+    check_list(HEAD, lines, rewrite=rewrite)
 
 
-def test_the_table_of_settings_without_effect_is_that_of_the_code(rewrite: bool) -> None:
-    table = "".join(f"| `{name}` | {reason} |\n" for name, reason in sorted(reasons().items()))
-    check_table(HEAD_WITHOUT_EFFECT, table, rewrite=rewrite)
+def test_the_list_of_settings_without_effect_is_that_of_the_code(rewrite: bool) -> None:
+    check_list(HEAD_WITHOUT_EFFECT, lines_by_reason(), rewrite=rewrite)
 
 
 def test_the_examples_are_accepted() -> None:

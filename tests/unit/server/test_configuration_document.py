@@ -1,6 +1,7 @@
 """docs/configuration.md agrees with the code; `--rewrite` writes its lists anew."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from coterie.server.config.broker_keys import BROKER
@@ -10,23 +11,21 @@ from coterie.server.config.keys import ConfigKey, UpdateMode
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
 HEAD = "<!-- settings -->\n"
-
-
 HEAD_WITHOUT_EFFECT = "<!-- settings without effect -->\n"
 
 
-def line(key: ConfigKey) -> str:
+def written(key: ConfigKey) -> str:
     default = "" if key.default in (None, "") else f" (`{key.default}`)"
     mark = "" if key.update is UpdateMode.READ_ONLY else "\N{DAGGER}"
-    return f"- `{key.name}`{mark}{default}: {key.documentation}\n"
+    return f"`{key.name}`{mark}{default}"
 
 
-def lines_by_reason() -> str:
-    """Return a line for each reason, with all settings that have it."""
+def lines_by_text(texts: Iterable[tuple[str, str]]) -> str:
+    """Return a line for each text, with all that it is about."""
     names: dict[str, list[str]] = {}
-    for name, reason in sorted(reasons().items()):
-        names.setdefault(reason, []).append(f"`{name}`")
-    return "".join(f"- {', '.join(found)}: {reason}\n" for reason, found in names.items())
+    for name, text in texts:
+        names.setdefault(text, []).append(name)
+    return "".join(f"- {', '.join(found)}: {text}\n" for text, found in names.items())
 
 
 def check_list(head: str, lines: str, *, rewrite: bool) -> None:
@@ -43,12 +42,14 @@ def check_list(head: str, lines: str, *, rewrite: bool) -> None:
 
 
 def test_the_list_is_that_of_the_code(rewrite: bool) -> None:
-    lines = "".join(line(BROKER[name]) for name in sorted(BROKER))
+    keys = (BROKER[name] for name in sorted(BROKER))
+    lines = lines_by_text((written(key), key.documentation) for key in keys)
     check_list(HEAD, lines, rewrite=rewrite)
 
 
 def test_the_list_of_settings_without_effect_is_that_of_the_code(rewrite: bool) -> None:
-    check_list(HEAD_WITHOUT_EFFECT, lines_by_reason(), rewrite=rewrite)
+    lines = lines_by_text((f"`{name}`", reason) for name, reason in sorted(reasons().items()))
+    check_list(HEAD_WITHOUT_EFFECT, lines, rewrite=rewrite)
 
 
 def test_the_examples_are_accepted() -> None:

@@ -4,12 +4,15 @@ A rule is a level-3 heading of docs/spec/SUBJECT.md that holds only the rule's n
 transcripts refer to it as `[SUBJECT/NAME]`. The check fails on a reference without a rule, on a
 rule that is defined twice, and on references to documents outside the repository. It lists the
 rules that nothing refers to.
+
+`python -m tests.spec_references SUBJECT/NAME ...` lists what refers to these rules instead: the
+code that follows them, and the tests and transcripts that show them.
 """
 
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -74,9 +77,29 @@ def unresolvable(text: str) -> Iterator[tuple[int, str]]:
             yield number, match[0]
 
 
-def main() -> int:
-    """Print every finding and the unused rules; return the exit status."""
+def places(wanted: Iterable[str], paths: Iterable[Path]) -> list[str]:
+    """Return where files refer to any of some rules, as PATH:LINE [RULE]."""
+    names = set(wanted)
+    return [
+        f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{number} [{rule}]"
+        for path in paths
+        for number, rule in references(path.read_text(encoding="utf-8"))
+        if rule in names
+    ]
+
+
+def main(wanted: Sequence[str] = ()) -> int:
+    """Print every finding and the unused rules; return the exit status.
+
+    Args:
+        wanted: rules whose references are listed instead.
+    """
     defined = rules()
+    if wanted:
+        unknown = [name for name in wanted if name not in defined]
+        for line in [*places(wanted, source_files()), *(f"no rule [{name}]" for name in unknown)]:
+            print(line)
+        return 1 if unknown else 0
     used: set[str] = set()
     found = [
         f"docs/spec: {name} is defined {count} times"
@@ -107,4 +130,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,7 @@
-"""Commands, the pipeline, checks and replays against a secured broker, by client properties."""
+"""Commands, the pipeline, checks and replays against a secured broker, by client properties.
+
+Rules: [client/tls].
+"""
 
 import os
 import secrets

@@ -1,4 +1,7 @@
-"""SIGTERM under load: everything that is stored was answered before the connection ends."""
+"""SIGTERM under load: everything that is stored was answered before the connection ends.
+
+Rules: [connections/stop].
+"""
 
 import contextlib
 import socket

@@ -1,5 +1,7 @@
 """The bulk decoder returns exactly the rows of the plain one, for everything that a log can contain
 [pipeline/same-as-protocol].
+
+Rules: [pipeline/unknown-is-null], [pipeline/key-types].
 """
 
 import random

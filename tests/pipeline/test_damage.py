@@ -1,5 +1,8 @@
 """Damage never becomes a row, is always reported, and does not affect its neighbours
 [pipeline/quarantine].
+
+Rules: [pipeline/whole-batches], [pipeline/same-as-protocol], [pipeline/unchecked-fields],
+[pipeline/next-batch], [pipeline/batch-order], [pipeline/key-types].
 """
 
 import os

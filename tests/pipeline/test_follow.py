@@ -1,4 +1,7 @@
-"""Following: every record counts once even if the process is killed; clusters over the wire."""
+"""Following: every record counts once even if the process is killed; clusters over the wire.
+
+Rules: [pipeline/manifest], [pipeline/merged-parts].
+"""
 
 import json
 import os

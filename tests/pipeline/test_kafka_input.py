@@ -1,5 +1,7 @@
 """An input `kafka://` has the rows of the broker's files, and continues where it ended
 [pipeline/wire-input].
+
+Rules: [pipeline/follow-waits].
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The format `coterie_log` in Spark: views, pruning, streams, logs that change meanwhile."""
+"""The format `coterie_log` in Spark: views, pruning, streams, logs that change meanwhile.
+
+Rules: [pipeline/segment-files], [pipeline/index-is-a-hint].
+"""
 
 import os
 from collections.abc import Iterator

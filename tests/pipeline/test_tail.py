@@ -3,6 +3,8 @@
 A step is a call that changes the disk. The harness runs one process after the other: process n dies
 in its step n, and each appends what the log has got since the last one. So the next process finds
 everything that was left half done. Planted bugs show that the harness notices errors.
+
+Rules: [pipeline/log-offsets], [pipeline/whole-batches].
 """
 
 import itertools

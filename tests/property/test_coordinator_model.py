@@ -3,6 +3,8 @@
 Clients of the simulation mostly behave sensibly. The four clients here send whatever Hypothesis
 draws, with their own ids and generations or with wrong ones. Hypothesis shrinks a failure to the
 few steps that matter.
+
+Rules: [group-log/replay].
 """
 
 from typing import Any

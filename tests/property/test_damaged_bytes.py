@@ -2,6 +2,8 @@
 
 The frames are the same in every run. The server decodes frames at their place in its buffer, so
 that is tried, too: the bytes after a frame must not complete it.
+
+Rules: [record-batch/bounded-decoding].
 """
 
 import pytest

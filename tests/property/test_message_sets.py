@@ -1,4 +1,7 @@
-"""Message sets: conversions keep offsets, keys and values, and damaged ones are refused."""
+"""Message sets: conversions keep offsets, keys and values, and damaged ones are refused.
+
+Rules: [record-batch/message-sets].
+"""
 
 from contextlib import suppress
 

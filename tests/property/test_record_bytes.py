@@ -1,4 +1,7 @@
-"""Records survive a round trip through a batch; any bytes are a batch or a `MalformedFrame`."""
+"""Records survive a round trip through a batch; any bytes are a batch or a `MalformedFrame`.
+
+Rules: [record-batch/bounded-decoding].
+"""
 
 from contextlib import suppress
 

@@ -1,6 +1,8 @@
 """The timing wheel and the purgatory compared with a sorted list, over all levels and any jump.
 
 Scenario S154 of COVERAGE.md; [sessions/timer-order] [sessions/one-timer-per-key]
+
+Rules: [sessions/timing-wheel].
 """
 
 from hypothesis import given, settings

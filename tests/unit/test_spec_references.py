@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.import_circles import circles, import_graph
-from tests.spec_references import references, rules, unresolvable
+from tests.spec_references import places, references, rules, unresolvable
 from tests.tidy import ambient
 
 
@@ -23,6 +23,15 @@ def test_a_rule_that_is_defined_twice_is_counted_twice(tmp_path: Path) -> None:
 def test_references_are_found_with_their_lines() -> None:
     text = "Refuse it [joining/size-gate].\n[a link](joining/other)\n[joining/more](target)"
     assert list(references(text)) == [(1, "joining/size-gate")]
+
+
+def test_places_are_those_of_the_wanted_rules(tmp_path: Path) -> None:
+    path = tmp_path / "test_joining.py"
+    path.write_text("# [joining/size-gate]\n\n# [joining/rejoin] and [joining/size-gate]\n")
+    assert places(["joining/size-gate"], [path]) == [
+        f"{path}:1 [joining/size-gate]",
+        f"{path}:3 [joining/size-gate]",
+    ]
 
 
 @pytest.mark.parametrize(

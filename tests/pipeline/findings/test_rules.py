@@ -1,4 +1,7 @@
-"""Every rule on rows with and without its fault [pipeline/findings]."""
+"""Every rule on rows with and without its fault [pipeline/findings].
+
+Rules: [pipeline/one-finding-a-cause], [pipeline/flapping-member].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""The logs of a cluster, which is our own server, are copied to bronze."""
+"""The logs of a cluster, which is our own server, are copied to bronze.
+
+Rules: [pipeline/input-identity], [pipeline/log-ends].
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

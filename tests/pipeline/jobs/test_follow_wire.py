@@ -1,6 +1,8 @@
 """Following a cluster over the wire while its server is killed and started again.
 
 `Wire` is a thread with a callback and needs no Spark, so these tests take seconds.
+
+Rules: [pipeline/follow-waits].
 """
 
 import time

@@ -1,4 +1,7 @@
-"""Runs: the tables of a directory, a second run, a run after compaction, a killed run."""
+"""Runs: the tables of a directory, a second run, a run after compaction, a killed run.
+
+Rules: [pipeline/group-labels], [pipeline/shorter-log], [pipeline/part-numbers].
+"""
 
 import json
 import os

@@ -2,6 +2,8 @@
 
 Each run knows the log up to its time, and two log ends for each partition, as a run that reads a
 cluster over the wire [pipeline/log-ends].
+
+Rules: [pipeline/stalls].
 """
 
 from datetime import UTC, datetime

@@ -1,4 +1,7 @@
-"""The page in a real browser: it paints without errors, zooms, opens, sorts, and takes touches."""
+"""The page in a real browser: it paints without errors, zooms, opens, sorts, and takes touches.
+
+Rules: [pipeline/outage], [report/page-data].
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """A consumer group (KIP-848) in the tables of both engines, on the terminal, on the page and in a
 replay, from the logs of our coordinator.
+
+Rules: [report/epochs].
 """
 
 from pathlib import Path

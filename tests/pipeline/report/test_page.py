@@ -1,4 +1,7 @@
-"""The page: its content, that hostile names stay text, and that it is replaced in one step."""
+"""The page: its content, that hostile names stay text, and that it is replaced in one step.
+
+Rules: [report/page-data], [report/short-names], [report/ranking], [report/limits].
+"""
 
 import json
 import os

@@ -2,6 +2,8 @@
 
 A conformance transcript runs against the real coordinator. Its events are encoded as facts of the
 journal and written as a segment, which the pipeline's codec reads.
+
+Rules: [pipeline/connect-tasks].
 """
 
 import json

@@ -1,5 +1,7 @@
 """The history of a KIP-848 group from rows of the view `consumer_epochs`
 [pipeline/epoch-rebalance].
+
+Rules: [pipeline/topic-ids].
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""The history of a group from facts of its journal, one rule per test."""
+"""The history of a group from facts of its journal, one rule per test.
+
+Rules: [pipeline/journal-then-log].
+"""
 
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import Evidence, GroupHistory, Rebalance

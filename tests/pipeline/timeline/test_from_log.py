@@ -1,4 +1,7 @@
-"""The history of a group from its logged generations, alone and together with a journal."""
+"""The history of a group from its logged generations, alone and together with a journal.
+
+Rules: [pipeline/member-key], [pipeline/rebalances-caused].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Commits by minute, the offsets committed at moves, and lag."""
+"""Commits by minute, the offsets committed at moves, and lag.
+
+Rules: [pipeline/spark-groups], [pipeline/handover].
+"""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,7 @@
-"""`coterie configs`, against a broker of ours and, for old brokers, a scripted one."""
+"""`coterie configs`, against a broker of ours and, for old brokers, a scripted one.
+
+Rules: [client/settings].
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,7 @@
-"""`coterie groups check`: findings as text and as JSON, exit codes, and wrong input."""
+"""`coterie groups check`: findings as text and as JSON, exit codes, and wrong input.
+
+Rules: [client/checks-of-history].
+"""
 
 from collections.abc import Iterator
 from functools import partial

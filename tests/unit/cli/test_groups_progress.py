@@ -1,4 +1,7 @@
-"""Rates, totals and times of commits in `groups list --lag` and `groups describe`."""
+"""Rates, totals and times of commits in `groups list --lag` and `groups describe`.
+
+Rules: [client/rates], [client/commit-times].
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""`coterie groups reset-offsets`, against a scripted broker."""
+"""`coterie groups reset-offsets`, against a scripted broker.
+
+Rules: [client/cloned-offsets].
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The client library of members in `groups describe --members --verbose`."""
+"""The client library of members in `groups describe --members --verbose`.
+
+Rules: [client/client-software].
+"""
 
 from coterie import __version__
 from coterie.client.cluster import Cluster

@@ -1,4 +1,7 @@
-"""What commands print on a terminal of 100 or 80 columns, and into a pipe that is closed early."""
+"""What commands print on a terminal of 100 or 80 columns, and into a pipe that is closed early.
+
+Rules: [terminal/suggestion], [terminal/head].
+"""
 
 import fcntl
 import os

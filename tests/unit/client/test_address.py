@@ -1,4 +1,7 @@
-"""The one reader and writer of broker addresses."""
+"""The one reader and writer of broker addresses.
+
+Rules: [client/bootstrap].
+"""
 
 import pytest
 

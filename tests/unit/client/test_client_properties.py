@@ -1,4 +1,7 @@
-"""Client properties: which are read, which are ignored, and what is said of wrong ones."""
+"""Client properties: which are read, which are ignored, and what is said of wrong ones.
+
+Rules: [client/properties].
+"""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""The checks of `coterie groups check`, each on an observation that shows what it finds."""
+"""The checks of `coterie groups check`, each on an observation that shows what it finds.
+
+Rules: [client/checks].
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""The checks of consumer groups (KIP-848), each on an observation that shows what it finds."""
+"""The checks of consumer groups (KIP-848), each on an observation that shows what it finds.
+
+Rules: [client/checks-of-epochs].
+"""
 
 from collections.abc import Sequence
 from typing import Any

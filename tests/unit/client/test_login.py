@@ -1,4 +1,7 @@
-"""Logins of the client: what it sends, and what it says when a login fails."""
+"""Logins of the client: what it sends, and what it says when a login fails.
+
+Rules: [client/login].
+"""
 
 from collections.abc import Mapping
 from typing import Any

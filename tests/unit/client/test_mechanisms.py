@@ -1,4 +1,7 @@
-"""SASL mechanisms on the client's side, against the examples of the RFCs and wrong brokers."""
+"""SASL mechanisms on the client's side, against the examples of the RFCs and wrong brokers.
+
+Rules: [client/mechanisms].
+"""
 
 import hashlib
 import hmac

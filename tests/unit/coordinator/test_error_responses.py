@@ -1,4 +1,7 @@
-"""Error responses: every version can carry them, with the error where its clients expect it."""
+"""Error responses: every version can carry them, with the error where its clients expect it.
+
+Rules: [offsets/commit-errors].
+"""
 
 from typing import Any
 

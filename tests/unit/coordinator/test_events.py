@@ -1,4 +1,7 @@
-"""Events of the coordinator: every cause makes the right facts, in order, and no others."""
+"""Events of the coordinator: every cause makes the right facts, in order, and no others.
+
+Rules: [journal/rebalance-began], [journal/members], [sessions/reasons].
+"""
 
 from typing import Any
 

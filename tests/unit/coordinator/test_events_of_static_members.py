@@ -1,4 +1,7 @@
-"""Events of static members: replacement, fencing, and a replacement that is taken back."""
+"""Events of static members: replacement, fencing, and a replacement that is taken back.
+
+Rules: [journal/members].
+"""
 
 from coterie.protocol.errors import ErrorCode
 from tests.unit.coordinator.harness import SALES, EventHarness, assert_fields

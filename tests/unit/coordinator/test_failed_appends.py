@@ -1,4 +1,8 @@
-"""Failed appends: the partition is loaded again, and every delayed request is answered."""
+"""Failed appends: the partition is loaded again, and every delayed request is answered.
+
+Rules: [coordinator/failed-append], [coordinator/live-groups],
+[static-membership/replacement-overtaken].
+"""
 
 import pytest
 

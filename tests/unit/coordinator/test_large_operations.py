@@ -1,4 +1,8 @@
-"""Operations that do not fit a batch fail alone; sweeps are split into batches."""
+"""Operations that do not fit a batch fail alone; sweeps are split into batches.
+
+Rules: [coordinator/operation], [coordinator/operation-size], [coordinator/sweep-size],
+[static-membership/failed-replacement], [syncing/large-assignment].
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""A log that is read in bulk gives the same state as one that is read record by record."""
+"""A log that is read in bulk gives the same state as one that is read record by record.
+
+Rules: [group-log/unknown-versions], [group-log/newest-record-wins], [group-log/transactions].
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,7 @@
-"""Responses about several groups, some of which wait for appends of their partition."""
+"""Responses about several groups, some of which wait for appends of their partition.
+
+Rules: [administration/delete-is-atomic], [coordinator/several-groups].
+"""
 
 from typing import Any
 

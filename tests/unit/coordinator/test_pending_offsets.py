@@ -2,6 +2,8 @@
 
 A log is applied in three ways: record by record, by the reader of a load, and by a model that keeps
 the log offset of each commit as Kafka does. All of them agree, also in what follows.
+
+Rules: [offsets/expiry-while-pending].
 """
 
 from pathlib import Path

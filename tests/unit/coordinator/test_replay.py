@@ -1,4 +1,7 @@
-"""Replay: every order of a compacted log, every version that a Kafka wrote, and taking back."""
+"""Replay: every order of a compacted log, every version that a Kafka wrote, and taking back.
+
+Rules: [group-log/unknown-versions], [group-log/replay], [group-log/restored-member].
+"""
 
 import copy
 

@@ -1,4 +1,7 @@
-"""API keys, error codes and versions agree with the declarations, kafka-python and kio."""
+"""API keys, error codes and versions agree with the declarations, kafka-python and kio.
+
+Rules: [framing/served-versions].
+"""
 
 from typing import Any
 

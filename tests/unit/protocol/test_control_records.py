@@ -1,4 +1,7 @@
-"""The markers that end transactions, with the bytes that Kafka 4.3.1 writes."""
+"""The markers that end transactions, with the bytes that Kafka 4.3.1 writes.
+
+Rules: [transactions/marker-batches].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Frames and headers: encoding, decoding, and the refusal of malformed ones."""
+"""Frames and headers: encoding, decoding, and the refusal of malformed ones.
+
+Rules: [framing/frame-length], [framing/api-versions-header].
+"""
 
 import tracemalloc
 

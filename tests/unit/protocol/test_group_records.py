@@ -1,4 +1,7 @@
-"""Records of the newer group types, compared with Kafka's bytes and the output of its tools."""
+"""Records of the newer group types, compared with Kafka's bytes and the output of its tools.
+
+Rules: [group-log/record-types].
+"""
 
 import base64
 import json

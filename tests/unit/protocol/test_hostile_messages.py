@@ -1,6 +1,8 @@
 """Malicious messages are refused, with their reason, before the memory they claim is allocated.
 
 The limit is that no frame costs more than 8 MiB plus twice its own size [framing/element-limit].
+
+Rules: [framing/trailing-bytes], [framing/malformed-frame].
 """
 
 import tracemalloc

@@ -1,4 +1,7 @@
-"""Java's string hash and the partition of a group: Kafka's values, and a plain implementation."""
+"""Java's string hash and the partition of a group: Kafka's values, and a plain implementation.
+
+Rules: [coordinator/partition].
+"""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,7 @@
-"""Records of the journal: their bytes never change, and unknown ones are kept undecoded."""
+"""Records of the journal: their bytes never change, and unknown ones are kept undecoded.
+
+Rules: [journal/format], [journal/unknown-facts], [journal/absent-values].
+"""
 
 import pytest
 from hypothesis import given

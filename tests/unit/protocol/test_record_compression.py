@@ -1,4 +1,7 @@
-"""The four codecs: what Java clients write is read, and decompression bombs are refused."""
+"""The four codecs: what Java clients write is read, and decompression bombs are refused.
+
+Rules: [record-batch/decompression-limits].
+"""
 
 import gzip
 import tracemalloc

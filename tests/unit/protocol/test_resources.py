@@ -1,4 +1,7 @@
-"""What requests touch: the table of the specification, the declarations, and the names found."""
+"""What requests touch: the table of the specification, the declarations, and the names found.
+
+Rules: [security/resources].
+"""
 
 import re
 from pathlib import Path

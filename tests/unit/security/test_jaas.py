@@ -1,4 +1,7 @@
-"""The text of a JAAS configuration: what Kafka reads, and what it refuses."""
+"""The text of a JAAS configuration: what Kafka reads, and what it refuses.
+
+Rules: [security/login-modules].
+"""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,7 @@
-"""OAUTHBEARER: what Kafka 4.3.1 accepts and refuses of unsecured tokens."""
+"""OAUTHBEARER: what Kafka 4.3.1 accepts and refuses of unsecured tokens.
+
+Rules: [security/oauthbearer].
+"""
 
 import json
 from base64 import urlsafe_b64encode

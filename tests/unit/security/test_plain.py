@@ -1,4 +1,7 @@
-"""PLAIN: the texts of Kafka, and nothing that tells users from strangers."""
+"""PLAIN: the texts of Kafka, and nothing that tells users from strangers.
+
+Rules: [security/plain].
+"""
 
 import pytest
 from hypothesis import given

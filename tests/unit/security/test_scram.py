@@ -1,4 +1,7 @@
-"""SCRAM: a real exchange with Kafka byte for byte, and every way in which a login fails."""
+"""SCRAM: a real exchange with Kafka byte for byte, and every way in which a login fails.
+
+Rules: [security/scram-login].
+"""
 
 import hashlib
 import hmac

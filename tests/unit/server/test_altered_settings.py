@@ -1,4 +1,7 @@
-"""What altered settings do. What is answered is in `tests/golden/answers/settings.txt`."""
+"""What altered settings do. What is answered is in `tests/golden/answers/settings.txt`.
+
+Rules: [connections/connection-limits].
+"""
 
 import pytest
 

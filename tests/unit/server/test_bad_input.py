@@ -2,6 +2,9 @@
 
 After every test another client is served, and no request has failed by our mistake. docs/limits.md
 lists the limits.
+
+Rules: [administration/describe-named-twice], [connections/unread-responses],
+[framing/frame-length], [framing/smallest-request].
 """
 
 import os

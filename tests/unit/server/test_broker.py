@@ -1,4 +1,7 @@
-"""A whole broker with real sockets and a real directory: restart, orderly stop, identity."""
+"""A whole broker with real sockets and a real directory: restart, orderly stop, identity.
+
+Rules: [connections/stop].
+"""
 
 import asyncio
 import socket

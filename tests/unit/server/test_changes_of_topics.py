@@ -1,4 +1,7 @@
-"""Changes of topics wait for the disk one after the other; others are served meanwhile."""
+"""Changes of topics wait for the disk one after the other; others are served meanwhile.
+
+Rules: [topics/one-change-at-a-time].
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The image of the cluster: what the clients of each listener are given, and kept encodings."""
+"""The image of the cluster: what the clients of each listener are given, and kept encodings.
+
+Rules: [topics/endpoint-of-a-listener].
+"""
 
 from coterie.address import Address
 from coterie.protocol.errors import ErrorCode

@@ -1,4 +1,7 @@
-"""The journal of several brokers: each fact says who coordinated, in the order of what happened."""
+"""The journal of several brokers: each fact says who coordinated, in the order of what happened.
+
+Rules: [journal/node].
+"""
 
 from itertools import pairwise
 

@@ -1,4 +1,7 @@
-"""Settings of each of several brokers, and those that all of them share."""
+"""Settings of each of several brokers, and those that all of them share.
+
+Rules: [cluster/settings-of-a-broker].
+"""
 
 from typing import Any
 

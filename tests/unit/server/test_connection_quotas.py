@@ -1,4 +1,8 @@
-"""Connection quotas: admission, and the deadlines that the sweep enforces."""
+"""Connection quotas: admission, and the deadlines that the sweep enforces.
+
+Rules: [connections/client-host], [connections/receive-buffer], [connections/request-deadline],
+[connections/idle-connections], [quotas/no-number].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Delegation tokens: who may ask, what is stored, logins with them."""
+"""Delegation tokens: who may ask, what is stored, logins with them.
+
+Rules: [security/delegation-tokens], [security/times-of-credentials].
+"""
 
 import hmac
 import time

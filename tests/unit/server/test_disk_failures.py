@@ -2,6 +2,8 @@
 
 The tests run a broker over a file system that fails on purpose, and real processes whose directory
 is removed or whose files may not grow.
+
+Rules: [coordinator/failed-partition].
 """
 
 import errno

@@ -1,4 +1,8 @@
-"""Fetches with unusual limits, epochs and isolation levels: the answers of Kafka 4.3.1."""
+"""Fetches with unusual limits, epochs and isolation levels: the answers of Kafka 4.3.1.
+
+Rules: [data-plane/first-batch], [data-plane/long-poll], [data-plane/fetch-offset],
+[data-plane/current-leader-epoch].
+"""
 
 from typing import Any
 

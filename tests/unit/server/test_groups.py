@@ -1,4 +1,7 @@
-"""Groups on the event loop: responses that wait for the log, timers, restarts, failing logs."""
+"""Groups on the event loop: responses that wait for the log, timers, restarts, failing logs.
+
+Rules: [coordinator/log-position], [group-log/batches], [offsets/compression].
+"""
 
 import pytest
 

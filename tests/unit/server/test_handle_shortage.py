@@ -1,4 +1,7 @@
-"""Too few file handles: bounds that hold, and a shortage that passes [log/handle-shortage]."""
+"""Too few file handles: bounds that hold, and a shortage that passes [log/handle-shortage].
+
+Rules: [connections/file-handles], [log/open-files].
+"""
 
 import errno
 import signal

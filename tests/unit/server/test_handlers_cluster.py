@@ -1,4 +1,7 @@
-"""Versions, coordinators, the cluster and producer ids; the answers are those of Kafka 4.3.1."""
+"""Versions, coordinators, the cluster and producer ids; the answers are those of Kafka 4.3.1.
+
+Rules: [data-plane/producer-ids], [framing/api-versions-fallback], [topics/one-broker].
+"""
 
 from typing import Any
 

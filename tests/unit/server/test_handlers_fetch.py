@@ -1,4 +1,10 @@
-"""Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch; the answers are those of Kafka 4.3.1."""
+"""Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch; the answers are those of Kafka 4.3.1.
+
+Rules: [connections/disconnect], [data-plane/first-batch], [data-plane/long-poll],
+[data-plane/fetch-offset], [data-plane/isolation], [data-plane/current-leader-epoch],
+[data-plane/diverging-epoch], [data-plane/list-offsets], [data-plane/delete-records],
+[data-plane/epoch-end-offset], [data-plane/epoch-after-cut].
+"""
 
 from typing import Any
 

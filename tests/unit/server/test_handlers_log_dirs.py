@@ -1,4 +1,7 @@
-"""The data directory as clients see it, and what has settings; the answers are Kafka 4.3.1's."""
+"""The data directory as clients see it, and what has settings; the answers are Kafka 4.3.1's.
+
+Rules: [settings/config-resources], [topics/log-directories].
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,8 @@
 """Topics of OffsetCommit, OffsetFetch and OffsetDelete: by name, by id, and missing ones.
 
 The answers are those of Kafka 4.3.1.
+
+Rules: [offsets/commit-of-unknown-partition], [offsets/fetch-many-groups].
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""Leaders and voters of a cluster of one broker; more is in `tests/golden/answers`."""
+"""Leaders and voters of a cluster of one broker; more is in `tests/golden/answers`.
+
+Rules: [topics/quorum].
+"""
 
 from typing import Any
 

@@ -1,4 +1,9 @@
-"""Produce: what is stored, and what is answered when. More is in `tests/golden/answers`."""
+"""Produce: what is stored, and what is answered when. More is in `tests/golden/answers`.
+
+Rules: [data-plane/batch-checks], [data-plane/recompression], [data-plane/acks-0],
+[data-plane/durable-produce], [data-plane/duplicate-batch], [settings/small-segments],
+[topics/deletion].
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Voters. Most of security is in `tests/golden/answers`."""
+"""Voters. Most of security is in `tests/golden/answers`.
+
+Rules: [security/no-authorizer].
+"""
 
 from typing import Any
 

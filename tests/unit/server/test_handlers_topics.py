@@ -1,4 +1,8 @@
-"""Topics under other settings, and their limits; the rest is in `tests/golden/answers`."""
+"""Topics under other settings, and their limits; the rest is in `tests/golden/answers`.
+
+Rules: [topics/offsets-topic], [topics/partition-limits], [topics/auto-creation],
+[topics/metadata-by-id].
+"""
 
 from typing import Any
 

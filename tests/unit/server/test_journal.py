@@ -1,4 +1,8 @@
-"""The journal: where and when facts are written, failures, and what clients may do with it."""
+"""The journal: where and when facts are written, failures, and what clients may do with it.
+
+Rules: [journal/partition-facts], [journal/partitions], [journal/retention], [journal/best-effort],
+[journal/hidden-topic].
+"""
 
 import errno
 from typing import Any

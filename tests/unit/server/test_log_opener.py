@@ -1,4 +1,7 @@
-"""Partitions that are opened at their first use: who waits, what fails, and what does not."""
+"""Partitions that are opened at their first use: who waits, what fails, and what does not.
+
+Rules: [connections/turns], [topics/partition-states].
+"""
 
 import errno
 import threading

@@ -1,4 +1,7 @@
-"""Logins on the wire: Kafka's bytes, and nothing of a peer reaches a handler before them."""
+"""Logins on the wire: Kafka's bytes, and nothing of a peer reaches a handler before them.
+
+Rules: [security/before-login].
+"""
 
 import socket
 import time

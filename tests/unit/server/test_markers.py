@@ -1,4 +1,8 @@
-"""WriteTxnMarkers, MarkerWriter and DescribeProducers; the answers are those of Kafka 4.3.1."""
+"""WriteTxnMarkers, MarkerWriter and DescribeProducers; the answers are those of Kafka 4.3.1.
+
+Rules: [data-plane/markers], [data-plane/described-producers], [data-plane/long-poll],
+[transactions/write-txn-markers], [transactions/marker-retries].
+"""
 
 import pytest
 

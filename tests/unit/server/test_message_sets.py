@@ -1,4 +1,7 @@
-"""Message sets: what is read of them, and large ones. Most is in `tests/golden/answers/2.8.2`."""
+"""Message sets: what is read of them, and large ones. Most is in `tests/golden/answers/2.8.2`.
+
+Rules: [data-plane/message-sets], [data-plane/fetched-messages].
+"""
 
 from typing import Any
 

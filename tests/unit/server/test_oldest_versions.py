@@ -1,4 +1,7 @@
-"""Versions that Kafka 4.0 removed, but for message sets. The answers are those of Kafka 2.8.2."""
+"""Versions that Kafka 4.0 removed, but for message sets. The answers are those of Kafka 2.8.2.
+
+Rules: [data-plane/segment-offsets], [offsets/oldest-versions].
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""The checks of the records in a produced batch: the answers of Kafka 4.3.1 to the same bytes."""
+"""The checks of the records in a produced batch: the answers of Kafka 4.3.1 to the same bytes.
+
+Rules: [data-plane/repeated-partitions], [data-plane/transactional-batches],
+[record-batch/record-check].
+"""
 
 import gzip
 import struct

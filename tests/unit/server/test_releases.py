@@ -1,4 +1,7 @@
-"""The table of Kafka's releases, and a broker that pretends to be one of them."""
+"""The table of Kafka's releases, and a broker that pretends to be one of them.
+
+Rules: [framing/older-releases].
+"""
 
 import itertools
 from pathlib import Path

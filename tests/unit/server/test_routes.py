@@ -1,4 +1,7 @@
-"""Tables of routes: stages of a session, and tables that are laid over others."""
+"""Tables of routes: stages of a session, and tables that are laid over others.
+
+Rules: [connections/routes].
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""`coterie serve` as a process: the ready line, refusals, signals, exit codes."""
+"""`coterie serve` as a process: the ready line, refusals, signals, exit codes.
+
+Rules: [connections/listening], [connections/stop], [terminal/ports-first].
+"""
 
 import importlib.metadata
 import json

@@ -1,4 +1,7 @@
-"""Signed tokens of OAUTHBEARER: keys from a file or a URL, and what is refused."""
+"""Signed tokens of OAUTHBEARER: keys from a file or a URL, and what is refused.
+
+Rules: [security/signed-tokens], [security/times-of-credentials].
+"""
 
 import hmac
 import http.server

@@ -1,6 +1,9 @@
 """Creating, altering and deleting topics while something fails, or the broker dies.
 
 `tests/crash` interrupts them everywhere; these are the rules it checks, one by one.
+
+Rules: [topics/interrupted-creation], [topics/whole-deletion], [topics/settings-file],
+[topics/settings-of-an-id], [topics/foreign-directories].
 """
 
 import errno

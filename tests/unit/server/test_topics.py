@@ -1,4 +1,8 @@
-"""Topics on disk: restarts, settings, producer ids, damage and a full disk."""
+"""Topics on disk: restarts, settings, producer ids, damage and a full disk.
+
+Rules: [data-plane/producer-ids], [data-plane/epoch-after-cut], [topics/offsets-topic],
+[topics/interrupted-creation], [topics/offline-partitions], [topics/settings-file].
+"""
 
 import pytest
 

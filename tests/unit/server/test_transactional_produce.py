@@ -1,4 +1,8 @@
-"""Produce inside a transaction; the answers are those of Kafka 4.3.1."""
+"""Produce inside a transaction; the answers are those of Kafka 4.3.1.
+
+Rules: [data-plane/transactional-batches], [data-plane/transactional-errors],
+[data-plane/no-append-behind-a-marker], [transactions/adding-again].
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Requests share a turn of the event loop, and the budget of a turn is time [connections/turns]."""
+"""Requests share a turn of the event loop, and the budget of a turn is time [connections/turns].
+
+Rules: [connections/requests-per-turn].
+"""
 
 from typing import Any
 

@@ -1,6 +1,8 @@
 """TxnOffsetCommit and the markers of `__consumer_offsets`; the transaction coordinator is a fake.
 
 The answers are those of Kafka 4.3.1.
+
+Rules: [offsets/pending], [offsets/marker], [offsets/transactional-batch].
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""The watchdog: what holds the event loop is reported with its name."""
+"""The watchdog: what holds the event loop is reported with its name.
+
+Rules: [connections/watchdog].
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,8 @@
-"""Transactions in a log: the last stable offset, transaction indexes, reads at READ_COMMITTED."""
+"""Transactions in a log: the last stable offset, transaction indexes, reads at READ_COMMITTED.
+
+Rules: [data-plane/last-stable-offset], [data-plane/isolation], [data-plane/aborted-transactions],
+[log/transaction-index].
+"""
 
 import random
 import struct

@@ -1,4 +1,7 @@
-"""Snapshots of the producers: their format, when they are written, what a start does with them."""
+"""Snapshots of the producers: their format, when they are written, what a start does with them.
+
+Rules: [data-plane/producer-expiration], [recovery/producer-snapshots].
+"""
 
 import errno
 

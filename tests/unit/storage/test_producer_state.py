@@ -1,4 +1,8 @@
-"""Sequences, epochs and transactions of producers, in memory."""
+"""Sequences, epochs and transactions of producers, in memory.
+
+Rules: [data-plane/duplicate-batch], [data-plane/sequence-numbers], [data-plane/producer-limits],
+[data-plane/markers].
+"""
 
 import random
 

@@ -1,4 +1,7 @@
-"""A write-ahead file is replayed after a cleaning: nothing that was acknowledged is destroyed."""
+"""A write-ahead file is replayed after a cleaning: nothing that was acknowledged is destroyed.
+
+Rules: [recovery/segment-identity].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""EndTxn: both tables of Kafka 4.3.1, for each state of an id."""
+"""EndTxn: both tables of Kafka 4.3.1, for each state of an id.
+
+Rules: [transactions/end].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""InitProducerId of a transactional id, with the answers of Kafka 4.3.1."""
+"""InitProducerId of a transactional id, with the answers of Kafka 4.3.1.
+
+Rules: [transactions/epoch-exhaustion].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Timeouts of transactions, and the expiry of ids."""
+"""Timeouts of transactions, and the expiry of ids.
+
+Rules: [transactions/epoch-exhaustion].
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Consumer groups are what the records of a log add up to, in whatever order they stand there."""
+"""Consumer groups are what the records of a log add up to, in whatever order they stand there.
+
+Rules: [group-log/two-types].
+"""
 
 from itertools import permutations
 from typing import Any

@@ -1,6 +1,8 @@
 """What the site is made of: links, navigation, reference. `make docs` builds it as a whole."""
 
+import os
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -9,11 +11,14 @@ import pytest
 from coterie.cli.main import COMMANDS, main
 from documentation.draw import all_diagrams
 from documentation.links import problems
-from documentation.markup import DRAWINGS, Links, written
+from documentation.markup import DRAWINGS, MARKDOWN, Links, written
 from documentation.navigation import navigation
 from documentation.pages import DOCS, Page, pages
 from documentation.reference.commands import commands
 from tests.documents.blocks import ROOT
+
+_LINK = re.compile(r"\]\((?!https?:)([^)#\s]+\.md(?:#[^)\s]+)?|#[^)\s]+)\)")
+_TEXTS = ("text", "code_inline")
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +32,30 @@ def test_every_page_has_a_place_in_the_navigation(found: dict[str, Page]) -> Non
         navigation([*found.values(), Page("other.md", "Other", "# Other")])
 
 
-def test_links_of_pages_lead_to_pages(found: dict[str, Page]) -> None:
-    links = re.compile(r"\]\((?!https?:|#)([^)#\s]+\.md)")
-    broken = [
-        (place, link)
-        for place, page in found.items()
-        for link in links.findall(page.text)
-        if not place.startswith("files/")
-        and (Path("/") / place).parent.joinpath(link).resolve().as_posix()[1:] not in found
-    ]
+def test_links_of_pages_lead_to_pages_and_headings(found: dict[str, Page]) -> None:
+    """The check of the built site is exact; this one needs no generator."""
+    anchors = {place: headings(page.text) for place, page in found.items()}
+    count, broken = 0, []
+    for place, page in found.items():
+        for link in [] if place.startswith("files/") else _LINK.findall(page.text):
+            count += 1
+            name, _, anchor = link.partition("#")
+            target = os.path.normpath(os.path.join(os.path.dirname(place), name)) if name else place
+            if target not in found or (anchor and anchor not in anchors[target]):
+                broken.append((place, link))
     assert broken == []
-    assert sum(len(links.findall(page.text)) for page in found.values()) > 500
+    assert count > 500
+
+
+def headings(text: str) -> set[str]:
+    """Return the anchors of the headings of a page, as the forge and the generator make them."""
+    tokens = MARKDOWN.parse(text)
+    inside = [after for token, after in pairwise(tokens) if token.type == "heading_open"]
+    titles = [
+        "".join(part.content for part in each.children or () if part.type in _TEXTS)
+        for each in inside
+    ]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
 def test_there_is_a_way_in_for_each_use(found: dict[str, Page]) -> None:

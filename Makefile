@@ -14,7 +14,7 @@ LOCK   := requirements-dev.txt
 JOBS   ?= 2
 EXTRAS ?= dev
 
-.PHONY: help setup lock serve demo lint format test test-lowest test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
+.PHONY: help setup lock docs drawings serve demo lint format test test-lowest test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -47,6 +47,14 @@ lock:  ## write requirements-dev.txt again, with the newest versions that fit; n
 
 serve: $(SERVER)  ## start the server on 127.0.0.1:9092, data in ./coterie-data
 	@$(BIN)/coterie serve --host 127.0.0.1 --port 9092 --data-dir ./coterie-data
+
+docs: setup  ## the documentation as a site in build/docs, and as the file that a wheel has and `coterie docs` shows
+	@$(BIN)/python -m documentation
+
+drawings: setup  ## draw the diagrams of the documentation again, after a change of one; needs npm and Chromium
+	@mkdir -p build/mermaid && cp documentation/drawings/package*.json build/mermaid
+	@cd build/mermaid && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@$(BIN)/python -m documentation.draw
 
 demo: setup  ## one group, three client libraries, a live view: join, leave, kill (30 s)
 	@$(BIN)/python -m demo
@@ -129,10 +137,10 @@ lab-live: setup  ## real clients through the scripts of the lab, measured beside
 	@$(PIP) --editable '.[lab-live]'
 	@$(BIN)/python -m tests.lab.live $(ARGS)
 
-wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for this platform, in dist/
+wheel: docs  ## a pure wheel, and one that mypyc and the C compiler made for this platform, in dist/
 	@$(BIN)/python -m compilation wheel --jobs $(JOBS)
 
-release: setup  ## build, check, install and try all files of a release, in dist/release; ARGS=--snapshot
+release: docs  ## build, check, install and try all files of a release, in dist/release; ARGS=--snapshot
 	@$(PIP) --editable '.[release]'
 	@$(BIN)/python -m release $(ARGS)
 

@@ -12,6 +12,8 @@ _README_ADDRESS = "127.0.0.1:9092"
 # The client library of the README's example.
 _CLIENT = "kafka-python"
 _START_LIMIT_S = 60
+# The first page of the documentation, which `coterie docs` would show.
+_FIRST_PAGE = "from coterie.cli.docs.pages import HOME, load; print(HOME in load().names)"
 
 
 def installed(file: Path, environment: Path) -> Path:
@@ -40,6 +42,7 @@ def try_out(python: Path, expected_form: str) -> str:
     command = [str(python), "-m", "coterie"]
     version = run(*command, "--version", cwd=python.parent).strip()
     assert version.endswith(f"({expected_form})"), version
+    assert run(python, "-c", _FIRST_PAGE, cwd=python.parent) == "True\n"
     run(*command, "doctor", "serve", "--port", "0", "--data-dir", ":memory:", cwd=python.parent)
     with subprocess.Popen(
         [*command, "serve", "--port", "0", "--data-dir", ":memory:", "--log-level", "warning"],

@@ -16,6 +16,7 @@ PACKAGES = (
     "benchmarks",
     "benchmarks_pipeline",
     "compilation",
+    "documentation",
     "release",
     "demo",
     "tests",

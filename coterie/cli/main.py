@@ -42,6 +42,7 @@ COMMANDS = {
     "compact": "Compact the logs of a broker that is not running.",
     "proxy": "Stand between clients and a broker and record what they say.",
     "replay": "Send the requests of a recording again and compare the answers.",
+    "docs": "Open the documentation in a browser.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 

@@ -21,12 +21,17 @@ def summary_of(documented: object) -> tuple[str, str]:
 
 def names_in(documented: object) -> dict[str, str]:
     """Return what the sections Args and Attributes of a docstring say of each name."""
+    return entries_in(documented, "Args", "Attributes")
+
+
+def entries_in(documented: object, *sections: str) -> dict[str, str]:
+    """Return what some sections of a docstring, such as "Args", say of each name."""
     found: dict[str, str] = {}
     names: list[str] = []
     is_inside = False
     for line in (inspect.getdoc(documented) or "").splitlines():
         if line.strip() in _SECTIONS:
-            is_inside = line.strip() in ("Args:", "Attributes:")
+            is_inside = line.strip()[:-1] in sections
             continue
         if not is_inside or not line.strip():
             continue

@@ -86,6 +86,8 @@ def type_name(schema: Schema) -> str:
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
             return " or ".join(dict.fromkeys(type_name(each) for each in schema[choice]))
+    if "const" in schema:
+        return str(schema["const"])
     if "enum" in schema:
         return "name" if len(schema["enum"]) > 9 else " or ".join(map(str, schema["enum"]))
     if schema["type"] == "array" and "items" in schema:

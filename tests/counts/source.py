@@ -16,6 +16,7 @@ OTHERS = (
     "benchmarks",
     "benchmarks_pipeline",
     "compilation",
+    "documentation",
     "demo",
     "examples",
     "release",

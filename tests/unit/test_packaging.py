@@ -114,7 +114,9 @@ def test_locked_versions_are_those_that_the_project_asks_for() -> None:
     )
     project = PROJECT["project"]
     optional = project["optional-dependencies"]
-    extras = [each for name in ("pipeline", "security", "test", "dev") for each in optional[name]]
+    extras = [
+        each for name in ("docs", "pipeline", "security", "test", "dev") for each in optional[name]
+    ]
     for each in [*project["dependencies"], *extras]:
         requirement = Requirement(each)
         if requirement.name == "coterie":
@@ -130,12 +132,13 @@ def test_locked_versions_are_those_that_the_project_asks_for() -> None:
 def test_workflows_write_only_where_they_publish() -> None:
     """actionlint checks them as a whole; this is what a mistake would be dear in."""
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-    assert [each.stem for each in workflows] == ["checks", "release", "wheels"]
+    assert [each.stem for each in workflows] == ["checks", "documentation", "release", "wheels"]
     for path in workflows:
         workflow = yaml.safe_load(path.read_text())
         assert workflow["permissions"] == {"contents": "read"}
         writing = {name for name, job in workflow["jobs"].items() if "permissions" in job}
-        assert writing == ({"publish"} if path.stem == "release" else set())
+        publishes = path.stem in ("documentation", "release")
+        assert writing == ({"publish"} if publishes else set())
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

@@ -4,6 +4,8 @@ import random
 from struct import Struct
 from typing import Any
 
+import pytest
+
 from compilation.numbers import with_native_readers
 
 _SOURCE = '''"""A module."""
@@ -15,6 +17,7 @@ from struct import Struct
 
 
 def test_a_written_out_reader_reads_the_same_numbers() -> None:
+    pytest.importorskip("librt", reason="comes with mypy, which EXTRAS=test leaves out")
     layout = ">qiIhH"
     names: dict[str, Any] = {}
     source = _SOURCE.format(name="read", layout=layout, method="unpack_from")

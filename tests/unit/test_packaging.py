@@ -12,6 +12,8 @@ from packaging.requirements import Requirement
 from coterie.cli.main import main
 
 ROOT = Path(__file__).parents[2]
+# The jobs of workflows that may write.
+PUBLISHING = {"documentation": {"publish"}, "image": {"published"}, "release": {"publish"}}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -25,12 +27,38 @@ def test_compose_file_serves_on_loopback_and_keeps_its_data() -> None:
     )
 
 
-def test_compose_file_advertises_an_address_for_each_kind_of_client() -> None:
-    """One listener is served, so a variable chooses between the host and the network."""
+def test_compose_file_says_the_address_of_each_kind_of_client() -> None:
+    """The image advertises the container's name in the network; test_image_start.py has it."""
     text = (ROOT / "docker-compose.yml").read_text()
-    coterie = yaml.safe_load(text)["services"]["coterie"]
-    assert coterie["environment"] == {"COTERIE_ADVERTISE": "${COTERIE_ADVERTISE:-localhost:9092}"}
-    assert "COTERIE_ADVERTISE=coterie:9092 docker compose up" in text
+    assert yaml.safe_load(text)["services"]["coterie"]["hostname"] == "coterie"
+    assert "localhost:9092" in text
+    assert "coterie:19092" in text
+
+
+def test_image_runs_as_a_user_who_is_not_root() -> None:
+    """By number, since Kubernetes does not look up names."""
+    users = re.findall(r"^USER (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert users == ["1000"]
+
+
+def test_examples_for_kubernetes_run_without_rights_and_are_probed() -> None:
+    """kubernetes-validate has checked the rest of them; docs/containers.md says against what."""
+    for path in sorted((ROOT / "examples" / "kubernetes").glob("*.yaml")):
+        (workload,) = (
+            each for each in yaml.safe_load_all(path.read_text()) if each["kind"] != "Service"
+        )
+        pod = workload["spec"]["template"]["spec"]
+        (broker,) = (
+            each
+            for each in [*pod.get("initContainers", []), *pod["containers"]]
+            if each["name"] == "coterie"
+        )
+        rights = {**pod.get("securityContext", {}), **broker["securityContext"]}
+        assert rights["runAsNonRoot"], path
+        assert rights["readOnlyRootFilesystem"], path
+        assert not rights["allowPrivilegeEscalation"], path
+        assert rights["capabilities"] == {"drop": ["ALL"]}, path
+        assert broker.get("startupProbe") or broker["readinessProbe"], path
 
 
 def test_kafka_beside_it_is_the_release_that_everything_is_compared_with() -> None:
@@ -82,10 +110,14 @@ def test_links_at_the_top_lead_into_the_package() -> None:
     assert not [path for path in (ROOT / "coterie").rglob("*") if path.is_symlink()]
 
 
-@pytest.mark.parametrize("name", ["Dockerfile", "docker-compose.yml", "Makefile", "README.md"])
+@pytest.mark.parametrize(
+    "name",
+    ["Dockerfile", "container/start-broker.sh", "docker-compose.yml", "Makefile", "README.md"],
+)
 def test_options_that_are_written_down_exist(name: str) -> None:
     """Every `coterie ... --option` that a file shows is known to the command line."""
-    text = (ROOT / name).read_text().replace("\\\n", " ")
+    # Continued lines, and the words of a command in a Dockerfile.
+    text = (ROOT / name).read_text().replace("\\\n", " ").replace('", "', " ")
     shown = re.findall(r"coterie (serve|groups|topics|dump)((?: +[\w./:=$@\"-]+)*)", text)
     assert shown or name == "docker-compose.yml"
     for command, rest in shown:
@@ -132,13 +164,14 @@ def test_locked_versions_are_those_that_the_project_asks_for() -> None:
 def test_workflows_write_only_where_they_publish() -> None:
     """actionlint checks them as a whole; this is what a mistake would be dear in."""
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-    assert [each.stem for each in workflows] == ["checks", "documentation", "release", "wheels"]
+    assert [each.stem for each in workflows] == [
+        *("checks", "documentation", "image", "release", "wheels")
+    ]
     for path in workflows:
         workflow = yaml.safe_load(path.read_text())
         assert workflow["permissions"] == {"contents": "read"}
         writing = {name for name, job in workflow["jobs"].items() if "permissions" in job}
-        publishes = path.stem in ("documentation", "release")
-        assert writing == ({"publish"} if publishes else set())
+        assert writing == PUBLISHING.get(path.stem, set())
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

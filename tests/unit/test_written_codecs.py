@@ -37,6 +37,7 @@ def lines_of(place: Path) -> list[str]:
 
 
 def test_both_forms_encode_and_decode_the_same_bytes(tree: Path) -> None:
+    pytest.importorskip("librt", reason="comes with mypy, which EXTRAS=test leaves out")
     where, *written = lines_of(tree)
     assert where == f"# {tree / 'coterie' / '__init__.py'}"
     assert written == lines_of(ROOT)[1:]

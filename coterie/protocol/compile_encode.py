@@ -93,6 +93,8 @@ class EncodeEmitter:
         self._yields = False
         # Whether the function needs that variable, because lines that use it were emitted.
         self._listed = False
+        # Whether the first piece is left for the length of the frame; see `_prefix`.
+        self._leaves_prefix = framed and carries_records(cls)
         self._serial = 0
 
     def source(self) -> str:
@@ -110,9 +112,8 @@ class EncodeEmitter:
             self._line(f"return {self._whole()}")
         elif self.framed:
             self._flush()
-            self._prefix(head)
+            self._prefix()
         else:
-            head.append("    out = []")
             self._flush()
             self._line("return join(out)")
         return "\n".join(head + self._lines) + "\n"
@@ -122,7 +123,6 @@ class EncodeEmitter:
         label = f"{self.cls.__name__} v{self.version}"
         self._yields = True
         head = ["def pieces(m):", f'    """{label} in pieces: compiled from its declaration."""']
-        head.append("    out = []")
         self._structure(self.cls, "m")
         self._flush()
         self._line("yield out")
@@ -132,24 +132,22 @@ class EncodeEmitter:
         """Return the source of `encode(m)`; `m` are elements of an array, without their count."""
         assert field.type.element is not None, "only arrays have elements"
         head = ["def encode(m):", f'    """{self.cls.__name__}.{field.name} v{self.version}."""']
-        self._line("out = []")
+        self._flush()
         self._elements(field.type.element, "m")
         self._line("return join(out)")
         return "\n".join(head + self._lines) + "\n"
 
-    def _prefix(self, head: list[str]) -> None:
+    def _prefix(self) -> None:
         """Emit the length prefix of a frame that is a list of pieces.
 
         Joining the body and copying it after its length is faster than adding up the lengths of
         all pieces, unless the body holds records, which may be megabytes.
         """
         pack = self._pack("i")
-        if carries_records(self.cls):
-            head.append("    out = [b'']")
+        if self._leaves_prefix:
             self._line(f"out[0] = {pack}(sum(map(len, out)))")
             self._line("return join(out)")
         else:
-            head.append("    out = []")
             self._line("body = join(out)")
             self._line(f"return {pack}(len(body)) + body")
 
@@ -210,10 +208,13 @@ class EncodeEmitter:
         return f"{self._pack(chars)}({values})" if values else repr(bytes(len(chars)))
 
     def _flush(self) -> None:
-        """Emit the line that adds the pending pieces to the list of pieces."""
-        self._listed = True
+        """Emit the line that adds the pending pieces to the list of pieces, or begins it."""
         expressions = self._expressions()
-        if len(expressions) == 1:
+        if not self._listed:
+            self._listed = True
+            first = ["b''"] if self._leaves_prefix else []
+            self._line(f"out = [{', '.join(first + expressions)}]")
+        elif len(expressions) == 1:
             self._line(f"{self._out}.append({expressions[0]})")
         elif expressions:
             self._line(f"{self._out} += ({', '.join(expressions)})")

@@ -10,7 +10,7 @@ Stop: stop listening and reading, handle what was received, wait for the disk, g
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coterie.address import Address
 from coterie.server.cluster.image import ClusterImage, Node
@@ -150,7 +150,7 @@ class Broker(ConnectionServices):
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
             self.transactions = UsesOfCluster(self.leadership, self.node_id)
-        self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups, self.transaction_runtime]
+        self.runtimes: list[CoordinatorRuntime] = [self.groups, self.transaction_runtime]
 
     def _make_markers(self) -> MarkerWriter:
         parts = (

@@ -163,8 +163,8 @@ TRANSACTION_PLANTS: tuple[Plant, ...] = (
     Plant(
         "every partition counts as verified",
         f"{_USE}:use_partitions",
-        "return TransactionEffects(ErrorCode.TRANSACTION_ABORTABLE)",
-        "return TransactionEffects(ErrorCode.NONE)",
+        "return Effects(ErrorCode.TRANSACTION_ABORTABLE)",
+        "return Effects(ErrorCode.NONE)",
         ("add_partitions_batched/verified",),
     ),
     Plant(

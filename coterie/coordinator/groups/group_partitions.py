@@ -32,7 +32,7 @@ _REMEMBERED_SHARDS = 16_384
 _TIMERS_TOGETHER = 100
 
 
-class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
+class GroupPartitions(Partitions[GroupShard]):
     """All partitions of `__consumer_offsets` that this broker coordinates.
 
     Attributes:
@@ -59,7 +59,7 @@ class GroupPartitions(Partitions[GroupShard, Effects[Any]]):
             start_ms: the time.
             topics: the topics of the cluster; by default there are none.
         """
-        super().__init__(Effects)
+        super().__init__()
         self.types = types
         self.topics = TopicsImage({}, {}) if topics is None else topics
         self.config = config

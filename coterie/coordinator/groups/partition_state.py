@@ -36,7 +36,7 @@ class GroupCount:
         self.max_groups = max_groups
 
 
-class PartitionState(Shard[Effects[Any]]):
+class PartitionState(Shard):
     """The groups of one `__consumer_offsets` partition.
 
     Attributes:

@@ -86,6 +86,8 @@ def commit_transactional(
 
 def pending_keys(partition: PartitionState, group_id: str) -> list[OffsetCommitKey]:
     """Return the keys of a group's pending offsets for which nothing is committed."""
+    if group_id not in partition.logged.pending.by_group:
+        return []
     committed: dict[str, Any] = dict(partition.logged.offsets.get(group_id, {}))
     return [
         OffsetCommitKey(group=group_id, topic=topic, partition=index)

@@ -20,6 +20,7 @@ from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.kernel.timers import Timer
+from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.messages.journal_records import Fact
 
 # The response of a request.
@@ -52,11 +53,13 @@ class Effects(Generic[R]):
         replies: responses to delayed requests.
         timers: timers that were armed or cancelled.
         events: what happened, in order.
+        markers: the markers of transactions to write.
         moves_deadline: whether the next deadline of the coordinator may be another one now.
     """
 
     __slots__ = (
-        "appends", "events", "moves_deadline", "operation", "replies", "response", "timers",
+        "appends", "events", "markers", "moves_deadline", "operation", "replies", "response",
+        "timers",
     )  # fmt: skip
 
     def __init__(self, response: R | None = None) -> None:
@@ -67,12 +70,15 @@ class Effects(Generic[R]):
         self.replies: Sequence[Reply] = ()
         self.timers: Sequence[Timer] = ()
         self.events: Sequence[Event] = ()
+        self.markers: Sequence[TransactionMarkers] = ()
         self.moves_deadline = False
 
     @property
     def quiet(self) -> bool:
         """Whether there is nothing to carry out but the response."""
-        return not (self.replies or self.appends or self.events or self.moves_deadline)
+        return not (
+            self.replies or self.appends or self.events or self.moves_deadline or self.markers
+        )
 
     def append(self, append: Append) -> None:
         """Append the records of an operation."""
@@ -146,10 +152,6 @@ class Effects(Generic[R]):
             if getattr(self, name)
         ]
         return f"Effects({', '.join(parts)})"
-
-
-EffectsT = TypeVar("EffectsT", bound=Effects[Any])
-EffectsT_co = TypeVar("EffectsT_co", bound=Effects[Any], covariant=True)
 
 
 def _joined(values: Sequence[V], more: Sequence[V]) -> Sequence[V]:

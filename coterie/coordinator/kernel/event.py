@@ -11,22 +11,18 @@ class Event:
     Attributes:
         group_id: "" for an event of a whole partition.
         fact: the event as the journal stores it.
+        name: the kind of the fact, such as `member_joined`.
     """
 
-    __slots__ = ("fact", "group_id")
+    __slots__ = ("fact", "group_id", "name")
 
     def __init__(self, group_id: str, fact: Fact) -> None:
-        assert type(fact) in FACT_NAMES, f"the journal has no record of {fact}"
         self.group_id = group_id
         self.fact = fact
+        self.name = FACT_NAMES[type(fact)]
 
     def __repr__(self) -> str:
         return f"Event({self.group_id!r}, {self.fact!r})"
-
-    @property
-    def name(self) -> str:
-        """The kind of the fact, such as `member_joined`."""
-        return FACT_NAMES[type(self.fact)]
 
     @property
     def at_ms(self) -> int:

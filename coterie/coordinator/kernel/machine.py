@@ -18,10 +18,10 @@ may be split [coordinator/operation-size] [coordinator/sweep-size].
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from coterie.coordinator.kernel.append import Pair, Record
-from coterie.coordinator.kernel.effects import EffectsT_co
+from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode
 
 
@@ -69,7 +69,7 @@ class LogReader(Protocol):
         """Yield the records of open transactions in the order of the log; before `survivors`."""
 
 
-class Machine(Protocol[EffectsT_co]):
+class Machine(Protocol):
     """A coordinator, as its runtime sees it."""
 
     # -- the log of a partition --------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Machine(Protocol[EffectsT_co]):
             MalformedFrame: the record cannot be decoded.
         """
 
-    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> EffectsT_co:
+    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> Effects[Any]:
         """Serve a partition whose log has been read to its end.
 
         Args:
@@ -110,13 +110,13 @@ class Machine(Protocol[EffectsT_co]):
             skipped_records: the number of records that the reader of the log has left out.
         """
 
-    def unload(self, partition: int, epoch: int | None, now_ms: int) -> EffectsT_co:
+    def unload(self, partition: int, epoch: int | None, now_ms: int) -> Effects[Any]:
         """Give a partition up [coordinator/unload].
 
         Nothing happens if `epoch` is given and not newer than the present one [coordinator/epochs].
         """
 
-    def fail(self, partition: int, now_ms: int) -> EffectsT_co:
+    def fail(self, partition: int, now_ms: int) -> Effects[Any]:
         """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
 
     # -- appends -----------------------------------------------------------------------------------
@@ -124,19 +124,19 @@ class Machine(Protocol[EffectsT_co]):
     def encode(self, record: Record) -> Pair:
         """Return key and value of a record as bytes."""
 
-    def appended(self, partition: int, operations: int, now_ms: int) -> EffectsT_co:
+    def appended(self, partition: int, operations: int, now_ms: int) -> Effects[Any]:
         """Acknowledge the oldest `operations` appends of a partition as durable."""
 
-    def hold(self, partition: int, now_ms: int) -> EffectsT_co:
+    def hold(self, partition: int, now_ms: int) -> Effects[Any]:
         """Note that appends are not acknowledged for now: too few replicas are in sync.
 
         The partition serves requests [cluster/waiting-groups].
         """
 
-    def release(self, partition: int) -> EffectsT_co:
+    def release(self, partition: int) -> Effects[Any]:
         """Note that enough replicas are in sync again; `appended` follows."""
 
-    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> EffectsT_co:
+    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects[Any]:
         """Answer what waits for a lost append, and start to load the partition again.
 
         The epoch stays [coordinator/failed-append] [coordinator/log-position].
@@ -147,7 +147,7 @@ class Machine(Protocol[EffectsT_co]):
     def next_deadline_ms(self) -> int | None:
         """Return when to call `advance` next; None without a timer."""
 
-    def advance(self, now_ms: int) -> EffectsT_co:
+    def advance(self, now_ms: int) -> Effects[Any]:
         """Handle all timers that are due."""
 
     # -- for people --------------------------------------------------------------------------------

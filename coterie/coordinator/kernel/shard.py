@@ -19,14 +19,14 @@ Invariant: `unacknowledged` is in the order of the log.
 """
 
 from collections import deque
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.append_errors import (
     LARGE_OPERATION_ERROR,
     translate_append_error,
 )
-from coterie.coordinator.kernel.effects import Effects, EffectsT
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.coordinator.kernel.operation import NO_RECORDS, Operation
 from coterie.coordinator.kernel.response_parts import ResponsePart
@@ -41,7 +41,7 @@ _LOADED = (ACTIVE, ShardState.LOADING)
 _GIVEN_UP = (ShardState.CLOSED, ShardState.FAILED)
 
 
-class Shard(Generic[EffectsT]):
+class Shard:
     """One partition of a coordinator.
 
     Attributes:
@@ -79,11 +79,11 @@ class Shard(Generic[EffectsT]):
         """
         raise NotImplementedError
 
-    def apply(self, operation: Operation, now_ms: int, effects: EffectsT) -> None:
+    def apply(self, operation: Operation, now_ms: int, effects: Effects[Any]) -> None:
         """Change memory as an operation says. What it writes is in `records` or `marker` then."""
         raise NotImplementedError
 
-    def complete(self, completion: Any, now_ms: int, effects: EffectsT) -> None:
+    def complete(self, completion: Any, now_ms: int, effects: Effects[Any]) -> None:
         """Do what follows from a durable operation."""
         raise NotImplementedError
 
@@ -107,7 +107,7 @@ class Shard(Generic[EffectsT]):
         """
         raise NotImplementedError
 
-    def loaded(self, now_ms: int, effects: EffectsT) -> None:
+    def loaded(self, now_ms: int, effects: Effects[Any]) -> None:
         """Begin to serve what the records add up to."""
         raise NotImplementedError
 
@@ -116,7 +116,7 @@ class Shard(Generic[EffectsT]):
         error: ErrorCode,
         failed: set[str | None],
         now_ms: int,
-        effects: EffectsT,
+        effects: Effects[Any],
         state: ShardState,
     ) -> None:
         """Answer the delayed requests, and forget everything that memory holds.
@@ -185,8 +185,7 @@ class Shard(Generic[EffectsT]):
                 if error:
                     effects.response = self.error_response(request, error, version)
                     return effects
-            # The verb is one of this shard's, so its effects are.
-            self.apply(operation, now_ms, effects)  # type: ignore[arg-type]
+            self.apply(operation, now_ms, effects)
             records, pairs = operation.records, operation.pairs
             effects.append(Append(self.partition, records, operation.form, operation.marker, pairs))
             # The log has them from now on.
@@ -204,7 +203,7 @@ class Shard(Generic[EffectsT]):
             self.held(operation, now_ms, effects)
         return effects
 
-    def appended(self, operations: int, now_ms: int, effects: EffectsT) -> None:
+    def appended(self, operations: int, now_ms: int, effects: Effects[Any]) -> None:
         """Acknowledge the oldest appends: send their responses, and those of reads behind them."""
         assert operations >= 0, "a number of appends is not negative"
         unacknowledged = self.unacknowledged
@@ -226,17 +225,17 @@ class Shard(Generic[EffectsT]):
     def hold(
         self,
         now_ms: int,  # noqa: ARG002 - for subclasses
-        effects: EffectsT,  # noqa: ARG002 - as above
+        effects: Effects[Any],  # noqa: ARG002 - as above
     ) -> None:
         """Acknowledge nothing until `release` [cluster/waiting-groups]."""
         assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
         self.holds = True
 
-    def release(self, effects: EffectsT) -> None:  # noqa: ARG002 - for subclasses
+    def release(self, effects: Effects[Any]) -> None:  # noqa: ARG002 - for subclasses
         """Let what waits be acknowledged."""
         self.holds = False
 
-    def append_failed(self, error: ErrorCode, now_ms: int, effects: EffectsT) -> None:
+    def append_failed(self, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """Discard what memory holds and start to load the log again [coordinator/failed-append].
 
         The epoch stays. Requests that wait for an append, and delayed requests of groups that have
@@ -267,7 +266,7 @@ class Shard(Generic[EffectsT]):
         self.state = ShardState.LOADING
         self.skipped_records = 0
 
-    def finish_load(self, now_ms: int, effects: EffectsT, skipped_records: int = 0) -> None:
+    def finish_load(self, now_ms: int, effects: Effects[Any], skipped_records: int = 0) -> None:
         """Serve what the log describes.
 
         Args:
@@ -282,7 +281,7 @@ class Shard(Generic[EffectsT]):
         self.state = ACTIVE
         self.loaded(now_ms, effects)
 
-    def unload(self, now_ms: int, effects: EffectsT, state: ShardState) -> None:
+    def unload(self, now_ms: int, effects: Effects[Any], state: ShardState) -> None:
         """Give the partition up and answer every delayed request [coordinator/unload].
 
         Args:
@@ -293,7 +292,9 @@ class Shard(Generic[EffectsT]):
         assert state in _GIVEN_UP, f"partition {self.partition} is given up and {state}"
         self._discard(ErrorCode.NOT_COORDINATOR, now_ms, effects, state)
 
-    def _discard(self, error: ErrorCode, now_ms: int, effects: EffectsT, state: ShardState) -> None:
+    def _discard(
+        self, error: ErrorCode, now_ms: int, effects: Effects[Any], state: ShardState
+    ) -> None:
         """Answer everything that waits, and forget everything.
 
         Args:

@@ -6,9 +6,10 @@ durable, so the next read of the client sees the transaction ended [transactions
 
 from typing import NamedTuple
 
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.coordinator.transactions.effects import TransactionEffects, logging
 from coterie.coordinator.transactions.fence import next_producer_id
+from coterie.coordinator.transactions.operations import logging
 from coterie.coordinator.transactions.responses import end_error, end_response
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.states import COMPLETE_COMMIT, EMPTY, ONGOING
@@ -24,8 +25,6 @@ from coterie.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 # From this version on the end raises the epoch.
 _RAISES_EPOCH_SINCE = 5
-
-Effects = TransactionEffects[EndTxnResponse]
 
 
 class _Verdict(NamedTuple):
@@ -54,30 +53,30 @@ def end_transaction(
     request: EndTxnRequest,
     context: RequestContext,
     server_level: int,
-) -> Effects:
+) -> Effects[EndTxnResponse]:
     """Decide the end of a transaction, or answer for one that has ended."""
     version = context.version
     transaction = shard.to_change(request.transactional_id)
     if transaction is None:
-        return TransactionEffects(end_error(ErrorCode.INVALID_PRODUCER_ID_MAPPING, version))
+        return Effects(end_error(ErrorCode.INVALID_PRODUCER_ID_MAPPING, version))
     raises_epoch = version >= _RAISES_EPOCH_SINCE
     verdict = (
         _newer_verdict(transaction, request) if raises_epoch else _verdict(transaction, request)
     )
     if verdict.error:
-        return TransactionEffects(end_error(verdict.error, version))
+        return Effects(end_error(verdict.error, version))
     if verdict.has_ended:
-        return TransactionEffects(end_response(transaction))
+        return Effects(end_response(transaction))
     level = BUMPING_LEVEL if raises_epoch else 0
     if not can_be_logged(level, server_level):
-        return TransactionEffects(end_error(ErrorCode.UNSUPPORTED_VERSION, version))
+        return Effects(end_error(ErrorCode.UNSUPPORTED_VERSION, version))
     next_id = next_producer_id(shard, transaction, level)
     if next_id is None:
-        return TransactionEffects(end_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version))
+        return Effects(end_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version))
     transaction.prepare(commit=request.committed, level=level, next_id=next_id, now_ms=now_ms)
     assert context.to is not None, "a delayed response has an address"
     transaction.waiting_end = WaitingEnd(context.to, version)
-    effects: Effects = TransactionEffects()
+    effects: Effects[EndTxnResponse] = Effects()
     effects.operation = logging(transaction)
     return effects
 

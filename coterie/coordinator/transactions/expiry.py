@@ -8,9 +8,10 @@ over all ids in steps, between which requests are handled.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.operation import Operation
-from coterie.coordinator.transactions.effects import TransactionEffects, removal
 from coterie.coordinator.transactions.fence import fence_and_abort
+from coterie.coordinator.transactions.operations import removal
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.states import DEAD, ONGOING
 from coterie.coordinator.transactions.transaction import NO_TIMEOUT_MS, Transaction
@@ -70,9 +71,7 @@ class Search:
         return self._shard
 
 
-def abort_timed_out(
-    search: Search, now_ms: int, level: int, effects: TransactionEffects[Any]
-) -> None:
+def abort_timed_out(search: Search, now_ms: int, level: int, effects: Effects[Any]) -> None:
     """Abort some transactions that are open for longer than their timeout.
 
     Args:
@@ -95,9 +94,7 @@ def abort_timed_out(
         _settle(search.shard, operation, now_ms, effects)
 
 
-def remove_expired(
-    search: Search, now_ms: int, expiration_ms: int, effects: TransactionEffects[Any]
-) -> None:
+def remove_expired(search: Search, now_ms: int, expiration_ms: int, effects: Effects[Any]) -> None:
     """Forget some ids that were not used for `expiration_ms`."""
 
     def is_due(transaction: Transaction) -> bool:
@@ -112,7 +109,7 @@ def _settle(
     shard: TransactionShard,
     operation: Operation | None,
     now_ms: int,
-    effects: TransactionEffects[Any],
+    effects: Effects[Any],
 ) -> None:
     assert effects.operation is None, "an operation is settled before the next one"
     if operation is not None:

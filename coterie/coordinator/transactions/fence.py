@@ -6,7 +6,7 @@ the next epoch, so that nothing that the old producer sends is accepted behind t
 """
 
 from coterie.coordinator.kernel.operation import Operation
-from coterie.coordinator.transactions.effects import logging
+from coterie.coordinator.transactions.operations import logging
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.states import ONGOING
 from coterie.coordinator.transactions.transaction import (

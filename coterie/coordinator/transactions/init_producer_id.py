@@ -4,9 +4,10 @@ The producers before it are fenced by the next epoch. A producer that names its 
 (KIP-360) only continues, and a repeated request gets the same answer.
 """
 
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.coordinator.transactions.effects import TransactionEffects, logging
 from coterie.coordinator.transactions.fence import fence_and_abort
+from coterie.coordinator.transactions.operations import logging
 from coterie.coordinator.transactions.responses import init_error
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.states import EMPTY, ONGOING
@@ -20,8 +21,6 @@ from coterie.coordinator.transactions.transaction import (
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-Effects = TransactionEffects[InitProducerIdResponse]
-
 
 def init_producer_id(
     shard: TransactionShard,
@@ -29,7 +28,7 @@ def init_producer_id(
     request: InitProducerIdRequest,
     context: RequestContext,
     level: int,
-) -> Effects:
+) -> Effects[InitProducerIdResponse]:
     """Give the id to the producer that asks, or abort the open transaction of the one before it.
 
     Args:
@@ -54,7 +53,7 @@ def init_producer_id(
         error = ErrorCode.CONCURRENT_TRANSACTIONS
         if fenced is None:
             error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        effects: Effects = _refused(error, context.version)
+        effects = _refused(error, context.version)
         effects.operation = fenced
         return effects
     error = _next_epoch(shard, transaction, request.producer_epoch, now_ms)
@@ -69,7 +68,7 @@ def _create(
     now_ms: int,
     request: InitProducerIdRequest,
     version: int,
-) -> Effects:
+) -> Effects[InitProducerIdResponse]:
     if len(shard.transactions) >= shard.max_ids:
         return _refused(ErrorCode.POLICY_VIOLATION, version)
     producer_id = shard.new_producer_id()
@@ -125,13 +124,15 @@ def _next_epoch(
     return ErrorCode.PRODUCER_FENCED
 
 
-def _taken_over(transaction: Transaction, request: InitProducerIdRequest) -> Effects:
+def _taken_over(
+    transaction: Transaction, request: InitProducerIdRequest
+) -> Effects[InitProducerIdResponse]:
     assert transaction.state is EMPTY, f"{transaction} is taken over in use"
     assert transaction.waiting_end is None, f"an EndTxn waits for {transaction}"
     transaction.timeout_ms = request.transaction_timeout_ms
     transaction.started_ms = NO_TIME
     transaction.partitions = {}
-    effects: Effects = TransactionEffects(
+    effects: Effects[InitProducerIdResponse] = Effects(
         InitProducerIdResponse(
             error_code=ErrorCode.NONE,
             producer_id=transaction.producer_id,
@@ -142,5 +143,5 @@ def _taken_over(transaction: Transaction, request: InitProducerIdRequest) -> Eff
     return effects
 
 
-def _refused(error: ErrorCode, version: int) -> Effects:
-    return TransactionEffects(init_error(error, version))
+def _refused(error: ErrorCode, version: int) -> Effects[InitProducerIdResponse]:
+    return Effects(init_error(error, version))

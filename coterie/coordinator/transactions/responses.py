@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coterie.coordinator.transactions.effects import TransactionUse
+from coterie.coordinator.transactions.operations import TransactionUse
 from coterie.coordinator.transactions.transaction import NO_ID, Transaction
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode

@@ -9,15 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.kernel.append import Pair, Record
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.loading import NewestRecords
 from coterie.coordinator.kernel.partitions import Partitions
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ACTIVE, availability_error
 from coterie.coordinator.transactions.config import TransactionConfig
-from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
 from coterie.coordinator.transactions.end_transaction import end_transaction
 from coterie.coordinator.transactions.expiry import Search, abort_timed_out, remove_expired
 from coterie.coordinator.transactions.init_producer_id import init_producer_id
+from coterie.coordinator.transactions.operations import TransactionUse
 from coterie.coordinator.transactions.responses import end_error, init_error
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.use_partitions import use_partitions
@@ -31,10 +32,8 @@ from coterie.protocol.messages.transaction_records import (
     encode_old_value,
 )
 
-AnyEffects = TransactionEffects[Any]
 
-
-class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
+class TransactionCoordinator(Partitions[TransactionShard]):
     """All partitions of `__transaction_state` that this broker coordinates.
 
     Attributes:
@@ -57,7 +56,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
             level: returns the level of `transaction.version` that the broker announces.
             start_ms: the time.
         """
-        super().__init__(TransactionEffects)
+        super().__init__()
         self.config = config
         self._new_producer_id = new_producer_id
         self._level = level
@@ -97,7 +96,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
     def init_producer_id(
         self, now_ms: int, request: InitProducerIdRequest, context: RequestContext
-    ) -> TransactionEffects[InitProducerIdResponse]:
+    ) -> Effects[InitProducerIdResponse]:
         """Handle an InitProducerId with a transactional id [transactions/init-checks]."""
         assert request.transactional_id is not None, "others are not the coordinator's"
         shard = self.available_shard(request.transactional_id)
@@ -109,7 +108,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         elif not isinstance(shard, TransactionShard):
             error = shard
         if error or not isinstance(shard, TransactionShard):
-            return TransactionEffects(init_error(error, context.version))
+            return Effects(init_error(error, context.version))
         effects = init_producer_id(shard, now_ms, request, context, self._level())
         # The first id begins the searches.
         effects.moves_deadline = True
@@ -117,7 +116,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
     def use_partitions(
         self, now_ms: int, use: TransactionUse, context: RequestContext
-    ) -> TransactionEffects[ErrorCode]:
+    ) -> Effects[ErrorCode]:
         """Add or verify partitions of a transaction; the response is an error code.
 
         A verification is answered at once: a producer verifies what it knows to be added.
@@ -126,7 +125,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         if not use.transactional_id:
             shard = ErrorCode.INVALID_REQUEST
         if not isinstance(shard, TransactionShard):
-            return TransactionEffects(shard)
+            return Effects(shard)
         effects = use_partitions(shard, now_ms, use, self._level())
         if not use.add:
             return effects
@@ -134,13 +133,13 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
 
     def end_transaction(
         self, now_ms: int, request: EndTxnRequest, context: RequestContext
-    ) -> TransactionEffects[EndTxnResponse]:
+    ) -> Effects[EndTxnResponse]:
         """Handle an EndTxn."""
         shard = self.available_shard(request.transactional_id)
         if not request.transactional_id:
             shard = ErrorCode.INVALID_REQUEST
         if not isinstance(shard, TransactionShard):
-            return TransactionEffects(end_error(shard, context.version))
+            return Effects(end_error(shard, context.version))
         effects = end_transaction(shard, now_ms, request, context, self._level())
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
@@ -151,13 +150,13 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
         producer_id: int,
         producer_epoch: int,
         now_ms: int,
-    ) -> AnyEffects:
+    ) -> Effects[Any]:
         """Complete a transaction all of whose markers are durable.
 
         Nothing happens if the transaction is not waiting for them any more.
         """
         assert partition >= 0, "a negative number would name another partition"
-        effects: AnyEffects = TransactionEffects()
+        effects: Effects[Any] = Effects()
         if partition >= len(self.shards):
             # The topic was deleted.
             return effects
@@ -208,13 +207,13 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
             return min(deadline_ms, waiting_ms)
         return deadline_ms
 
-    def advance(self, now_ms: int) -> AnyEffects:
+    def advance(self, now_ms: int) -> Effects[Any]:
         """Abort what is past its timeout, forget what has expired, and answer what waits too long.
 
         Ids are searched in steps, one in each call. A search that was due while there was no id is
         due now.
         """
-        effects: AnyEffects = TransactionEffects()
+        effects: Effects[Any] = Effects()
         if self._abort_ms <= now_ms:
             self._abort_ms = now_ms + self.config.abort_interval_ms
             self._timed_out.begin(self._active())
@@ -231,7 +230,7 @@ class TransactionCoordinator(Partitions[TransactionShard, AnyEffects]):
     def _active(self) -> list[TransactionShard]:
         return [shard for shard in self.shards if shard.state is ACTIVE]
 
-    def _answer_waiting(self, now_ms: int, effects: AnyEffects) -> None:
+    def _answer_waiting(self, now_ms: int, effects: Effects[Any]) -> None:
         """Answer the EndTxn requests whose markers take too long: the decision is durable."""
         due = []
         for transactional_id, deadline_ms in self._waiting.items():

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.kernel.append_errors import translate_append_error
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.kernel.shard import Shard
 from coterie.coordinator.kernel.shard_state import ShardState
-from coterie.coordinator.transactions.effects import TransactionEffects, logging
+from coterie.coordinator.transactions.operations import logging
 from coterie.coordinator.transactions.responses import end_error, end_response, error_response
 from coterie.coordinator.transactions.states import DEAD
 from coterie.coordinator.transactions.transaction import Transaction, WaitingEnd
@@ -35,7 +36,7 @@ from coterie.protocol.messages.transaction_records import (
 MAX_END_WAIT_MS = 1_000
 
 
-class TransactionShard(Shard[TransactionEffects[Any]]):
+class TransactionShard(Shard):
     """One partition of the coordinator.
 
     Attributes:
@@ -90,7 +91,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         self,
         operation: Operation,
         now_ms: int,  # noqa: ARG002 - memory was changed at that time
-        effects: TransactionEffects[Any],  # noqa: ARG002 - the markers follow when it is durable
+        effects: Effects[Any],  # noqa: ARG002 - the markers follow when it is durable
     ) -> None:
         """See `Shard`. The verb has changed the id; here it comes and goes."""
         key, removed, created = operation.key, operation.removes, operation.creates
@@ -113,7 +114,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
 
     # -- the end of a transaction ------------------------------------------------------------------
 
-    def complete(self, completion: Any, now_ms: int, effects: TransactionEffects[Any]) -> None:
+    def complete(self, completion: Any, now_ms: int, effects: Effects[Any]) -> None:
         """Ask for the markers of a transaction whose decision is durable."""
         transaction = completion
         assert isinstance(transaction, Transaction), completion
@@ -140,9 +141,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
             self.waiting[transaction.transactional_id] = deadline_ms
             effects.moves_deadline = True
 
-    def markers_written(
-        self, transaction: Transaction, now_ms: int, effects: TransactionEffects[Any]
-    ) -> None:
+    def markers_written(self, transaction: Transaction, now_ms: int, effects: Effects[Any]) -> None:
         """End a transaction whose markers are durable, and answer its EndTxn."""
         assert effects.operation is None, "an operation is settled before the next one"
         transaction.complete(now_ms)
@@ -150,7 +149,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         self.settle(effects, now_ms)
         self.answer_end(transaction, effects)
 
-    def answer_end(self, transaction: Transaction, effects: TransactionEffects[Any]) -> None:
+    def answer_end(self, transaction: Transaction, effects: Effects[Any]) -> None:
         """Answer the EndTxn of a decided transaction, if it waits [transactions/end-response]."""
         waiting, transaction.waiting_end = transaction.waiting_end, None
         if waiting is None:
@@ -191,7 +190,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         """Count a record as skipped: no producer writes to this log."""
         self.skipped_records += 1
 
-    def loaded(self, now_ms: int, effects: TransactionEffects[Any]) -> None:
+    def loaded(self, now_ms: int, effects: Effects[Any]) -> None:
         """Serve the ids that the log describes, and end the transactions that are decided."""
         for transaction in self.transactions.values():
             if transaction.is_ending:
@@ -203,7 +202,7 @@ class TransactionShard(Shard[TransactionEffects[Any]]):
         error: ErrorCode,
         failed: set[str | None],  # noqa: ARG002 - an EndTxn waits for more than its own record
         now_ms: int,  # noqa: ARG002 - there are no events
-        effects: TransactionEffects[Any],
+        effects: Effects[Any],
         state: ShardState,  # noqa: ARG002 - as above
     ) -> None:
         """Answer every EndTxn that waits, and forget all ids."""

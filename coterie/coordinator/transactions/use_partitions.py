@@ -10,7 +10,8 @@ from coterie.coordinator.kernel.append import (
     RECORD_OVERHEAD_BYTES,
 )
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
-from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse, logging
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.transactions.operations import TransactionUse, logging
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.transaction import (
     LAST_EPOCH,
@@ -32,7 +33,7 @@ _FIT_SURELY = 1000
 
 def use_partitions(
     shard: TransactionShard, now_ms: int, use: TransactionUse, level: int
-) -> TransactionEffects[ErrorCode]:
+) -> Effects[ErrorCode]:
     """Add or verify partitions; the response is an error code, or NONE.
 
     Args:
@@ -44,18 +45,18 @@ def use_partitions(
     transaction = shard.to_change(use.transactional_id)
     error = _refusal(transaction, use)
     if error or transaction is None:
-        return TransactionEffects(error)
+        return Effects(error)
     if transaction.has_all(use.partitions):
-        return TransactionEffects(ErrorCode.NONE)
+        return Effects(ErrorCode.NONE)
     if not use.add:
-        return TransactionEffects(ErrorCode.TRANSACTION_ABORTABLE)
+        return Effects(ErrorCode.TRANSACTION_ABORTABLE)
     if not can_be_logged(use.client_transaction_version, level):
-        return TransactionEffects(ErrorCode.UNSUPPORTED_VERSION)
+        return Effects(ErrorCode.UNSUPPORTED_VERSION)
     if not _fits_record(transaction, use.partitions):
-        return TransactionEffects(LARGE_OPERATION_ERROR)
+        return Effects(LARGE_OPERATION_ERROR)
     transaction.add(use.partitions, use.client_transaction_version, now_ms)
     assert transaction.has_all(use.partitions), f"{transaction} lacks what was added to it"
-    effects = TransactionEffects(ErrorCode.NONE)
+    effects = Effects(ErrorCode.NONE)
     effects.operation = logging(transaction)
     return effects
 

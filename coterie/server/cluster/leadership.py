@@ -11,7 +11,6 @@ The epoch in the image is the epoch that batches get. Brokers act by the present
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from coterie.address import Address
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -349,7 +348,7 @@ def _stored(placed: Sequence[Placement]) -> StoredPlacement:
     )
 
 
-def _runtimes(member: Member) -> tuple[tuple[str, CoordinatorRuntime[Any]], ...]:
+def _runtimes(member: Member) -> tuple[tuple[str, CoordinatorRuntime], ...]:
     return (
         (OFFSETS_TOPIC, member.groups),
         (TRANSACTIONS_TOPIC, member.transaction_runtime),

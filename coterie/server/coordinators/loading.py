@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Generic
+from typing import Any
 
-from coterie.coordinator.kernel.effects import EffectsT
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.machine import LogReader, Machine, OpenRecord
 from coterie.protocol.errors import MalformedFrame
 from coterie.server.coordinators.host import Host
@@ -103,15 +103,15 @@ class PartitionLoad:
         self.began_ms = now_ms
 
 
-class Loading(Generic[EffectsT]):
+class Loading:
     """The partitions that are to be loaded, and the load in progress."""
 
     def __init__(
         self,
         host: Host,
         kind: str,
-        machine: Machine[EffectsT],
-        loaded: Callable[[int, EffectsT], None],
+        machine: Machine,
+        loaded: Callable[[int, Effects[Any]], None],
         failed: Callable[[int, Exception], None],
     ) -> None:
         """Start without partitions.

@@ -11,9 +11,9 @@ or fails. After the first failed write or sync it is not written to until the ne
 
 from asyncio import TimerHandle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from coterie.coordinator.kernel.effects import Effects, EffectsT
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.machine import Machine
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -36,13 +36,13 @@ R = TypeVar("R")
 FIRST_EPOCH = 0
 
 
-class CoordinatorRuntime(Generic[EffectsT]):
+class CoordinatorRuntime:
     """Runs a coordinator on the event loop."""
 
     def __init__(
         self,
         host: Host,
-        machine: Machine[EffectsT],
+        machine: Machine,
         *,
         kind: str,
         codec: int,
@@ -113,8 +113,7 @@ class CoordinatorRuntime(Generic[EffectsT]):
         elif complete is not None:
             response = complete(response)
         if not effects.quiet:
-            # The verb is one of the machine's, so it returns what the machine returns.
-            self.apply(effects)  # type: ignore[arg-type]
+            self.apply(effects)
         return response
 
     def submit_delayed(
@@ -136,9 +135,9 @@ class CoordinatorRuntime(Generic[EffectsT]):
         if effects.response is not None:
             delayed.send(effects.response)
         if not effects.quiet:
-            self.apply(effects)  # type: ignore[arg-type]  # as above
+            self.apply(effects)
 
-    def apply(self, effects: EffectsT) -> None:
+    def apply(self, effects: Effects[Any]) -> None:
         """Queue the records, send the responses, set the timer; subclasses do the rest."""
         for append in effects.appends:
             self._appends.queue(append)
@@ -256,7 +255,7 @@ class CoordinatorRuntime(Generic[EffectsT]):
         self._appends.end(index)
         self.load_ended(index)
 
-    def _loaded(self, index: int, effects: EffectsT) -> None:
+    def _loaded(self, index: int, effects: Effects[Any]) -> None:
         self._appends.begin(index)
         self.apply(effects)
         if self._partitions[index].held_end is not None:
@@ -336,7 +335,7 @@ class CoordinatorRuntime(Generic[EffectsT]):
             self._disown(partition.index)
             self.stopped(self._machine.unload(partition.index, None, now_ms))
 
-    def stopped(self, effects: EffectsT) -> None:
+    def stopped(self, effects: Effects[Any]) -> None:
         """Carry out what follows from giving a partition up at the end: no timers, no appends."""
         assert not effects.appends, "nothing is written for a partition that was given up"
         for reply in effects.replies:

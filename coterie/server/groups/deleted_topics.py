@@ -15,10 +15,8 @@ of `__consumer_offsets` follows in its own time.
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
 
 from coterie.coordinator.groups.service import GroupCoordinator
-from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.topic_image import TopicImage
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -56,7 +54,7 @@ class DeletedTopics:
         self,
         host: Host,
         slices: Slices,
-        runtime: CoordinatorRuntime[Effects[Any]],
+        runtime: CoordinatorRuntime,
         coordinator: GroupCoordinator,
     ) -> None:
         """Start without any.

@@ -45,18 +45,18 @@ class EventLog:
         self._second = 0
         self._lines = 0
 
-    def add(self, name: str, event: Event) -> None:
-        """Log one event, whose name is `name`, or count it as omitted."""
+    def add(self, event: Event) -> None:
+        """Log one event, or count it as omitted."""
         if self._log.is_enabled_for(DEBUG):
-            self._write_line(name, event)
-        elif name not in _DEBUG_EVENTS:
+            self._write_line(event)
+        elif event.name not in _DEBUG_EVENTS:
             second = event.fact.at_ms // 1000
             if second != self._second:
                 self.log_omitted()
                 self._second = second
             self._lines += 1
             if self._lines <= EVENT_LINES_PER_SECOND:
-                self._write_line(name, event)
+                self._write_line(event)
 
     def log_omitted(self) -> None:
         """Log how many events of the last second were omitted, if any were."""
@@ -65,7 +65,8 @@ class EventLog:
         if omitted > 0:
             self._log.info("group_events_not_shown", count=omitted)
 
-    def _write_line(self, name: str, event: Event) -> None:
+    def _write_line(self, event: Event) -> None:
+        name = event.name
         values = {
             # A list, such as the members of a generation, is shown by its length.
             field: len(value) if isinstance(value, list) else value

@@ -156,8 +156,9 @@ class Channel(Exchange):
         idle = not out
         # Only these two may unmute the connection; for all others the check below would cost time.
         may_unmute = response is self._muted_by or len(delayed) >= limits.DELAYED_RESPONSES
-        while delayed and delayed[0].frame is not None:
-            out.append(cast("bytes | bytearray", delayed.popleft().frame))
+        while delayed and (frame := delayed[0].frame) is not None:
+            delayed.popleft()
+            out.append(frame)
         if response is self._muted_by:
             self._muted_by = None
         if self._handling:

@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
-from coterie.coordinator.transactions.effects import TransactionEffects
 from coterie.coordinator.transactions.service import TransactionCoordinator
 from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.errors import ErrorCode
@@ -71,7 +70,7 @@ class _Use:
             self.done(answer)
 
 
-class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], TransactionUses):
+class TransactionRuntime(CoordinatorRuntime, TransactionUses):
     """Runs the transaction coordinator on the event loop.
 
     Attributes:
@@ -180,11 +179,11 @@ class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], Transactio
         effects = verb(self._host.now_ms(), request, context)
         if effects.response is not None:
             delayed.send(effects.response)
-        self.apply(effects)  # type: ignore[arg-type]  # the verb is one of the coordinator's
+        self.apply(effects)
 
     # --- effects ----------------------------------------------------------------------------------
 
-    def apply(self, effects: TransactionEffects[Any]) -> None:
+    def apply(self, effects: Effects[Any]) -> None:
         """Send the responses, set the timer, have markers written, and write the records.
 
         Each record is a batch of its own [transactions/log-records], so it is written at once: what

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from coterie.coordinator.transactions.effects import TransactionUse
+from coterie.coordinator.transactions.operations import TransactionUse
 from coterie.protocol.errors import ErrorCode
 
 __all__ = ["TransactionUse", "TransactionUses"]

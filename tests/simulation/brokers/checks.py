@@ -279,7 +279,7 @@ def _batches(log: Log, offset: int) -> Iterator[tuple[BatchHeader, bytes, int]]:
                 yield header, data, position
 
 
-def _runtimes(broker: Broker) -> tuple[tuple[str, CoordinatorRuntime[Any]], ...]:
+def _runtimes(broker: Broker) -> tuple[tuple[str, CoordinatorRuntime], ...]:
     return (OFFSETS_TOPIC, broker.groups), (TRANSACTIONS_TOPIC, broker.transaction_runtime)
 
 

@@ -17,7 +17,7 @@ from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.kernel.response_parts import MultiGroupResponse, ResponsePart
 from coterie.coordinator.kernel.shard_state import ShardState
-from coterie.coordinator.transactions.effects import TransactionEffects, logging, removal
+from coterie.coordinator.transactions.operations import logging, removal
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
 from tests.unit.coordinator.harness import UnitHarness
@@ -229,4 +229,4 @@ def test_an_id_is_created_once() -> None:
     operation = logging(transaction)
     operation.creates = transaction
     with pytest.raises(AssertionError, match=f"{TID} exists"):
-        coordinated.shard.apply(operation, coordinated.now_ms, TransactionEffects())
+        coordinated.shard.apply(operation, coordinated.now_ms, Effects())

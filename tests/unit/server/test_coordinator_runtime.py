@@ -16,7 +16,7 @@ from coterie.server.logs.flusher import FlushMode
 from coterie.storage.log import Log
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.counters import TOPIC, Add, Answer, CounterEffects, CounterMachine
+from tests.unit.server.counters import TOPIC, Add, Answer, CounterMachine
 from tests.unit.server.manual import (
     COMMIT,
     NEVER,
@@ -56,7 +56,7 @@ class Counters:
         self.partitions = topic.partitions
         self.machine = CounterMachine(len(self.partitions))
         self.failed: list[int] = []
-        self.runtime: CoordinatorRuntime[CounterEffects] = CoordinatorRuntime(
+        self.runtime: CoordinatorRuntime = CoordinatorRuntime(
             broker.host, self.machine, kind="counter", codec=0, failed=self.failed.append
         )
         broker.failures.when_log_failed.append(self.runtime.log_failed)

@@ -3,9 +3,10 @@
 from typing import Any
 
 from coterie.coordinator.kernel.append import Pair
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.coordinator.transactions.config import TransactionConfig
-from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
+from coterie.coordinator.transactions.operations import TransactionUse
 from coterie.coordinator.transactions.service import TransactionCoordinator
 from coterie.coordinator.transactions.shard import TransactionShard
 from coterie.coordinator.transactions.transaction import Transaction
@@ -172,7 +173,7 @@ class Coordinated:
 
     # -- what follows ------------------------------------------------------------------------------
 
-    def _apply(self, effects: TransactionEffects[Any]) -> None:
+    def _apply(self, effects: Effects[Any]) -> None:
         for append in effects.appends:
             self.log += [self.coordinator.encode(record) for record in append.records]
             self._unacknowledged += 1

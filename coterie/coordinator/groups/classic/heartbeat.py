@@ -109,4 +109,5 @@ def _complete_if_all_joined(step: Step) -> None:
     # Unlike other events this one also ends the initial delay [joining/initial-delay-expiry].
     group = step.group
     if group.state is GroupState.PREPARING_REBALANCE and group.all_joined():
+        step.cancel(TimerKind.JOIN)
         complete_join(step)

@@ -201,6 +201,7 @@ def maybe_complete_join(step: Step) -> None:
         and group.previous_state is not GroupState.EMPTY
         and group.all_joined()
     ):
+        step.cancel(TimerKind.JOIN)
         complete_join(step)
 
 
@@ -236,12 +237,12 @@ def join_timer_fired(step: Step) -> None:
 def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
     """End the join phase: with a new generation, as an Empty group, or by extending it.
 
-    Dynamic members that have not rejoined are removed, static ones stay [joining/join-timeout].
+    Dynamic members that have not rejoined are removed, static ones stay [joining/join-timeout]. The
+    timer of the phase has fired, was cancelled by the caller, or was never armed.
     """
     group, now_ms = step.group, step.now_ms
     assert group.state is GroupState.PREPARING_REBALANCE, f"{group} is not in a join phase"
     assert not group.pending_syncs, f"{group} waits for syncs in its join phase"
-    step.cancel(TimerKind.JOIN)
     group.initial_delay_ms = None
     for member in list(group.members.values()):
         if member.delayed_join is None and member.group_instance_id is None:

@@ -1,14 +1,11 @@
-"""What the transaction coordinator returns: appends, replies and timers, and markers to write."""
+"""The operations that change transactional ids, and a request that is not one of a client."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from coterie.coordinator.kernel.append import BatchForm
-from coterie.coordinator.kernel.effects import Effects, R
 from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.transactions.states import DEAD, ENDING_STATES
 from coterie.coordinator.transactions.transaction import TopicPartition, Transaction
-from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.record_batch_layout import NO_SEQUENCE
 
 # Each record is a batch of its own, without a producer [transactions/log-records].
@@ -54,24 +51,3 @@ def removal(transaction: Transaction) -> Operation:
     operation.form = _OWN_BATCH
     operation.removes = transaction
     return operation
-
-
-class TransactionEffects(Effects[R]):
-    """What a verb returns, and then what the server has to do.
-
-    Attributes:
-        markers: the markers to write; `markers_written` is to be called when they are durable.
-    """
-
-    __slots__ = ("markers",)
-
-    def __init__(self, response: R | None = None) -> None:
-        """Start without effects but the response."""
-        # Not by `super`, which takes longer than the rest; a transaction makes seven of them.
-        Effects.__init__(self, response)
-        self.markers: Sequence[TransactionMarkers] = ()
-
-    @property
-    def quiet(self) -> bool:
-        """Whether there is nothing to carry out but the response."""
-        return not (self.replies or self.appends or self.moves_deadline or self.markers)

@@ -64,6 +64,8 @@ _FAMILIES: dict[ApiKey, str] = {
     ApiKey.REMOVE_RAFT_VOTER: "cluster_members",
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "telemetry",
     ApiKey.PUSH_TELEMETRY: "telemetry",
+    ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
+    ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
 }
 
 # Requests that are decoded once for all that have the same bytes.

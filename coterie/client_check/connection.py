@@ -175,7 +175,7 @@ class ClientConnection(asyncio.Protocol):
         except ValueError:
             raise _NotServedError(key, version) from None
         cls = request_class(api)
-        first, last = SERVED_VERSIONS[api]
+        first, last = SERVED_VERSIONS.get(api, (0, -1))
         if not first <= version <= last:
             if api is not ApiKey.API_VERSIONS:
                 raise _NotServedError(key, version)

@@ -1,4 +1,4 @@
-"""The APIs that this broker serves: their keys, and the first and last version of each.
+"""The APIs that are declared and served: their keys, and the first and last version of each.
 
 The table is apart from the messages, so that a starting server can answer ApiVersions without
 importing any other message.
@@ -71,8 +71,22 @@ class ApiKey(IntEnum):
     PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
     ADD_RAFT_VOTER = 80
     REMOVE_RAFT_VOTER = 81
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
 
     @property
     def kafka_name(self) -> str:
@@ -147,6 +161,25 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.REMOVE_RAFT_VOTER: (0, 0),
 }
 
+# APIs with codecs but without handlers, in the versions of Kafka 4.3: tools read them, and nothing
+# serves or announces them. Share groups had a version 0 only as a preview in 4.0.
+UNSERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: (1, 1),
+    ApiKey.SHARE_FETCH: (1, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (1, 2),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.WRITE_SHARE_GROUP_STATE: (0, 1),
+    ApiKey.DELETE_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: (0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: (0, 0),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
+}
+
 # The first versions that ApiVersions announces, where they differ from the served ones
 # [framing/produce-minimum].
 ADVERTISED_MINIMUM: dict[ApiKey, int] = {ApiKey.PRODUCE: 0}
@@ -182,5 +215,8 @@ OLDEST_VERSIONS: dict[ApiKey, int] = {
 
 def declared_versions(api: ApiKey) -> tuple[int, int]:
     """Return the first and the last version of an API for which there are codecs."""
-    first, last = SERVED_VERSIONS[api]
+    served = SERVED_VERSIONS.get(api)
+    if served is None:
+        return UNSERVED_VERSIONS[api]
+    first, last = served
     return OLDEST_VERSIONS.get(api, first), last

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import NamedTuple
 
-from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import ApiKey, declared_versions
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.frames import RequestHeader, decode_request_header, decode_response
@@ -150,7 +150,7 @@ class Conversation(NamedTuple):
 
 def is_known(api: ApiKey, version: int) -> bool:
     """Return whether this program has a codec for a version."""
-    first, last = SERVED_VERSIONS[api]
+    first, last = declared_versions(api)
     return first <= version <= last
 
 

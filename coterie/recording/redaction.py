@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from coterie.conversation.batches import batch_headers
-from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import ApiKey, declared_versions
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import DECODE_ERRORS
 from coterie.protocol.frames import decode_request_header, decode_response
@@ -124,7 +124,7 @@ def is_secret_setting(resource_type: int, name: str) -> bool:
 
 
 def _is_known(api: ApiKey, version: int) -> bool:
-    first, last = SERVED_VERSIONS[api]
+    first, last = declared_versions(api)
     return first <= version <= last
 
 

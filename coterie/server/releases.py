@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from coterie.protocol.api_keys import ApiKey, declared_versions
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey, declared_versions
 
 _TABLE = os.path.join(os.path.dirname(__file__), "releases.tsv")
 
@@ -46,7 +46,7 @@ class Release(NamedTuple):
             known = ", ".join(releases)
             raise UnknownRelease(f"'{wanted}' is no release of Kafka; choose one of {known}")
         column = header.index(found[0])
-        own = {api.value: api for api in ApiKey}
+        own = {api.value: api for api in SERVED_VERSIONS}
         versions = {}
         for row in rows:
             api = own.get(int(row[0]))

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from coterie.near_names import did_you_mean
-from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.wire import Message
 from coterie.testing.bounds import check
 from coterie.testing.errors import RequestNotSeen, WrongUse, failed
 
 # A group of three members sends about ten requests a second.
 _KEPT = 2_000
-_BY_NAME = {api.kafka_name.lower(): api for api in ApiKey}
+_BY_NAME = {api.kafka_name.lower(): api for api in SERVED_VERSIONS}
 
 
 def api_named(name: str) -> ApiKey:
@@ -26,7 +26,7 @@ def api_named(name: str) -> ApiKey:
     """
     found = _BY_NAME.get(name.lower())
     if found is None:
-        known = (each.kafka_name for each in ApiKey)
+        known = (each.kafka_name for each in SERVED_VERSIONS)
         raise WrongUse(f"'{name}' is no API of Kafka{did_you_mean(name, known, 'APIs')}")
     return found
 

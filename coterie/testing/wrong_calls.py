@@ -17,7 +17,7 @@ from types import FrameType, TracebackType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from coterie.near_names import did_you_mean
-from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.api_keys import SERVED_VERSIONS
 from coterie.testing.broker import Broker
 from coterie.testing.callers import is_inner
 from coterie.testing.cluster import Cluster
@@ -207,7 +207,7 @@ def _right_fault(call: ast.Call) -> str:
     """Return the call of `fault` that has the API and the error of another one."""
     api, error = "Heartbeat", "NOT_COORDINATOR"
     given = [*call.args, *(each.value for each in call.keywords)]
-    names = {each.kafka_name.lower(): each.kafka_name for each in ApiKey}
+    names = {each.kafka_name.lower(): each.kafka_name for each in SERVED_VERSIONS}
     for each in given:
         if isinstance(each, ast.Constant) and isinstance(each.value, str):
             if each.value.lower() in names:

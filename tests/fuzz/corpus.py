@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.protocol.api_keys import ApiKey, declared_versions
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey, declared_versions
 from coterie.protocol.apis import request_class
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
@@ -105,7 +105,7 @@ def _meaningful() -> Iterator[bytes]:
 
 
 def _sensible() -> Iterator[bytes]:
-    for api in ApiKey:
+    for api in SERVED_VERSIONS:
         first, last = declared_versions(api)
         cls = request_class(api)
         chance = random.Random(cls.__name__)
@@ -118,7 +118,7 @@ def _sensible() -> Iterator[bytes]:
 
 
 def _arbitrary() -> Iterator[bytes]:
-    for api in ApiKey:
+    for api in SERVED_VERSIONS:
         first, last = declared_versions(api)
         cls = request_class(api)
         for version in range(first, last + 1):

@@ -16,7 +16,7 @@ from typing import Any
 
 from coterie.address import Address
 from coterie.coordinator.kernel.request import ANONYMOUS
-from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import DECODE_ERRORS
 from coterie.protocol.frames import decode_response
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
@@ -140,7 +140,7 @@ class LoginTarget:
             )
         )
         self._broker.use_routes(
-            Overlay(self._broker.routes, {api: self._noting(api) for api in ApiKey})
+            Overlay(self._broker.routes, {api: self._noting(api) for api in SERVED_VERSIONS})
         )
         listener = Listener(Address("127.0.0.1", 0), "SASL", SecurityProtocol.SASL_PLAINTEXT)
         self._accept = self._broker.factory_of(listener)

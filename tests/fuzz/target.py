@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from coterie.protocol.api_keys import ApiKey, declared_versions
+from coterie.protocol.api_keys import SERVED_VERSIONS, declared_versions
 from coterie.server.broker import Broker
 from coterie.server.metadata import topics
 from coterie.server.network.routes import Routes
@@ -49,7 +49,7 @@ class Target:
     def _fresh(self) -> Broker:
         broker = make_broker()
         # The versions of all releases, the oldest too.
-        broker.use_routes(Routes({api: declared_versions(api) for api in ApiKey}))
+        broker.use_routes(Routes({api: declared_versions(api) for api in SERVED_VERSIONS}))
         broker.controller.create("t", 2, {})
         broker.transaction_runtime.create_topic()
         broker.loop.turn()  # type: ignore[attr-defined]  # the manual loop

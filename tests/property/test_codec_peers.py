@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coterie.protocol.api_keys import OLDEST_VERSIONS, SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import OLDEST_VERSIONS, SERVED_VERSIONS, UNSERVED_VERSIONS, ApiKey
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.wire import (
     ZERO_UUID,
@@ -74,6 +74,8 @@ _ONE_PEER = (
     ApiKey.PUSH_TELEMETRY,
     ApiKey.ADD_RAFT_VOTER,
     ApiKey.REMOVE_RAFT_VOTER,
+    # Compared with Kafka's bytes in tests/unit/protocol/test_share_state_records.py, too.
+    *UNSERVED_VERSIONS,
 )
 
 
@@ -146,7 +148,14 @@ def test_all_but_the_newest_versions_have_at_least_two_peers() -> None:
         cls.__name__
         for cls in MESSAGES
         if cls.__module__.endswith(
-            ("_group_records", "_facts", "journal_records", "security_records", "connect_protocol")
+            (
+                "_group_records",
+                "_state_records",
+                "_facts",
+                "journal_records",
+                "security_records",
+                "connect_protocol",
+            )
         )
     }
     others = {name: versions for name, versions in without.items() if name not in records}

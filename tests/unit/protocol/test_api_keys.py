@@ -11,6 +11,7 @@ from coterie.protocol.api_keys import (
     ADVERTISED_MINIMUM,
     OLDEST_VERSIONS,
     SERVED_VERSIONS,
+    UNSERVED_VERSIONS,
     ApiKey,
     declared_versions,
 )
@@ -21,7 +22,8 @@ from tests.codecs.catalogue import MESSAGES, REQUESTS, RESPONSES, pair_id
 
 
 def test_every_api_has_versions_a_request_and_a_response() -> None:
-    assert set(SERVED_VERSIONS) == set(ApiKey)
+    assert SERVED_VERSIONS.keys() | UNSERVED_VERSIONS.keys() == set(ApiKey)
+    assert not SERVED_VERSIONS.keys() & UNSERVED_VERSIONS.keys()
     assert {cls.api_key for cls in REQUESTS} == set(ApiKey)
     assert {cls.api_key for cls in RESPONSES} == set(ApiKey)
     assert len(REQUESTS) == len(RESPONSES) == len(ApiKey)
@@ -58,13 +60,25 @@ def test_messages_without_an_api_are_log_records_or_payloads_of_members() -> Non
         "partition_facts",
         "security_records",
         "share_group_records",
+        "share_state_records",
         "streams_group_records",
         "transaction_records",
     }
 
 
 def test_older_versions_than_the_served_ones_are_declared_from_0_on() -> None:
-    assert set(OLDEST_VERSIONS) == {key for key, (first, _) in SERVED_VERSIONS.items() if first}
+    # The version 0 of share groups was a preview in Kafka 4.0 only.
+    previews = {ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_DESCRIBE}
+    previews |= {ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE}
+    assert (
+        set(OLDEST_VERSIONS)
+        == {
+            key
+            for key in ApiKey
+            if declared_versions(key)[0] or SERVED_VERSIONS.get(key, (0, 0))[0]
+        }
+        - previews
+    )
     assert set(OLDEST_VERSIONS.values()) == {0}
 
 

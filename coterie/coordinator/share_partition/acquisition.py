@@ -123,7 +123,7 @@ class _Taking:
         log_batches: what was read.
         left: how many more records may be acquired.
         acquired: what was acquired.
-        borders: the first offsets of what was acquired for the first time: the entries of the answer
+        borders: the first offsets of what was acquired for the first time. Entries of the answer
             that begin there stay apart.
     """
 

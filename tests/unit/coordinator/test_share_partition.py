@@ -48,7 +48,8 @@ def fetch(
     read = [each for each in batches if each.last_offset >= offset]
     aborted = asked.pop("aborted", ())
     acquisition = Acquisition(member, **(DEFAULTS | asked))
-    return [tuple(each) for each in acquire(partition, acquisition, offset, read, aborted)]
+    acquired = acquire(partition, acquisition, offset, read, aborted)
+    return [(first, last, count) for first, last, count in acquired]
 
 
 def say(

@@ -138,6 +138,11 @@ ConsumerGroupHeartbeat GROUP READ group_id -
 ConsumerGroupDescribe GROUP DESCRIBE group_ids groups
 ListConfigResources CLUSTER DESCRIBE_CONFIGS - -
 DescribeTopicPartitions TOPIC DESCRIBE topics.name topics
+InitializeShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+ReadShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+WriteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+DeleteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+ReadShareGroupStateSummary CLUSTER CLUSTER_ACTION - results.partitions
 AddRaftVoter CLUSTER ALTER - -
 RemoveRaftVoter CLUSTER ALTER - -
 """

@@ -33,6 +33,7 @@ from coterie.server.network.turns import Turns
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
 from coterie.server.security.logins import Logins
+from coterie.server.share_state.making import make_share_state_runtime
 from coterie.server.shared_parts import SharedParts
 from coterie.server.transactions.making import make_transaction_runtime
 from coterie.server.transactions.markers import MarkerWriter
@@ -150,7 +151,12 @@ class Broker(ConnectionServices):
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
             self.transactions = UsesOfCluster(self.leadership, self.node_id)
-        self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups, self.transaction_runtime]
+        self.share_state = make_share_state_runtime(self, host)
+        self.runtimes: list[CoordinatorRuntime[Any]] = [
+            self.groups,
+            self.transaction_runtime,
+            self.share_state,
+        ]
 
     def _make_markers(self) -> MarkerWriter:
         parts = (

@@ -3,7 +3,7 @@
 It is pure: the time is an argument, and everything to write or send is returned.
 """
 
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 from coterie.coordinator.kernel.append import Pair, Record
@@ -15,7 +15,7 @@ from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.share_state.reader import ShareStateReader
 from coterie.coordinator.share_state.requests import ShareKey, StateRequest, StateResult
 from coterie.coordinator.share_state.shard import ShareStateShard
-from coterie.coordinator.topic_image import TopicChange, TopicsImage
+from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.share_state_records import SHARE_STATE_RECORDS
@@ -34,6 +34,19 @@ def coordinator_key(key: ShareKey) -> str:
     """
     topic_id = urlsafe_b64encode(key.topic_id).decode().rstrip("=")
     return f"{key.group_id}:{topic_id}:{key.partition}"
+
+
+def is_coordinator_key(key: str) -> bool:
+    """Return whether a key is one of a share partition; group ids may have colons."""
+    parts = key.rsplit(":", 2)
+    if len(parts) != 3 or not parts[0]:
+        return False
+    _, topic_id, partition = parts
+    try:
+        decoded = urlsafe_b64decode(topic_id + "=" * (-len(topic_id) % 4))
+        return len(decoded) == len(_NO_TOPIC_ID) and int(partition) >= 0
+    except ValueError:
+        return False
 
 
 class ShareCoordinator(Partitions[ShareStateShard, Effects[Any]]):
@@ -84,16 +97,12 @@ class ShareCoordinator(Partitions[ShareStateShard, Effects[Any]]):
         effects = shard.handle(now_ms, request)
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
-    def topics_changed(self, changes: list[TopicChange], now_ms: int) -> Effects[Any]:
-        """Delete the states of topics that were deleted."""
-        gone = {each.before.topic_id for each in changes if each.before and not each.now}
+    def delete_topics(self, topic_ids: set[bytes], now_ms: int) -> Effects[Any]:
+        """Delete the states of topics that were deleted; a partition that is loading follows."""
         effects: Effects[Any] = Effects()
-        if not gone:
-            return effects
         for shard in self.shards:
             if shard.state is ACTIVE:
-                for each in shard.forget_topics(gone.__contains__):
-                    effects.absorb(shard.settle(each, now_ms))
+                shard.forget_topics(topic_ids.__contains__, now_ms, effects)
         return effects
 
     # -- the log -----------------------------------------------------------------------------------

@@ -232,7 +232,8 @@ class ShareStateShard(Shard[_Effects]):
         self.skipped_records += 1
 
     def loaded(self, now_ms: int, effects: _Effects) -> None:
-        """See `Shard`. States have nothing that begins with their load."""
+        """Forget the states of topics that were deleted meanwhile."""
+        self.forget_topics(lambda topic_id: topic_id not in self._topics.by_id, now_ms, effects)
 
     def forget(
         self,
@@ -245,15 +246,20 @@ class ShareStateShard(Shard[_Effects]):
         """See `Shard`."""
         self.states = {}
 
-    def forget_topics(self, is_gone: Callable[[bytes], bool]) -> list[_Effects]:
-        """Delete the states of deleted topics; return an operation for each."""
-        gone = [key for key in self.states if is_gone(key.topic_id)]
-        all_effects = []
-        for key in gone:
-            effects: _Effects = Effects()
-            effects.operation = _logging(key, tombstone(key))
-            all_effects.append(effects)
-        return all_effects
+    def forget_topics(
+        self, is_gone: Callable[[bytes], bool], now_ms: int, effects: _Effects
+    ) -> None:
+        """Delete the states of deleted topics [share-partitions/state-deletion].
+
+        Args:
+            is_gone: returns whether the topic of an id was deleted.
+            now_ms: the time.
+            effects: receives the tombstones.
+        """
+        for key in [each for each in self.states if is_gone(each.topic_id)]:
+            deletion: _Effects = Effects()
+            deletion.operation = _logging(key, tombstone(key))
+            effects.absorb(self.settle(deletion, now_ms))
 
 
 def _logging(key: ShareKey, record: tuple[Message, Message | None]) -> Operation:

@@ -28,7 +28,7 @@ from coterie.coordinator.share_state.requests import (
     Write,
 )
 from coterie.coordinator.share_state.service import ShareCoordinator, coordinator_key
-from coterie.coordinator.topic_image import TopicChange, TopicImage, TopicsImage
+from coterie.coordinator.topic_image import TopicImage, TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import Record, encode_records
 
@@ -161,7 +161,7 @@ def test_states_of_a_deleted_topic_are_forgotten() -> None:
     """Its keys get tombstones."""
     coordinated = Coordinated()
     coordinated.ask(Initialize(KEY, 2, -1))
-    effects = coordinated.coordinator.topics_changed([TopicChange(FOO, None)], NOW_MS)
+    effects = coordinated.coordinator.delete_topics({TOPIC}, NOW_MS)
     (append,) = effects.appends
     assert [value for _, value in append.records] == [None]
     assert not coordinated.states()

@@ -157,6 +157,8 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PUSH_TELEMETRY: (0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
+    ApiKey.SHARE_FETCH: (1, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (1, 2),
     ApiKey.ADD_RAFT_VOTER: (0, 1),
     ApiKey.REMOVE_RAFT_VOTER: (0, 0),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: (0, 0),
@@ -171,8 +173,6 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
 UNSERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
     ApiKey.SHARE_GROUP_DESCRIBE: (1, 1),
-    ApiKey.SHARE_FETCH: (1, 2),
-    ApiKey.SHARE_ACKNOWLEDGE: (1, 2),
     ApiKey.STREAMS_GROUP_HEARTBEAT: (0, 0),
     ApiKey.STREAMS_GROUP_DESCRIBE: (0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),

@@ -138,6 +138,10 @@ ConsumerGroupHeartbeat GROUP READ group_id -
 ConsumerGroupDescribe GROUP DESCRIBE group_ids groups
 ListConfigResources CLUSTER DESCRIBE_CONFIGS - -
 DescribeTopicPartitions TOPIC DESCRIBE topics.name topics
+ShareFetch GROUP READ group_id -
+. TOPIC READ topics.topic_id responses.partitions
+ShareAcknowledge GROUP READ group_id -
+. TOPIC READ topics.topic_id responses.partitions
 InitializeShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 ReadShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 WriteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions

@@ -33,7 +33,9 @@ from coterie.server.network.turns import Turns
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
 from coterie.server.security.logins import Logins
+from coterie.server.share.leader import ShareLeader
 from coterie.server.share_state.making import make_share_state_runtime
+from coterie.server.share_state.persister import Persister
 from coterie.server.shared_parts import SharedParts
 from coterie.server.transactions.making import make_transaction_runtime
 from coterie.server.transactions.markers import MarkerWriter
@@ -152,6 +154,8 @@ class Broker(ConnectionServices):
 
             self.transactions = UsesOfCluster(self.leadership, self.node_id)
         self.share_state = make_share_state_runtime(self, host)
+        persister = Persister(self.loop, self.share_state, self.leadership)
+        self.share = ShareLeader(config, environment, self.logs.opener, persister)
         self.runtimes: list[CoordinatorRuntime[Any]] = [
             self.groups,
             self.transaction_runtime,
@@ -340,6 +344,7 @@ class Broker(ConnectionServices):
 
     def give_up(self) -> None:
         """Give up the groups and transactions, and send the last responses."""
+        self.share.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()
@@ -368,6 +373,7 @@ class Broker(ConnectionServices):
             server.close()
         self.markers.stop()
         self.connection_quotas.abort_all()
+        self.share.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()

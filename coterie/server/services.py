@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from coterie.server.quotas.client_quotas import ClientQuotas
     from coterie.server.releases import Release
     from coterie.server.security.security_log import SecurityLog
+    from coterie.server.share.leader import ShareLeader
     from coterie.server.share_state.runtime import ShareStateRuntime
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
@@ -114,6 +115,7 @@ class Services(SharedServices):
         transactions: verifies and adds partitions of transactions.
         transaction_runtime: the runtime of the transaction coordinator, which does that.
         share_state: the runtime of the share coordinator.
+        share: the share sessions, and the share partitions of the partitions that it leads.
         release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
         image: the cluster as clients see it.
@@ -128,6 +130,7 @@ class Services(SharedServices):
     transactions: "TransactionUses"
     transaction_runtime: "TransactionRuntime"
     share_state: "ShareStateRuntime"
+    share: "ShareLeader"
     release: "Release | None"
     node_id: int
     image: "ClusterImage"

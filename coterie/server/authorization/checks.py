@@ -26,6 +26,7 @@ from coterie.server.authorization.groups import (
 from coterie.server.authorization.offsets import offset_commit, offset_fetch
 from coterie.server.authorization.outcome import Check
 from coterie.server.authorization.produce import produce
+from coterie.server.authorization.shares import share_acknowledge, share_fetch
 from coterie.server.authorization.tokens import (
     create_delegation_token,
     describe_delegation_token,
@@ -92,6 +93,8 @@ _BY_HAND: dict[ApiKey, Check] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.SHARE_FETCH: share_fetch,
+    ApiKey.SHARE_ACKNOWLEDGE: share_acknowledge,
 }
 # From this version on a Fetch reads batches.
 _BATCHES_SINCE = 4

@@ -1,13 +1,18 @@
 """Asks the share coordinator of a share partition, on whichever broker it is."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from coterie.coordinator.share_state.requests import StateRequest, StateResult
 from coterie.coordinator.share_state.service import coordinator_key
 from coterie.protocol.errors import ErrorCode
 from coterie.server.cluster.image import CoordinatorType
-from coterie.server.services import Services
 from coterie.server.share_state.runtime import ShareStateRuntime
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from coterie.server.cluster.leadership import Leadership
 
 Done = Callable[[StateResult], None]
 
@@ -22,40 +27,57 @@ _RETRIED = (
 )
 
 
-def share_coordinator(broker: Services, request: StateRequest) -> ShareStateRuntime | None:
-    """Return the runtime that coordinates a share partition; None if no broker does."""
-    leadership = broker.leadership
-    if leadership is None:
-        return broker.share_state
-    member = leadership.coordinator(CoordinatorType.SHARE, coordinator_key(request.key))
-    return None if member is None else member.share_state
+class Persister:
+    """Asks for a broker."""
 
+    def __init__(
+        self,
+        loop: "asyncio.AbstractEventLoop",
+        runtime: ShareStateRuntime,
+        leadership: "Leadership | None",
+    ) -> None:
+        """Ask nothing yet.
 
-def persist(broker: Services, request: StateRequest, done: Done) -> None:
-    """Ask the coordinator, again if there is none at the moment.
+        Args:
+            loop: the event loop.
+            runtime: the share coordinator of the broker.
+            leadership: knows those of other brokers; None without any.
+        """
+        self._loop = loop
+        self._runtime = runtime
+        self._leadership = leadership
 
-    Args:
-        broker: the broker that asks.
-        request: the request.
-        done: called with the answer, now or later.
-    """
-    tries = 0
+    def ask(self, request: StateRequest, done: Done) -> None:
+        """Ask the coordinator, again if there is none at the moment.
 
-    def attempt() -> None:
-        nonlocal tries
-        tries += 1
-        runtime = share_coordinator(broker, request)
-        if runtime is None or not runtime.exists:
-            broker.share_state.create_topic()
-            answered(StateResult(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        else:
-            runtime.ask(request, answered)
+        Args:
+            request: the request.
+            done: called with the answer, now or later.
+        """
+        tries = 0
 
-    def answered(result: StateResult) -> None:
-        if result.error not in _RETRIED or tries >= _MAX_TRIES:
-            done(result)
-            return
-        pause_s = _FIRST_PAUSE_S * 2 ** (tries - 1)
-        broker.loop.call_later(pause_s, attempt)
+        def attempt() -> None:
+            nonlocal tries
+            tries += 1
+            runtime = self._coordinator(request)
+            if runtime is None or not runtime.exists:
+                self._runtime.create_topic()
+                answered(StateResult(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            else:
+                runtime.ask(request, answered)
 
-    attempt()
+        def answered(result: StateResult) -> None:
+            if result.error not in _RETRIED or tries >= _MAX_TRIES:
+                done(result)
+                return
+            self._loop.call_later(_FIRST_PAUSE_S * 2 ** (tries - 1), attempt)
+
+        attempt()
+
+    def _coordinator(self, request: StateRequest) -> ShareStateRuntime | None:
+        """Return the runtime that coordinates a share partition; None if no broker does."""
+        if self._leadership is None:
+            return self._runtime
+        key = coordinator_key(request.key)
+        member = self._leadership.coordinator(CoordinatorType.SHARE, key)
+        return None if member is None else member.share_state

@@ -23,7 +23,7 @@ from coterie.coordinator.share_partition.states import AcknowledgeType
 from coterie.coordinator.share_state.requests import NO_OFFSET, Read, ShareKey, StateResult, Write
 from coterie.protocol.errors import ErrorCode
 from coterie.server.config.config import Config
-from coterie.server.config.share_groups import ShareSettings, share_settings
+from coterie.server.config.share_leaders import ShareSettings, share_settings
 from coterie.server.environment import Environment
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import OPEN, Partition

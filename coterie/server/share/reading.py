@@ -5,7 +5,7 @@ from typing import NamedTuple
 from coterie.coordinator.share_partition.acquisition import AcquiredRecords, LogBatch
 from coterie.protocol.record_batch import BatchHeader
 from coterie.protocol.records import iterate_batches
-from coterie.server.config.share_groups import BY_DURATION, EARLIEST, ShareSettings
+from coterie.server.config.share_leaders import BY_DURATION, EARLIEST, ShareSettings
 from coterie.server.logs.partition import Partition
 from coterie.storage.aborted_transactions import AbortedTransaction
 

@@ -1,17 +1,22 @@
 """The iteration order of Java's HashMap and HashSet [assignors/java-order].
 
-Two of Kafka's assignors iterate over such maps, and their results depend on the order. The low bits
-of a key's spread hash select its bucket; buckets are iterated in order, and the keys of a bucket in
-the order of their insertion.
+Three of Kafka's assignors iterate over such maps, and their results depend on the order. The low
+bits of a key's spread hash select its bucket; buckets are iterated in order, and the keys of a
+bucket in the order of their insertion.
 
 Java converts a bucket of more than eight keys to a tree, which may have another order. With usual
 ids so many keys do not share a bucket.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import TypeVar
 
 from coterie.assignors.model import TopicPartition
 from coterie.protocol.java_hash import java_hash
+
+_K = TypeVar("_K", bound=Hashable)
+# Java's hash of a key.
+Hashed = Callable[[_K], int]
 
 # The capacity of a map that is created without one.
 _FIRST_CAPACITY = 16
@@ -34,7 +39,7 @@ def ids_in_map_order(ids: Iterable[bytes]) -> list[bytes]:
     """Return topic ids in the order of a HashMap into which they were inserted one by one."""
     found = list(dict.fromkeys(ids))
     capacity = _capacity(len(found))
-    return sorted(found, key=lambda each: _bucket(_id_hash(each), capacity))
+    return sorted(found, key=lambda each: _bucket(topic_id_hash(each), capacity))
 
 
 def ids_in_set_order(ids: Iterable[bytes]) -> list[bytes]:
@@ -44,7 +49,7 @@ def ids_in_set_order(ids: Iterable[bytes]) -> list[bytes]:
     capacity = _FIRST_CAPACITY
     while capacity < int(len(found) / _LOAD_FACTOR) + 1:
         capacity *= 2
-    return sorted(found, key=lambda each: _bucket(_id_hash(each), capacity))
+    return sorted(found, key=lambda each: _bucket(topic_id_hash(each), capacity))
 
 
 def numbers_in_set_order(numbers: Collection[int]) -> list[int]:
@@ -55,15 +60,37 @@ def numbers_in_set_order(numbers: Collection[int]) -> list[int]:
     return sorted(sorted(numbers), key=lambda each: _bucket(each, capacity))
 
 
+def in_order_of_hashes(
+    keys: Iterable[_K], hash_of: Hashed[_K], most: int, planned: int | None = None
+) -> list[_K]:
+    """Return keys in the order of a table of hashes into which they were inserted one by one.
+
+    Args:
+        keys: the keys in the order of their insertion.
+        hash_of: returns the hash of a key.
+        most: how many keys the table has had at once.
+        planned: for how many Kafka made it; None for Java's first capacity.
+    """
+    capacity = _FIRST_CAPACITY
+    if planned is not None:
+        capacity = 1
+        while capacity < int((planned + 1) / _LOAD_FACTOR + 1):
+            capacity *= 2
+    while most * 4 > capacity * 3:
+        capacity *= 2
+    return sorted(keys, key=lambda each: _bucket(hash_of(each), capacity))
+
+
 def signed_halves(topic_id: bytes) -> tuple[int, int]:
     """Return the key by which Java compares topic ids: two signed numbers of 64 bits."""
     most, least = topic_id[:8], topic_id[8:]
     return int.from_bytes(most, "big", signed=True), int.from_bytes(least, "big", signed=True)
 
 
-def _id_hash(topic_id: bytes) -> int:
+def topic_id_hash(topic_id: bytes) -> int:
+    """Return Java's hash of a topic id."""
     both = int.from_bytes(topic_id[:8], "big") ^ int.from_bytes(topic_id[8:], "big")
-    return (both >> 32) ^ both
+    return ((both >> 32) ^ both) & _MASK
 
 
 class PartitionSet:

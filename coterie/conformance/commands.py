@@ -5,26 +5,25 @@ command outside of CLIENT_COMMANDS and INSPECTION_COMMANDS `needs: core`.
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple
 
 from coterie.conformance.consumer_group_lines import consumer_state_text, consumer_timer_texts
 from coterie.conformance.core_broker import CoreBroker, PendingMarker
 from coterie.conformance.core_lines import pair_text, record_text, state_text, timer_texts
 from coterie.conformance.harness import START_MS
+from coterie.conformance.share_group_lines import share_state_text, share_timer_texts
 from coterie.conversation.syntax import Arguments, TranscriptError, parse_duration_ms, unquote
 from coterie.coordinator.groups.classic.group import classic
-from coterie.coordinator.groups.config import (
-    ConsumerGroupConfig,
-    ConsumerSettings,
-    ConsumerSettingsTable,
-    GroupConfig,
-)
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.protocol.control_records import Marker
 from coterie.protocol.errors import ErrorCode
 
-CONSUMER_PREFIX = "group.consumer."
+# The beginnings of the names of settings of one type of groups.
+TYPE_PREFIXES = ("group.consumer.", "group.share.")
 
 CONFIG_FIELDS = {
     "offset.metadata.max.bytes": "offset_metadata_max_size",
@@ -42,8 +41,8 @@ def _config(broker: CoreBroker, arguments: Arguments) -> None:
     """`config group.max.size=2`: change a setting; a broker over TCP must be started with it."""
     for setting in arguments.positional:
         name, _, text = setting.partition("=")
-        if name.startswith(CONSUMER_PREFIX):
-            broker.config = with_consumer_setting(broker.config, name, text)
+        if name.startswith(TYPE_PREFIXES):
+            broker.config = with_type_setting(broker.config, name, text)
             continue
         field = CONFIG_FIELDS.get(name, name.replace(".", "_"))
         value: Any = setting_value(text)
@@ -77,8 +76,8 @@ def group_setting(text: str) -> GroupSetting | None:
     return GroupSetting(group, name.removeprefix("group."), str(setting_value(value)))
 
 
-def with_consumer_setting(config: GroupConfig, name: str, text: str) -> GroupConfig:
-    """Return settings in which one of consumer groups is another one.
+def with_type_setting(config: GroupConfig, name: str, text: str) -> GroupConfig:
+    """Return settings in which one of consumer groups or share groups is another one.
 
     A setting of one group has its name behind a colon:
     `group.consumer.assignment.interval.ms:g=0`.
@@ -86,30 +85,39 @@ def with_consumer_setting(config: GroupConfig, name: str, text: str) -> GroupCon
     Raises:
         TranscriptError: there is no such setting.
     """
-    name, _, group_id = name.removeprefix(CONSUMER_PREFIX).partition(":")
-    field, consumer = name.replace(".", "_"), config.consumer
-    table = ConsumerSettingsTable(consumer.settings.default)
-    table.own = dict(consumer.settings.own)
-    if field in ConsumerSettings._fields:
+    name, _, group_id = name.partition(":")
+    kind, field = type_and_field(name)
+    of_type: Any = getattr(config, kind)
+    table = copy(of_type.settings)
+    table.own = dict(of_type.settings.own)
+    if field in table.default._fields:
         values: Any = {field: setting_value(text)}
         if group_id:
             table.own[group_id] = table.of(group_id)._replace(**values)
         else:
             table.default = table.default._replace(**values)
-    elif field in ConsumerGroupConfig._fields:
+    elif field in of_type._fields:
         texts: Any = {"assignors": tuple(text.split(",")), "migration_policy": text}
         values = {field: texts[field] if field in texts else setting_value(text)}
-        consumer = consumer._replace(**values)
+        of_type = of_type._replace(**values)
     else:
-        raise TranscriptError(f"no setting is called {CONSUMER_PREFIX}{name}")
-    return config._replace(consumer=consumer._replace(settings=table))
+        raise TranscriptError(f"no setting is called {name}")
+    return config._replace(**{kind: of_type._replace(settings=table)})
 
 
-def is_consumer_setting(name: str) -> bool:
-    """Return whether `config` knows a setting as one of consumer groups."""
-    field = name.removeprefix(CONSUMER_PREFIX).replace(".", "_")
-    known = ConsumerSettings._fields + ConsumerGroupConfig._fields
-    return name.startswith(CONSUMER_PREFIX) and field in known and field != "settings"
+def type_and_field(name: str) -> tuple[str, str]:
+    """Return the type of groups in the name of a setting, and the rest with underscores."""
+    _, kind, rest = name.split(".", 2)
+    return kind, rest.replace(".", "_")
+
+
+def is_type_setting(name: str) -> bool:
+    """Return whether `config` knows a setting as one of consumer groups or share groups."""
+    if not name.startswith(TYPE_PREFIXES):
+        return False
+    kind, field = type_and_field(name)
+    of_type: Any = getattr(GroupConfig(), kind)
+    return field in of_type.settings.default._fields + of_type._fields and field != "settings"
 
 
 def setting_value(text: str) -> int:
@@ -179,6 +187,19 @@ def _partition_of(broker: CoreBroker, arguments: Arguments) -> int:
     """Return the partition of the group that the command names."""
     (group,) = arguments.positional
     return broker.coordinator.partition_for(group)
+
+
+def _hold_state(broker: CoreBroker, _arguments: Arguments) -> None:
+    """`hold-state`: the share coordinator answers nothing from now on."""
+    broker.holding_state = True
+
+
+def _answer_state(broker: CoreBroker, arguments: Arguments) -> None:
+    """`answer-state [ERROR]`: it answers what was held, by default without an error."""
+    broker.holding_state = False
+    broker.answer_state(
+        ErrorCode[arguments.positional[0]] if arguments.positional else ErrorCode.NONE
+    )
 
 
 def _unload(broker: CoreBroker, arguments: Arguments) -> None:
@@ -255,6 +276,8 @@ def _state(broker: CoreBroker, arguments: Arguments) -> None:
     group = broker.coordinator.group(group_id)
     if isinstance(group, ConsumerGroup):
         broker.show(consumer_state_text(group))
+    elif isinstance(group, ShareGroup):
+        broker.show(share_state_text(group))
     else:
         broker.show(state_text(group_id, classic(group)))
 
@@ -265,6 +288,8 @@ def _timers(broker: CoreBroker, arguments: Arguments) -> None:
     group, purgatory = broker.coordinator.group(group_id), broker.coordinator.purgatory
     if isinstance(group, ConsumerGroup):
         broker.show(*consumer_timer_texts(group, purgatory, START_MS))
+    elif isinstance(group, ShareGroup):
+        broker.show(*share_timer_texts(group, purgatory, START_MS))
     else:
         broker.show(*timer_texts(group_id, classic(group), purgatory, START_MS))
 
@@ -290,6 +315,8 @@ COMMANDS: dict[str, Callable[[CoreBroker, Arguments], None]] = {
     "hold-appends": _hold_appends,
     "release-appends": _release_appends,
     "fail-appends": _fail_appends,
+    "hold-state": _hold_state,
+    "answer-state": _answer_state,
     "unload": _unload,
     "load": _load,
     "begin-load": _begin_load,

@@ -78,12 +78,12 @@ def _value_text(value: Any, start_ms: int, names: Names) -> str:
     if isinstance(value, ConsumerGroupMemberMetadataValue):
         return _member_text(value)
     if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
-        at = _at(value.assignment_timestamp, start_ms)
+        at = at_text(value.assignment_timestamp, start_ms)
         return f"epoch={value.assignment_epoch}{at}"
     if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
         return _current_text(value, names)
     if isinstance(value, ConsumerGroupRegularExpressionValue):
-        return f"topics={format_list(value.topics)}{_at(value.timestamp, start_ms)}"
+        return f"topics={format_list(value.topics)}{at_text(value.timestamp, start_ms)}"
     if hasattr(value, "topic_partitions"):
         return assignment_map(value.topic_partitions, names)
     if hasattr(value, "epoch"):
@@ -91,7 +91,8 @@ def _value_text(value: Any, start_ms: int, names: Names) -> str:
     return format_list([each.topic_name for each in value.topics])
 
 
-def _at(time_ms: int, start_ms: int) -> str:
+def at_text(time_ms: int, start_ms: int) -> str:
+    """Return when a target was computed or a regular expression resolved, if that is known."""
     return f" at {format_time(time_ms - start_ms)}" if time_ms else ""
 
 

@@ -99,6 +99,8 @@ class CoreBroker(CoordinatorHarness):
     Attributes:
         names: the names of the transcript.
         holding: whether appends stay pending until `release_appends` or `fail_pending`.
+        holding_state: whether requests to the share coordinator stay without an answer until
+            `answer-state`.
         failing: the error of the next append; None if it succeeds.
         waiting: the requests without a response, oldest first.
     """
@@ -107,6 +109,7 @@ class CoreBroker(CoordinatorHarness):
         """Create a broker that serves every partition from an empty log."""
         self.names = names
         self.holding = False
+        self.holding_state = False
         self.failing: ErrorCode | None = None
         self.waiting: list[PendingRequest] = []
         self._outputs: list[Output] = []
@@ -118,9 +121,15 @@ class CoreBroker(CoordinatorHarness):
         super().__init__(config)
 
     def take_outputs(self) -> list[Output]:
-        """Return what happened since the last call."""
+        """Return what happened since the last call; the share coordinator answers before that."""
+        self._ask_share_coordinator()
         outputs, self._outputs = self._outputs, []
         return outputs
+
+    def _ask_share_coordinator(self) -> None:
+        """Let the share coordinator answer, unless it is held."""
+        while self.state_requests and not self.holding_state:
+            self.answer_state()
 
     def show(self, *lines: str) -> None:
         """Add lines to the output."""
@@ -154,6 +163,7 @@ class CoreBroker(CoordinatorHarness):
             ClientContext(client_host=_HOST, client_id=client_id), version, pending
         )
         self.carry_out(self.handle(decoded, context), pending)
+        self._ask_share_coordinator()
         if not pending.answered:
             self.show(f"{client}  (delayed)")
         self.fire_due_timers()
@@ -249,6 +259,7 @@ class CoreBroker(CoordinatorHarness):
         """Stop abruptly and start again from the durable records; all connections are lost."""
         self.show(*(f"{each.client}  (connection lost)" for each in self.waiting))
         self.waiting.clear()
+        self.state_requests.clear()
         self.holding, self.failing = False, None
         super().restart()
 

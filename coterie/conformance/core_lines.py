@@ -8,12 +8,14 @@ from typing import Any
 
 from coterie.conformance.consumer_group_lines import consumer_record_text
 from coterie.conformance.harness import Pair, ProducerPair
+from coterie.conformance.share_group_lines import share_record_text
 from coterie.conversation.names import Names
 from coterie.conversation.payloads import assignment_text
 from coterie.conversation.syntax import format_list, format_time, quote
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.timers import TimerKind
 from coterie.coordinator.groups.consumer.records import KEYS as CONSUMER_GROUP_KEYS
+from coterie.coordinator.groups.share.records import KEYS as SHARE_GROUP_KEYS
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.protocol.messages.log_records import (
@@ -62,6 +64,8 @@ def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int, name
         return f"{text} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
     if isinstance(key, CONSUMER_GROUP_KEYS):
         return consumer_record_text(key, decode_value(key, value_bytes), start_ms, names)
+    if isinstance(key, SHARE_GROUP_KEYS):
+        return share_record_text(key, decode_value(key, value_bytes), start_ms, names)
     if not isinstance(key, GroupMetadataKey):
         return f"record of type {read_prefix(key_bytes, 'the type of a record')}"
     group = decode_value(key, value_bytes)

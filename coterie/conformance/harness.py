@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.groups.share.state_request import StateRequest, same_answer
 from coterie.coordinator.kernel.append import Append, BatchForm
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.event import Event
@@ -41,6 +42,14 @@ from coterie.protocol.messages.log_records import encode_key, encode_value
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from coterie.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from coterie.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -114,6 +123,12 @@ GROUP_APIS: dict[type[Message], GroupApi] = {
     ConsumerGroupDescribeRequest: GroupApi(
         "ConsumerGroupDescribe", "consumer_group_describe", ConsumerGroupDescribeResponse
     ),
+    ShareGroupHeartbeatRequest: GroupApi(
+        "ShareGroupHeartbeat", "share_group_heartbeat", ShareGroupHeartbeatResponse
+    ),
+    ShareGroupDescribeRequest: GroupApi(
+        "ShareGroupDescribe", "share_group_describe", ShareGroupDescribeResponse
+    ),
 }
 
 
@@ -167,6 +182,7 @@ class CoordinatorHarness:
         logs: one log per partition.
         topics: the topics of the cluster; a restart keeps them.
         events: every event since the start; a test may clear the list.
+        state_requests: what share groups have asked of a share coordinator and is not answered.
         coordinator: the object under test; a restart replaces it.
     """
 
@@ -177,6 +193,7 @@ class CoordinatorHarness:
         self.logs = [PartitionLog() for _ in range(config.offsets_topic_num_partitions)]
         self.topics = PublishedTopics()
         self.events: list[Event] = []
+        self.state_requests: list[StateRequest] = []
         self._batch_number = 0
         self._id_number = 0
         self.coordinator = self.new_coordinator()
@@ -210,6 +227,7 @@ class CoordinatorHarness:
             to: the reply address of the request that was passed on, if it was one.
         """
         self.events += effects.events
+        self.state_requests += effects.requests
         for append in effects.appends:
             self.append(append)
         self.deliver_responses(effects, to)
@@ -224,6 +242,13 @@ class CoordinatorHarness:
     def deliver(self, to: Any, message: Any) -> None:
         """Deliver a response to a reply address."""
         raise NotImplementedError
+
+    def answer_state(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        """Answer what share groups have asked, in the place of a share coordinator."""
+        asked, self.state_requests = self.state_requests, []
+        for request in asked:
+            answer = same_answer(request.message, error)
+            self.carry_out(self.coordinator.state_answered(request, answer, self.now_ms))
 
     # -- topics ------------------------------------------------------------------------------------
 

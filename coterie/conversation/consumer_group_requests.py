@@ -115,7 +115,8 @@ def _write_owned(topics: list[HeartbeatTopicPartitions], place: Place) -> str:
     )
 
 
-_TOPIC = text_kind(
+# A topic in a list of subscribed topics.
+TOPIC = text_kind(
     lambda text, names: names.topic(text), lambda value, names: names.topic_text(value)
 )
 # Always in quotes: a parenthesis counts as a bracket elsewhere.
@@ -133,7 +134,7 @@ TABLES: dict[type[Message], tuple[Argument, ...]] = {
         Argument("epoch", "member_epoch", INTEGER, "0"),
         Argument("timeout", "rebalance_timeout_ms", DURATION, "-1", _IF_SET),
         Argument(
-            "topics", "subscribed_topic_names", optional_kind(list_kind(_TOPIC)), "null", _IF_SET
+            "topics", "subscribed_topic_names", optional_kind(list_kind(TOPIC)), "null", _IF_SET
         ),
         Argument("regex", "subscribed_topic_regex", optional_kind(_REGEX), "null", _IF_SET),
         Argument("assignor", "server_assignor", NULLABLE, "null", _IF_SET),

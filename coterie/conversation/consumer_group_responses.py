@@ -17,7 +17,6 @@ from coterie.conversation.syntax import duration_text, format_list, quote
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
-    ConsumerGroupDescribeResponseGroup,
     ConsumerGroupDescribeResponseMember,
 )
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -27,8 +26,9 @@ _MEMBER_TYPE_SINCE = 1
 _MEMBER_TYPES = {0: "classic", 1: "consumer"}
 
 
-def _heartbeat(response: ConsumerGroupHeartbeatResponse, _version: int, names: Names) -> list[str]:
-    parts = _error(response, names)
+def heartbeat_lines(response: Any, _version: int, names: Names) -> list[str]:
+    """Return the line of a response to a heartbeat, of any type of groups that has them."""
+    parts = error_parts(response, names)
     refused = bool(parts)
     if response.member_id is not None:
         parts.append(f"member={quote(names.member_text(response.member_id))}")
@@ -42,7 +42,7 @@ def _heartbeat(response: ConsumerGroupHeartbeatResponse, _version: int, names: N
     return [" ".join(parts)]
 
 
-def _error(response: Any, names: Names) -> list[str]:
+def error_parts(response: Any, names: Names) -> list[str]:
     """Return the error and its message; nothing without an error."""
     parts = []
     if response.error_code:
@@ -55,16 +55,17 @@ def _error(response: Any, names: Names) -> list[str]:
 def _describe(response: ConsumerGroupDescribeResponse, version: int, names: Names) -> list[str]:
     lines = [""]
     for group in response.groups:
-        lines.append(_described(group, names))
+        lines.append(described_group(group, names))
         lines += [f"  {_described_member(each, version, names)}" for each in group.members]
     return lines
 
 
-def _described(group: ConsumerGroupDescribeResponseGroup, names: Names) -> str:
+def described_group(group: Any, names: Names) -> str:
+    """Return the line of a described group, without its members."""
     parts = [quote(names.group_text(group.group_id))]
     if group.group_state:
         parts.append(group.group_state)
-    errors = _error(group, names)
+    errors = error_parts(group, names)
     parts += errors
     epochs = (group.group_epoch, group.assignment_epoch, group.assignor_name)
     if not errors or epochs != (0, 0, ""):
@@ -94,6 +95,6 @@ def _described_member(each: ConsumerGroupDescribeResponseMember, version: int, n
 
 
 FORMATS: dict[type, Callable[[Any, int, Names], list[str]]] = {
-    ConsumerGroupHeartbeatResponse: _heartbeat,
+    ConsumerGroupHeartbeatResponse: heartbeat_lines,
     ConsumerGroupDescribeResponse: _describe,
 }

@@ -17,6 +17,7 @@ from coterie.conversation.payloads import (
     subscription_text,
 )
 from coterie.conversation.requests import member_text, partitions_of
+from coterie.conversation.share_groups import FORMATS as SHARE_GROUP_FORMATS
 from coterie.conversation.structures import error_text, tree_of, tree_text
 from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.conversation.versions import (
@@ -253,6 +254,7 @@ _FORMATS: dict[type, Callable[[Any, int, Names], list[str]]] = {
     DescribeGroupsResponse: _describe,
     DeleteGroupsResponse: _delete_groups,
     **CONSUMER_GROUP_FORMATS,
+    **SHARE_GROUP_FORMATS,
 }
 
 

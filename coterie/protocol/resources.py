@@ -136,6 +136,9 @@ ListTransactions TRANSACTIONAL_ID DESCRIBE - -
 ConsumerGroupHeartbeat GROUP READ group_id -
 . TOPIC DESCRIBE subscribed_topic_names -
 ConsumerGroupDescribe GROUP DESCRIBE group_ids groups
+ShareGroupHeartbeat GROUP READ group_id -
+. TOPIC DESCRIBE subscribed_topic_names -
+ShareGroupDescribe GROUP DESCRIBE group_ids groups
 ListConfigResources CLUSTER DESCRIBE_CONFIGS - -
 DescribeTopicPartitions TOPIC DESCRIBE topics.name topics
 ShareFetch GROUP READ group_id -

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coterie.conformance.commands import CONFIG_FIELDS, CONSUMER_PREFIX, is_consumer_setting
+from coterie.conformance.commands import CONFIG_FIELDS, is_type_setting, type_and_field
 from coterie.conformance.core_driver import CoreDriver, differences
 from coterie.conformance.harness import GROUP_APIS
 from coterie.conformance.transcript import SEPARATOR, parse
@@ -189,7 +189,7 @@ class _Writer:
         for name, value in values.items():
             field = CONFIG_FIELDS.get(name, name.replace(".", "_"))
             is_written = field in GroupConfig._fields and field not in _NOT_SET
-            if (is_written or is_consumer_setting(name)) and value != HIDDEN:
+            if (is_written or is_type_setting(name)) and value != HIDDEN:
                 settings.append(f"{name}={value}")
         if settings:
             self._carry_out(f"config {' '.join(settings)}")
@@ -202,7 +202,7 @@ class _Writer:
         """
         request = exchange.request
         assert isinstance(request, IncrementalAlterConfigsRequest), "it alters settings"
-        default = self._driver.broker.config.consumer.settings.default
+        config: Any = self._driver.broker.config
         settings = []
         for resource in request.resources:
             group_id = resource.resource_name
@@ -210,9 +210,10 @@ class _Writer:
                 raise TranscriptError("the group has a name that settings cannot have")
             for each in resource.configs:
                 name = f"group.{each.name}"
-                if not is_consumer_setting(name) or each.value == HIDDEN:
+                if not is_type_setting(name) or each.value == HIDDEN:
                     raise TranscriptError(f"transcripts have no setting {each.name} of a group")
-                field = name.removeprefix(CONSUMER_PREFIX).replace(".", "_")
+                kind, field = type_and_field(name)
+                default = getattr(config, kind).settings.default
                 value = each.value if each.config_operation == SET else getattr(default, field)
                 settings.append(f"{name}:{group_id}={value}")
         self._pass_time(at_ms, is_needed=self._waits_at(at_ms))

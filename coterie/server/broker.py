@@ -144,6 +144,8 @@ class Broker(ConnectionServices):
             host.log = loggers.named_of_broker(GROUP_COORDINATOR, self.node_id)
             host.node_id = self.node_id
         self.host = host
+        self.share_state = make_share_state_runtime(self, host)
+        self.persister = Persister(self.loop, self.share_state, self.leadership)
         self.groups = make_group_runtime(self, host)
         self.coordinator = self.groups.coordinator
         self.markers = self._make_markers()
@@ -153,9 +155,7 @@ class Broker(ConnectionServices):
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
             self.transactions = UsesOfCluster(self.leadership, self.node_id)
-        self.share_state = make_share_state_runtime(self, host)
-        persister = Persister(self.loop, self.share_state, self.leadership)
-        self.share = ShareLeader(config, environment, self.logs.opener, persister)
+        self.share = ShareLeader(config, environment, self.logs.opener, self.persister)
         self.runtimes: list[CoordinatorRuntime[Any]] = [
             self.groups,
             self.transaction_runtime,

@@ -21,6 +21,7 @@ GROUP_VERSION = "group.version"
 # The name of the protocol in the setting that lists those that are served.
 _CONSUMER = "consumer"
 TRANSACTION_VERSION = "transaction.version"
+SHARE_VERSION = "share.version"
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 
@@ -57,7 +58,7 @@ class Feature(NamedTuple):
 FEATURES = (
     Feature(GROUP_VERSION, Levels(0, 1), "CONSUMER_GROUP_HEARTBEAT"),
     Feature(METADATA_VERSION, Levels(7, 30), ""),
-    Feature("share.version", Levels(0, 1), "SHARE_GROUP_HEARTBEAT"),
+    Feature(SHARE_VERSION, Levels(0, 1), "SHARE_GROUP_HEARTBEAT"),
     Feature("streams.version", Levels(0, 1), "STREAMS_GROUP_HEARTBEAT"),
     Feature(TRANSACTION_VERSION, Levels(0, 2), "END_TXN"),
     Feature(ELIGIBLE_LEADER_REPLICAS, Levels(0, 1), ""),
@@ -117,6 +118,7 @@ class Features:
         epoch: a number that is higher after each change.
         serves_consumer_groups: whether the consumer protocol is on
             [consumer-groups/switched-off]. Read for each of its heartbeats.
+        serves_share_groups: whether share groups are on [share-groups/switched-off].
     """
 
     def __init__(self, settings: SettingsFile, config: Config) -> None:
@@ -179,4 +181,5 @@ class Features:
         self.finalized = {name: level for name, level in levels.items() if level}
         protocols = self._config.get_list("group.coordinator.rebalance.protocols")
         self.serves_consumer_groups = self.level(GROUP_VERSION) > 0 and _CONSUMER in protocols
+        self.serves_share_groups = self.level(SHARE_VERSION) > 0
         self._config.keep_min_insync_replicas(kept=self.level(ELIGIBLE_LEADER_REPLICAS) > 0)

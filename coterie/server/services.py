@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from coterie.server.releases import Release
     from coterie.server.security.security_log import SecurityLog
     from coterie.server.share.leader import ShareLeader
+    from coterie.server.share_state.persister import Persister
     from coterie.server.share_state.runtime import ShareStateRuntime
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
@@ -115,6 +116,7 @@ class Services(SharedServices):
         transactions: verifies and adds partitions of transactions.
         transaction_runtime: the runtime of the transaction coordinator, which does that.
         share_state: the runtime of the share coordinator.
+        persister: asks the share coordinators of all brokers.
         share: the share sessions, and the share partitions of the partitions that it leads.
         release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
@@ -130,6 +132,7 @@ class Services(SharedServices):
     transactions: "TransactionUses"
     transaction_runtime: "TransactionRuntime"
     share_state: "ShareStateRuntime"
+    persister: "Persister"
     share: "ShareLeader"
     release: "Release | None"
     node_id: int

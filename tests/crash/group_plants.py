@@ -94,7 +94,9 @@ PLANTS = (
     Plant(
         "a departed member keeps its records",
         f"{_CONSUMER}members:remove_members",
-        fault=calling(f"{_CONSUMER}step:Step.remove", _removed_in_memory),
+        fault=calling(
+            "coterie.coordinator.groups.tentative_step:TentativeStep.remove", _removed_in_memory
+        ),
         kinds=("death:members:commit",),
     ),
     Plant(

@@ -74,7 +74,7 @@ _ONE_PEER = (
     ApiKey.PUSH_TELEMETRY,
     ApiKey.ADD_RAFT_VOTER,
     ApiKey.REMOVE_RAFT_VOTER,
-    # Compared with Kafka's bytes in tests/unit/protocol/test_share_state_records.py, too.
+    # Compared with Kafka's bytes in tests/unit/protocol/test_share_messages.py, too.
     *UNSERVED_VERSIONS,
 )
 

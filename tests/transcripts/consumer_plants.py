@@ -73,7 +73,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a change of any topic counts",
-            f"{_GROUPS}.epochs:may_have_other_topics",
+            "coterie.coordinator.groups.epochs:may_have_other_topics",
             fault=answers(value=True),
         ),
         "consumer_groups/other_topics_raise_nothing",
@@ -81,7 +81,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a change of topics does not count",
-            f"{_GROUPS}.epochs:may_have_other_topics",
+            "coterie.coordinator.groups.epochs:may_have_other_topics",
             fault=answers(value=False),
         ),
         "consumer_groups/topic_grows",

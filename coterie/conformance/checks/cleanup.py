@@ -22,6 +22,14 @@ from coterie.protocol.messages.leave_group import (
 )
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from coterie.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from coterie.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 
 # Names in one request.
 _AT_ONCE = 50
@@ -67,6 +75,7 @@ async def _remove_groups(target: Target, prefix: str, runs: Sequence[LearntNames
             some = left[start : start + _AT_ONCE]
             await _empty_groups(target, some, runs)
             await _empty_consumer_groups(target, some)
+            await _empty_share_groups(target, some)
             request = DeleteGroupsRequest(groups_names=some)
             answer = await target.call(request, DeleteGroupsResponse)
             errors |= {each.group_id: each.error_code for each in answer.results}
@@ -111,6 +120,20 @@ async def _empty_consumer_groups(target: Target, groups: list[str]) -> None:
         if members:
             leave = LeaveGroupRequest(group_id=group.group_id, members=members)
             await target.call(leave, LeaveGroupResponse)
+
+
+async def _empty_share_groups(target: Target, groups: list[str]) -> None:
+    """Let every member of those groups leave that are share groups."""
+    if not target.serves(ApiKey.SHARE_GROUP_DESCRIBE, 1):
+        return
+    request = ShareGroupDescribeRequest(group_ids=groups)
+    described = await target.call(request, ShareGroupDescribeResponse)
+    for group in described.groups:
+        for each in group.members:
+            leave = ShareGroupHeartbeatRequest(
+                group_id=group.group_id, member_id=each.member_id, member_epoch=-1
+            )
+            await target.call(leave, ShareGroupHeartbeatResponse)
 
 
 async def _remove_topics(target: Target, prefix: str) -> list[str]:

@@ -12,7 +12,7 @@ out.
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.conformance.commands import CONFIG_FIELDS, CONSUMER_PREFIX, with_consumer_setting
+from coterie.conformance.commands import CONFIG_FIELDS, TYPE_PREFIXES, with_type_setting
 from coterie.conformance.comparison import deviations
 from coterie.conformance.core_broker import Output
 from coterie.conformance.core_driver import CoreDriver
@@ -21,17 +21,21 @@ from coterie.conversation.syntax import TranscriptError
 from coterie.coordinator.groups.config import GroupConfig
 
 DELAY = "group.initial.rebalance.delay.ms"
-_HEARTBEAT = f"{CONSUMER_PREFIX}heartbeat.interval.ms"
+_HEARTBEAT = "group.consumer.heartbeat.interval.ms"
 DEFAULT_GROUP_SETTINGS = {
     DELAY: 3_000,
     "group.max.size": 2_147_483_647,
     "group.min.session.timeout.ms": 6_000,
     "group.max.session.timeout.ms": 1_800_000,
     "offset.metadata.max.bytes": 4_096,
-    f"{CONSUMER_PREFIX}assignment.interval.ms": 1_000,
+    "group.consumer.assignment.interval.ms": 1_000,
     _HEARTBEAT: 5_000,
-    f"{CONSUMER_PREFIX}session.timeout.ms": 45_000,
-    f"{CONSUMER_PREFIX}max.size": 2_147_483_647,
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.max.size": 2_147_483_647,
+    "group.share.assignment.interval.ms": 1_000,
+    "group.share.heartbeat.interval.ms": 5_000,
+    "group.share.session.timeout.ms": 45_000,
+    "group.share.max.size": 200,
 }
 # A broker in real time is a little late. What holds with another delay must also hold if the delay
 # is so much shorter or longer, as files leave half a second before a deadline.
@@ -78,12 +82,12 @@ def _holds(transcript: Transcript, settings: dict[str, int]) -> bool:
     """Return whether the core answers as expected with these settings."""
     classic: Any = {}
     for name, value in (DEFAULT_GROUP_SETTINGS | settings).items():
-        if not name.startswith(CONSUMER_PREFIX):
+        if not name.startswith(TYPE_PREFIXES):
             classic[_field(name)] = value
     config = GroupConfig(**classic)
     for name, value in settings.items():
-        if name.startswith(CONSUMER_PREFIX):
-            config = with_consumer_setting(config, name, str(value))
+        if name.startswith(TYPE_PREFIXES):
+            config = with_type_setting(config, name, str(value))
     driver = CoreDriver(config)
     try:
         actual = driver.run(transcript)

@@ -1,6 +1,7 @@
 """ListGroups, DescribeGroups and DeleteGroups: what administrators do with groups."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.transactional_offsets import pending_keys
@@ -84,11 +85,23 @@ def describe_group(
 
 
 def delete_group(
-    partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
+    partition: PartitionState,
+    group_id: str,
+    now_ms: int,
+    context: RequestContext,
+    to: Any = None,
 ) -> Effects[DeleteGroupsResponseResult]:
     """Append tombstones for every offset of a group without members, then for the group.
 
     [administration/delete]
+
+    Args:
+        partition: the partition of the group.
+        group_id: the group.
+        now_ms: the time.
+        context: the client that asks for it.
+        to: the place of the group in the response. It waits if the type of the group has something
+            to do first, after which this is called again without a place.
     """
     group = partition.groups.get(group_id)
     effects: Effects[DeleteGroupsResponseResult] = Effects()
@@ -103,6 +116,10 @@ def delete_group(
         error, message = group.delete_error()
     if group is not None and not error:
         assert group.is_empty, f"{group} is deleted and has members"
+        if to is not None:
+            before = partition.before_deletion(group, now_ms, context, to)
+            if before is not None:
+                return before
         operation = effects.operation = Operation(group_id, [])
         records = operation.records
         for topic, partitions in partition.logged.offsets.get(group_id, {}).items():

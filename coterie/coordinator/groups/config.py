@@ -1,6 +1,6 @@
 """The settings of the group coordinator, by Kafka's names with underscores."""
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 
 class ConsumerSettings(NamedTuple):
@@ -17,8 +17,25 @@ class ConsumerSettings(NamedTuple):
     assignment_interval_ms: int = 1_000
 
 
-class ConsumerSettingsTable:
-    """The settings of all consumer groups. Their owner changes them while the coordinator runs.
+class ShareSettings(NamedTuple):
+    """Settings of share groups that a group may have for itself, and that concern its members.
+
+    Attributes:
+        session_timeout_ms: how long a member may be silent.
+        heartbeat_interval_ms: how often members are asked to send a heartbeat.
+        assignment_interval_ms: the least time between two target assignments.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
+S = TypeVar("S")
+
+
+class SettingsTable(Generic[S]):
+    """The settings of all groups of a type. Their owner changes them while the coordinator runs.
 
     Attributes:
         default: of the groups that have none of their own.
@@ -27,14 +44,34 @@ class ConsumerSettingsTable:
 
     __slots__ = ("default", "own")
 
-    def __init__(self, default: ConsumerSettings | None = None) -> None:
+    def __init__(self, default: S) -> None:
         """Begin without a group that has its own."""
-        self.default = ConsumerSettings() if default is None else default
-        self.own: dict[str, ConsumerSettings] = {}
+        self.default = default
+        self.own: dict[str, S] = {}
 
-    def of(self, group_id: str) -> ConsumerSettings:
+    def of(self, group_id: str) -> S:
         """Return the settings of a group."""
         return self.own.get(group_id, self.default)
+
+
+class ConsumerSettingsTable(SettingsTable[ConsumerSettings]):
+    """The settings of all consumer groups."""
+
+    __slots__ = ()
+
+    def __init__(self, default: ConsumerSettings | None = None) -> None:
+        """Begin without a group that has its own."""
+        super().__init__(ConsumerSettings() if default is None else default)
+
+
+class ShareSettingsTable(SettingsTable[ShareSettings]):
+    """The settings of all share groups."""
+
+    __slots__ = ()
+
+    def __init__(self, default: ShareSettings | None = None) -> None:
+        """Begin without a group that has its own."""
+        super().__init__(ShareSettings() if default is None else default)
 
 
 class ConsumerGroupConfig(NamedTuple):
@@ -57,6 +94,21 @@ class ConsumerGroupConfig(NamedTuple):
     settings: ConsumerSettingsTable = ConsumerSettingsTable()
 
 
+class ShareGroupConfig(NamedTuple):
+    """Settings of share groups, with Kafka's defaults.
+
+    Attributes:
+        max_size: the most members of a group.
+        initialize_retry_interval_ms: after how long the state of partitions is initialized again
+            that did not come into being.
+        settings: those that a group may have for itself, by group.
+    """
+
+    max_size: int = 200
+    initialize_retry_interval_ms: int = 30_000
+    settings: ShareSettingsTable = ShareSettingsTable()
+
+
 class GroupConfig(NamedTuple):
     """Settings of the group coordinator, with Kafka's defaults.
 
@@ -72,6 +124,7 @@ class GroupConfig(NamedTuple):
         max_groups: the most groups of all partitions together. Kafka has no such limit. A group
             without members takes about 1 KiB, and clients choose the ids.
         consumer: those of consumer groups.
+        share: those of share groups.
         offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed once it is created.
     """
 
@@ -85,6 +138,7 @@ class GroupConfig(NamedTuple):
     offsets_commit_timeout_ms: int = 5_000
     max_groups: int = 100_000
     consumer: ConsumerGroupConfig = ConsumerGroupConfig()
+    share: ShareGroupConfig = ShareGroupConfig()
     offsets_topic_num_partitions: int = 50
 
 

@@ -56,7 +56,7 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Op
         operation.note(
             OffsetsExpired(at_ms=now_ms, offset_count=len(records), topics=expired_topics)
         )
-    if not remaining and group.is_empty:
+    if not remaining and group.is_empty and group.expires:
         assert group_id not in pending.by_group, f"{group} expires in a transaction"
         records += group.tombstones()
         assert records, f"{group} is removed without a tombstone"

@@ -77,6 +77,11 @@ class GroupLike:
         raise NotImplementedError
 
     @property
+    def expires(self) -> bool:
+        """Whether it is removed when it has neither members nor offsets [offsets/group-expiry]."""
+        return True
+
+    @property
     def member_count(self) -> int:
         """The number of its members."""
         raise NotImplementedError

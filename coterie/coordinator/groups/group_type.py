@@ -9,7 +9,7 @@ A type has a folder of its own, with the verbs of its requests. Adding one chang
 of it but the list in `served_types.py`, and the routes of its requests.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from coterie.coordinator.groups.group_like import GroupLike
@@ -124,6 +124,37 @@ class GroupType:
     ) -> Effects[Any]:
         """Handle a request of another type's protocol; here it is refused."""
         raise NotImplementedError
+
+    def before_deletion(
+        self,
+        partition: PartitionState,  # noqa: ARG002 - for types that have something to do
+        group: Any,  # noqa: ARG002 - as above
+        now_ms: int,  # noqa: ARG002 - as above
+        context: RequestContext,  # noqa: ARG002 - as above
+        to: Any,  # noqa: ARG002 - as above
+    ) -> Effects[Any] | None:
+        """Do what comes before the deletion of a group that may be deleted; None if nothing does.
+
+        Args:
+            partition: the partition of the group.
+            group: the group.
+            now_ms: the time.
+            context: the client that asks for it.
+            to: the place of the group in the response, which waits if something has to be done.
+        """
+        return None
+
+    def topic_deleted(
+        self,
+        partition: PartitionState,  # noqa: ARG002 - for types that have something to do
+        topic_id: bytes,  # noqa: ARG002 - as above
+        now_ms: int,  # noqa: ARG002 - as above
+    ) -> Iterator[Effects[Any]]:
+        """Yield the steps by which the groups of a partition forget a topic that was deleted.
+
+        Requests may be handled between two steps.
+        """
+        return iter(())
 
 
 class GroupTypes:

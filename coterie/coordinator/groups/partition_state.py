@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.groups.batch_size import always_fitting_offsets
-from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig
+from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig, ShareSettings
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.listing_order import ListingOrder
 from coterie.coordinator.groups.replay import LoggedState
@@ -101,6 +101,12 @@ class PartitionState(Shard[Effects[Any]]):
         """Let the type of a group handle a request of another type's protocol."""
         raise NotImplementedError
 
+    def before_deletion(
+        self, group: GroupLike, now_ms: int, context: RequestContext, to: Any
+    ) -> Effects[Any] | None:
+        """Let the type of a group do what comes before its deletion; None if nothing does."""
+        raise NotImplementedError
+
     def close(self, group: GroupLike, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """Answer the delayed requests of a group that another one is to replace.
 
@@ -115,6 +121,10 @@ class PartitionState(Shard[Effects[Any]]):
     def consumer_settings(self, group_id: str) -> ConsumerSettings:
         """Return the settings of a consumer group: its own ones, or those of the broker."""
         return self.config.consumer.settings.of(group_id)
+
+    def share_settings(self, group_id: str) -> ShareSettings:
+        """Return the settings of a share group: its own ones, or those of the broker."""
+        return self.config.share.settings.of(group_id)
 
     def add_group(self, group: GroupLike) -> None:
         """Add a group that was created."""

@@ -10,8 +10,8 @@ and its `RequestContext`. It returns `Effects`; their `response` is None if the 
 as a `Reply`.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from typing import Any
 
 from coterie.coordinator.groups.admin import delete_group, describe_group, list_groups
 from coterie.coordinator.groups.classic.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
@@ -29,20 +29,21 @@ from coterie.coordinator.groups.consumer.describe import (
 )
 from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from coterie.coordinator.groups.consumer.heartbeat import unchanged
-from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.coordinator.groups.consumer.upgrade import conversion_steps
 from coterie.coordinator.groups.consumer.validation import check_shape
-from coterie.coordinator.groups.group_partitions import GroupPartitions
 from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.offsets import commit, delete_offsets, fetch, fetch_group
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup
 from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.coordinator.groups.shard import GroupShard
+from coterie.coordinator.groups.share.service import ShareGroupRequests
 from coterie.coordinator.groups.transactional_offsets import commit_transactional
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
-from coterie.coordinator.kernel.response_parts import MultiGroupResponse, ResponsePart
+from coterie.coordinator.kernel.response_parts import MultiGroupResponse
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState, availability_error
 from coterie.coordinator.topic_image import TopicChange, TopicImage, TopicsImage
 from coterie.protocol.errors import ErrorCode
@@ -78,18 +79,7 @@ _FETCH_MANY_GROUPS_SINCE = 8
 _NONE = ErrorCode.NONE
 
 
-class GroupRequest(Protocol):
-    """A request about one group."""
-
-    group_id: str
-
-
-# A request and its response.
-Q = TypeVar("Q", bound=GroupRequest)
-R = TypeVar("R")
-
-
-class GroupCoordinator(GroupPartitions):
+class GroupCoordinator(ShareGroupRequests):
     """All partitions of `__consumer_offsets` that this broker coordinates, and their requests."""
 
     def __init__(
@@ -212,25 +202,6 @@ class GroupCoordinator(GroupPartitions):
             now_ms,
         )
 
-    def run(
-        self,
-        verb: Callable[[GroupShard, int, Q, RequestContext], Effects[R]],
-        error: ErrorCode,
-        now_ms: int,
-        request: Q,
-        context: RequestContext,
-    ) -> Effects[R]:
-        """Let a verb handle a request unless `error` or its partition's state refuses it.
-
-        A type of groups may have requests that have no method here.
-        """
-        shard = self._shard(request.group_id)
-        error = error or availability_error(shard.state)
-        if error:
-            return Effects(shard.error_response(request, error, context.version))
-        effects = verb(shard, now_ms, request, context)
-        return self.applied(shard.settle(effects, now_ms, request, context.to, context.version))
-
     # -- offsets -----------------------------------------------------------------------------------
 
     def offset_commit(
@@ -294,8 +265,8 @@ class GroupCoordinator(GroupPartitions):
         many, stable = context.version >= _FETCH_MANY_GROUPS_SINCE, request.require_stable
         if many and len(request.groups) != 1:
             parts: list[Any] = [None] * len(request.groups)
-            return self._run_for_each(
-                lambda shard, group: Effects(fetch_group(shard, group, stable=stable)),
+            return self.run_for_each(
+                lambda shard, group, _: Effects(fetch_group(shard, group, stable=stable)),
                 MultiGroupResponse(context.to, OffsetFetchResponse(groups=parts), parts),
                 request.groups,
                 now_ms,
@@ -386,8 +357,8 @@ class GroupCoordinator(GroupPartitions):
     ) -> Effects[DescribeGroupsResponse]:
         """Handle a DescribeGroups; the groups stay in the order of the request."""
         parts: list[Any] = [None] * len(request.groups)
-        return self._run_for_each(
-            lambda shard, group: Effects(
+        return self.run_for_each(
+            lambda shard, group, _: Effects(
                 describe_group(
                     shard,
                     group.group_id,
@@ -407,7 +378,9 @@ class GroupCoordinator(GroupPartitions):
         """Handle a ConsumerGroupDescribe; groups without an id come first, as in Kafka."""
         parts: list[Any] = []
         whole = ConsumerGroupDescribeResponse(groups=parts)
-        return self._look_at_each(describe_consumer_group, whole, parts, now_ms, request, context)
+        return self.look_at_each(
+            describe_consumer_group, DescribedConsumerGroup, whole, parts, now_ms, request, context
+        )
 
     def see_consumer_groups(
         self, now_ms: int, request: ConsumerGroupDescribeRequest, context: RequestContext
@@ -415,26 +388,8 @@ class GroupCoordinator(GroupPartitions):
         """Return what there is to describe of large groups, which takes long."""
         parts: list[Any] = []
         whole = SeenConsumerGroups(parts)
-        return self._look_at_each(see_consumer_group, whole, parts, now_ms, request, context)
-
-    def _look_at_each(
-        self,
-        look: Callable[[GroupShard, DescribedConsumerGroup], Any],
-        whole: Any,
-        parts: list[Any],
-        now_ms: int,
-        request: ConsumerGroupDescribeRequest,
-        context: RequestContext,
-    ) -> Effects[Any]:
-        with_operations = request.include_authorized_operations
-        group_ids = sorted(request.group_ids, key=bool)
-        parts += [None] * len(group_ids)
-        return self._run_for_each(
-            lambda shard, group: Effects(look(shard, group)),
-            MultiGroupResponse(context.to, whole, parts),
-            [DescribedConsumerGroup(each, with_operations=with_operations) for each in group_ids],
-            now_ms,
-            context.version,
+        return self.look_at_each(
+            see_consumer_group, DescribedConsumerGroup, whole, parts, now_ms, request, context
         )
 
     def delete_groups(
@@ -446,45 +401,10 @@ class GroupCoordinator(GroupPartitions):
         """
         group_ids = list(dict.fromkeys(request.groups_names))
         parts: list[Any] = [None] * len(group_ids)
-        return self._run_for_each(
-            lambda shard, group: delete_group(shard, group.group_id, now_ms, context),
+        return self.run_for_each(
+            lambda shard, group, part: delete_group(shard, group.group_id, now_ms, context, part),
             MultiGroupResponse(context.to, DeleteGroupsResponse(results=parts), parts),
             [DeletedGroup(group_id) for group_id in group_ids],
             now_ms,
             context.version,
         )
-
-    def _run_for_each(
-        self,
-        verb: Callable[[GroupShard, Any], Effects[Any]],
-        response: MultiGroupResponse,
-        groups: Sequence[Any],
-        now_ms: int,
-        version: int,
-    ) -> Effects[Any]:
-        """Let a verb handle every group of a request; the response leaves with its last part.
-
-        Args:
-            verb: returns effects with the part of one group as their response.
-            response: receives the parts.
-            groups: the parts of the request, with a `group_id` each.
-            now_ms: the time.
-            version: the version of the request.
-        """
-        assert len(response.parts) == len(groups), "each group has a part of the response"
-        effects: Effects[Any] = Effects()
-        for index, group in enumerate(groups):
-            part = ResponsePart(response, index)
-            shard = self._shard(group.group_id)
-            error = availability_error(shard.state)
-            if error:
-                done = Effects(shard.error_response(group, error, version))
-            else:
-                done = shard.settle(verb(shard, group), now_ms, group, part)
-            if done.response is not None:
-                part.deliver(done.response, done)
-            # Without its replies: if the last part was delivered here, the whole is the response.
-            effects.absorb_all_but_replies(done)
-        if not response.missing:
-            effects.response = response.message
-        return self.applied(effects)

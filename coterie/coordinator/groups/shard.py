@@ -148,6 +148,12 @@ class GroupShard(HeldPartition):
         """See `PartitionState`."""
         return self.types.of(group).handle(self, group, now_ms, request, context)
 
+    def before_deletion(
+        self, group: GroupLike, now_ms: int, context: RequestContext, to: Any
+    ) -> Effects[Any] | None:
+        """See `PartitionState`."""
+        return self.types.of(group).before_deletion(self, group, now_ms, context, to)
+
     # -- timers ------------------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey, now_ms: int) -> Effects[Any]:
@@ -203,7 +209,7 @@ class GroupShard(HeldPartition):
     def delete_topic_offsets(
         self, topic: str, topic_id: bytes, now_ms: int
     ) -> Iterator[Effects[Any]]:
-        """Delete the offsets of a deleted topic in every group [offsets/topic-deletion].
+        """Delete what groups know of a deleted topic: their offsets [offsets/topic-deletion].
 
         Requests may be handled between two steps. No client can commit an offset of the topic any
         more, but a transaction may end. The deletion ends early if the partition is given up.
@@ -216,6 +222,11 @@ class GroupShard(HeldPartition):
                     yield self.write(part, now_ms)
                     if self.logged is not logged:
                         return
+        for group_type in self.types.types:
+            for effects in group_type.topic_deleted(self, topic_id, now_ms):
+                yield self.settle(effects, now_ms)
+                if self.logged is not logged:
+                    return
 
     # -- load and unload ---------------------------------------------------------------------------
 

@@ -52,11 +52,14 @@ class Effects(Generic[R]):
         replies: responses to delayed requests.
         timers: timers that were armed or cancelled.
         events: what happened, in order.
+        requests: what is to be asked of another coordinator, each a value that the two agree on.
+            The runtime brings the answer back as an operation.
         moves_deadline: whether the next deadline of the coordinator may be another one now.
     """
 
     __slots__ = (
-        "appends", "events", "moves_deadline", "operation", "replies", "response", "timers",
+        "appends", "events", "moves_deadline", "operation", "replies", "requests", "response",
+        "timers",
     )  # fmt: skip
 
     def __init__(self, response: R | None = None) -> None:
@@ -67,12 +70,15 @@ class Effects(Generic[R]):
         self.replies: Sequence[Reply] = ()
         self.timers: Sequence[Timer] = ()
         self.events: Sequence[Event] = ()
+        self.requests: Sequence[Any] = ()
         self.moves_deadline = False
 
     @property
     def quiet(self) -> bool:
         """Whether there is nothing to carry out but the response."""
-        return not (self.replies or self.appends or self.events or self.moves_deadline)
+        return not (
+            self.replies or self.appends or self.events or self.requests or self.moves_deadline
+        )
 
     def append(self, append: Append) -> None:
         """Append the records of an operation."""
@@ -91,6 +97,10 @@ class Effects(Generic[R]):
             replies.append(Reply(to, message))
         else:
             self.replies = [Reply(to, message)]
+
+    def request(self, request: Any) -> None:
+        """Ask another coordinator."""
+        self.requests = [*self.requests, request]
 
     def arm(self, kind: str, group_id: str, member_id: str, deadline_ms: int) -> None:
         """Arm a timer, replacing an earlier one of its key [sessions/one-timer-per-key]."""
@@ -136,13 +146,15 @@ class Effects(Generic[R]):
             self.timers = _joined(self.timers, other.timers)
         if other.events:
             self.events = _joined(self.events, other.events)
+        if other.requests:
+            self.requests = _joined(self.requests, other.requests)
         self.moves_deadline = self.moves_deadline or other.moves_deadline
 
     def __repr__(self) -> str:
         parts = [f"response={self.response!r}"] if self.response is not None else []
         parts += [
             f"{name}={getattr(self, name)!r}"
-            for name in ("replies", "appends", "timers", "events")
+            for name in ("replies", "appends", "timers", "events", "requests")
             if getattr(self, name)
         ]
         return f"Effects({', '.join(parts)})"

@@ -153,7 +153,7 @@ GROUP_RECORDS = RecordTypes(
 
 # The record types of the groups that are not served, and Kafka's names of these groups.
 # The key is the id of a group, which exists as long as it has this record.
-OTHER_GROUP_TYPES = {11: "share", 17: "streams"}
+OTHER_GROUP_TYPES = {17: "streams"}
 
 LogKey = OffsetCommitKey | GroupMetadataKey
 LogValue = OffsetCommitValue | GroupMetadataValue

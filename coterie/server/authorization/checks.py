@@ -26,6 +26,10 @@ from coterie.server.authorization.groups import (
 from coterie.server.authorization.offsets import offset_commit, offset_fetch
 from coterie.server.authorization.outcome import Check
 from coterie.server.authorization.produce import produce
+from coterie.server.authorization.share_groups import (
+    share_group_describe,
+    share_group_heartbeat,
+)
 from coterie.server.authorization.shares import share_acknowledge, share_fetch
 from coterie.server.authorization.tokens import (
     create_delegation_token,
@@ -91,6 +95,8 @@ _BY_HAND: dict[ApiKey, Check] = {
     ApiKey.LIST_TRANSACTIONS: list_transactions,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
+    ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat,
+    ApiKey.SHARE_GROUP_DESCRIBE: share_group_describe,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
     ApiKey.SHARE_FETCH: share_fetch,

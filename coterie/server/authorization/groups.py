@@ -47,7 +47,7 @@ _KEYS = {
     CoordinatorType.GROUP: ResourceType.GROUP,
     CoordinatorType.TRANSACTION: ResourceType.TRANSACTIONAL_ID,
 }
-_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def sync_group(
@@ -70,13 +70,14 @@ def describe_groups(
         return outcome
 
     def complete(response: Any) -> Any:
-        _set_operations(access, response.groups)
+        set_operations(access, response.groups)
         return response if outcome is None else outcome.complete(response)
 
     return Allowed(complete)
 
 
-def _set_operations(access: ClientAccess, groups: list[Any]) -> None:
+def set_operations(access: ClientAccess, groups: list[Any]) -> None:
+    """Tell of each described group what the client may do with it."""
     for group in groups:
         if not group.error_code:
             group.authorized_operations = access.bits(_GROUP, group.group_id, GROUP_OPERATIONS)
@@ -191,7 +192,7 @@ def consumer_group_describe(
     def complete(response: Any) -> Any:
         response.groups = [_visible(access, group) for group in response.groups]
         if request.include_authorized_operations:
-            _set_operations(access, response.groups)
+            set_operations(access, response.groups)
         return response if outcome is None else outcome.complete(response)
 
     return Allowed(complete)
@@ -208,4 +209,4 @@ def _visible(
     }
     if all(access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in sorted(names)):
         return group
-    return describe_error(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TOPICS)
+    return describe_error(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS)

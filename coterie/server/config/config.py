@@ -9,7 +9,7 @@ Several brokers of one process have settings of their own over those that they s
 
 from collections.abc import Iterable, Mapping
 
-from coterie.coordinator.groups.config import ConsumerSettingsTable, GroupConfig
+from coterie.coordinator.groups.config import ConsumerSettingsTable, GroupConfig, ShareSettingsTable
 from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.address_limits import address_limits
@@ -27,6 +27,11 @@ from coterie.server.config.keys import (
     ConfigSource,
     InvalidValue,
     Value,
+)
+from coterie.server.config.share_groups import (
+    check_share_groups,
+    share_group_config,
+    share_settings,
 )
 from coterie.server.config.sources import ConfigError, Given, read_settings
 
@@ -60,7 +65,9 @@ class Config:
             self._parsed[name] = None if text is None else key.parse(text)
         address_limits(self.get_text(PER_IP_OVERRIDES) or "")
         check_consumer_groups(self)
+        check_share_groups(self)
         self._consumer_settings = ConsumerSettingsTable(consumer_settings(self, {}))
+        self._share_settings = ShareSettingsTable(share_settings(self, {}))
 
     @classmethod
     def load(
@@ -245,7 +252,7 @@ class Config:
         self._altered, self._cluster = dict(broker), dict(cluster)
         self._of_cluster = self._kept | self._cluster
         self._parse(names)
-        self._set_consumer_settings()
+        self._set_group_settings()
 
     @property
     def groups(self) -> Mapping[str, Mapping[str, str]]:
@@ -269,7 +276,7 @@ class Config:
             settings: their settings by name, already checked.
         """
         self._resources[kind] = {name: dict(values) for name, values in settings.items()}
-        self._set_consumer_settings()
+        self._set_group_settings()
         for each in self._brokers.values():
             each.set_resources(kind, settings)
 
@@ -307,15 +314,16 @@ class Config:
             offsets_retention_check_interval_ms=self.get_int("offsets.retention.check.interval.ms"),
             offsets_topic_num_partitions=self.get_int("offsets.topic.num.partitions"),
             consumer=consumer_group_config(self, self._consumer_settings),
+            share=share_group_config(self, self._share_settings),
         )
 
-    def _set_consumer_settings(self) -> None:
-        """Bring the settings of consumer groups up to date."""
-        table = self._consumer_settings
-        table.default = consumer_settings(self, {})
-        table.own = {
-            group_id: consumer_settings(self, values) for group_id, values in self.groups.items()
-        }
+    def _set_group_settings(self) -> None:
+        """Bring the settings of consumer groups and share groups up to date."""
+        groups = self.groups.items()
+        table, shared = self._consumer_settings, self._share_settings
+        table.default, shared.default = consumer_settings(self, {}), share_settings(self, {})
+        table.own = {group_id: consumer_settings(self, values) for group_id, values in groups}
+        shared.own = {group_id: share_settings(self, values) for group_id, values in groups}
 
     def transaction_config(self) -> TransactionConfig:
         """Return the settings of the transaction coordinator."""

@@ -4,33 +4,26 @@
 """
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from coterie.coordinator.groups.config import (
     ConsumerGroupConfig,
     ConsumerSettings,
     ConsumerSettingsTable,
 )
+from coterie.server.config.group_bounds import (
+    ASSIGNMENT,
+    HEARTBEAT,
+    SESSION,
+    Settings,
+    bounded,
+    check_bounds,
+)
 from coterie.server.config.keys import InvalidValue
 
-_SESSION, _HEARTBEAT = "session.timeout.ms", "heartbeat.interval.ms"
 # What a group may have for itself, in the order of `ConsumerSettings`.
-_OF_GROUPS = (_SESSION, _HEARTBEAT, "assignment.interval.ms")
+_OF_GROUPS = (SESSION, HEARTBEAT, ASSIGNMENT)
 _ASSIGNORS = ("uniform", "range")
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
-
-
-class Settings(Protocol):
-    """The settings of the broker that have an effect."""
-
-    def get_int(self, name: str) -> int:
-        """Return the value of a whole number."""
-
-    def get_text(self, name: str) -> str | None:
-        """Return a text; None if it is not set."""
-
-    def get_list(self, name: str) -> tuple[str, ...]:
-        """Return the elements of a list; none if the list is not set."""
 
 
 def check_consumer_groups(broker: Settings) -> None:
@@ -39,14 +32,7 @@ def check_consumer_groups(broker: Settings) -> None:
     Raises:
         InvalidValue: a value is out of bounds, or contradicts another.
     """
-    for rest in _OF_GROUPS:
-        name, low, high = (f"group.consumer.{bound}{rest}" for bound in ("", "min.", "max."))
-        value, lowest, highest = (broker.get_int(each) for each in (name, low, high))
-        if not lowest <= value <= highest:
-            raise InvalidValue(f"{name}={value} is not between {low}={lowest} and {high}={highest}")
-    session, heartbeat = f"group.consumer.{_SESSION}", f"group.consumer.{_HEARTBEAT}"
-    if broker.get_int(heartbeat) >= broker.get_int(session):
-        raise InvalidValue(f"{heartbeat} must be less than {session}")
+    check_bounds(broker, "consumer", _OF_GROUPS)
     assignors = broker.get_list("group.consumer.assignors")
     if not assignors or len(set(assignors)) < len(assignors):
         raise InvalidValue("group.consumer.assignors must name assignors, each of them once")
@@ -85,11 +71,4 @@ def consumer_settings(broker: Settings, values: Mapping[str, str]) -> ConsumerSe
         broker: the settings of the broker.
         values: those of the group.
     """
-    found = []
-    for rest in _OF_GROUPS:
-        text = values.get(f"consumer.{rest}")
-        value = broker.get_int(f"group.consumer.{rest}") if text is None else int(text)
-        lowest = broker.get_int(f"group.consumer.min.{rest}")
-        highest = broker.get_int(f"group.consumer.max.{rest}")
-        found.append(min(max(value, lowest), highest))
-    return ConsumerSettings(*found)
+    return ConsumerSettings(*bounded(broker, "consumer", _OF_GROUPS, values))

@@ -4,12 +4,16 @@ import re
 from typing import NamedTuple
 
 from coterie.server.config.config import Config
+from coterie.server.config.group_bounds import bounded
 
 LATEST, EARLIEST, BY_DURATION = "latest", "earliest", "by_duration"
 # Days, hours, minutes and seconds of a duration of ISO 8601, as Java's Duration reads them.
 _DURATION = re.compile(
     r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE
 )
+
+# What has bounds.
+_BOUNDED = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
 
 
 class ShareSettings(NamedTuple):
@@ -37,22 +41,16 @@ class ShareSettings(NamedTuple):
 def share_settings(config: Config, group_id: str) -> ShareSettings:
     """Return the settings of a group; what is beyond the present bounds is cut."""
     own = config.groups.get(group_id, {})
-
-    def bounded(name: str) -> int:
-        text = own.get(f"share.{name}")
-        value = config.get_int(f"group.share.{name}") if text is None else int(text)
-        low = config.get_int(f"group.share.min.{name}")
-        return min(max(value, low), config.get_int(f"group.share.max.{name}"))
-
+    delivery_limit, max_in_flight, lock_ms = bounded(config, "share", _BOUNDED, own)
     reset = own.get("share.auto.offset.reset", LATEST).lower()
     reset_ms = 0
     if reset.startswith(BY_DURATION):
         reset, _, duration = reset.partition(":")
         reset_ms = duration_ms(duration)
     return ShareSettings(
-        bounded("delivery.count.limit"),
-        bounded("partition.max.record.locks"),
-        bounded("record.lock.duration.ms"),
+        delivery_limit,
+        max_in_flight,
+        lock_ms,
         own.get("share.isolation.level", "").lower() == "read_committed",
         own.get("share.renew.acknowledge.enable", "true").lower() != "false",
         reset,

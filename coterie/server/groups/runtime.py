@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.groups.service import GroupCoordinator
+from coterie.coordinator.groups.share.state_request import StateRequest
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ACTIVE
@@ -22,6 +24,7 @@ from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.groups.deleted_topics import DeletedTopics
 from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
+from coterie.server.groups.persister import NoPersister, Persister
 from coterie.server.logs.partition import Partition
 from coterie.server.slices import Slices
 from coterie.server.transactions.markers import RAISES_EPOCH
@@ -55,6 +58,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         *,
         codec: int,
         failed: Callable[[int], None],
+        persister: Persister | None = None,
     ) -> None:
         """Run `coordinator`, which owns no partition before `take_over`.
 
@@ -65,6 +69,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
             slices: does work that takes long.
             codec: the codec of the batches that are written [offsets/compression].
             failed: called with a partition that is not served any more.
+            persister: keeps the delivery state of share groups; None to keep none.
         """
         super().__init__(host, coordinator, kind="group", codec=codec, failed=failed)
         self.coordinator = coordinator
@@ -72,6 +77,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         journal.join()
         self._events = EventLog(host.log)
         self._deleted_topics = DeletedTopics(host, slices, self, coordinator)
+        self._persister: Persister = NoPersister(host.loop) if persister is None else persister
         self.event_counts: Counter[str] = Counter()
         self.offsets_committed = 0
         self.offsets_deleted = 0
@@ -98,6 +104,12 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
                 self.event_counts[name] += 1
                 self._events.add(name, event)
             self.journal.add(effects.events, self._host.node_id)
+        for request in effects.requests:
+            self._persister.ask(request.message, partial(self._state_answered, request))
+
+    def _state_answered(self, request: StateRequest, answer: Any) -> None:
+        """Pass on what the share coordinators have answered."""
+        self.apply(self.coordinator.state_answered(request, answer, self._host.now_ms()))
 
     def txn_offset_commit(
         self, now_ms: int, request: TxnOffsetCommitRequest, context: RequestContext

@@ -34,6 +34,8 @@ def handle(
 ) -> ShareAcknowledgeResponse | None:
     """Apply the acknowledgements, and end the session if that is asked for."""
     group_id, member_id = request.group_id, request.member_id
+    if not broker.features.serves_share_groups:
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
     error = ids_error(group_id, member_id)
     if error or group_id is None or member_id is None:
         return _refused(error)

@@ -30,6 +30,8 @@ def handle(
 ) -> ShareFetchResponse | None:
     """Answer with the records there are, or wait for more."""
     group_id, member_id = request.group_id, request.member_id
+    if not broker.features.serves_share_groups:
+        return refused(ErrorCode.UNSUPPORTED_VERSION)
     error = ids_error(group_id, member_id)
     limits = (request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)
     if request.is_renew_ack and any(limits):

@@ -69,6 +69,8 @@ _FAMILIES: dict[ApiKey, str] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: "share_state",
     ApiKey.DELETE_SHARE_GROUP_STATE: "share_state",
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share_state",
+    ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
+    ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
 }
 
 # Requests that are decoded once for all that have the same bytes.

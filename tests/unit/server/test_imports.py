@@ -28,7 +28,7 @@ LIBRARIES = {
 # Uses all handles but one before the first use of each library.
 FEW_HANDLES = """
 import os, resource, sys
-from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
+from coterie.coordinator.groups.metadata_hash import metadata_hash
 from coterie.coordinator.patterns import Pattern
 from coterie.coordinator.topic_image import TopicImage, TopicsImage
 from coterie.protocol.compression import compress

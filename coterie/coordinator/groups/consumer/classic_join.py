@@ -25,7 +25,6 @@ from coterie.coordinator.groups.consumer.members import (
     start_session,
     time_revocation,
 )
-from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.regexes import ask_for_resolution, resolved
 from coterie.coordinator.groups.consumer.static_member import replace_member
 from coterie.coordinator.groups.consumer.step import Step
@@ -37,6 +36,7 @@ from coterie.coordinator.groups.consumer.subscription import (
 from coterie.coordinator.groups.consumer.target import begin_computation, update_target
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.fencing import note_fenced
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode, MalformedFrame
@@ -130,7 +130,7 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
         ask_for_resolution(step, resolved_before, is_new=False)
         _joined(step, member, request)
         if is_new:
-            note_joined(step, member, request.session_timeout_ms)
+            note_joined(step, member)
     step.effects.response = JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=generation,

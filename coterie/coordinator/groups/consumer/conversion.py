@@ -15,10 +15,10 @@ from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import Partitions
-from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.records import current_value, target_value
-from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.states import MemberState
+from coterie.coordinator.groups.metadata_hash import metadata_hash
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append import Pair, Record
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode, MalformedFrame

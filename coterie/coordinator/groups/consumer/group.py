@@ -36,8 +36,6 @@ class ConsumerGroup(ConsumerGroupState):
 
     Attributes:
         topics: the topics of the cluster.
-        checked_version: the version of the topics for which the metadata hash was compared; None
-            after creation and after a load.
         resolution: the matching of regular expressions that is under way; None if there is none.
         computation: the computation of a large target that is under way; None if there is none.
         downgrade: the conversion of a large group that is to become a classic one; None if it is
@@ -45,15 +43,14 @@ class ConsumerGroup(ConsumerGroupState):
         too_large_epoch: the epoch whose target was larger than a batch; -1 if none was.
         resolved_version: the version of the topics at the latest resolution; None after a load.
         too_large_ms: when the result of a resolution was larger than a batch; 0 if that never was.
-        bumped_ms: when the epoch rose last, for people.
         is_gone: whether its partition was given up.
     """
 
     TYPE: ClassVar[str] = CONSUMER
 
     __slots__ = (
-        "bumped_ms", "checked_version", "computation", "downgrade", "is_gone", "resolution",
-        "resolved_version", "too_large_epoch", "too_large_ms", "topics",
+        "computation", "downgrade", "is_gone", "resolution", "resolved_version",
+        "too_large_epoch", "too_large_ms", "topics",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:

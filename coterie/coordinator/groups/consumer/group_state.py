@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
-from coterie.coordinator.groups.consumer.states import FIRST_EPOCH, GroupState, MemberState
-from coterie.coordinator.groups.group_like import GroupLike
+from coterie.coordinator.groups.consumer.states import GroupState, MemberState
+from coterie.coordinator.groups.epochs import FIRST_EPOCH
+from coterie.coordinator.groups.tentative_step import RecordedGroup
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -63,7 +64,7 @@ class ResolvedRegex(NamedTuple):
     value: ConsumerGroupRegularExpressionValue
 
 
-class ConsumerGroupState(GroupLike):
+class ConsumerGroupState(RecordedGroup):
     """What the records of one consumer group add up to.
 
     Attributes:
@@ -83,13 +84,12 @@ class ConsumerGroupState(GroupLike):
         by_regex: the regular expressions of members, with the number of these members.
         protocols: the names of the protocols of classic members, with the number of these members.
         classic_count: the number of members that use the classic protocol.
-        unlogged: the number of records that a verb has applied and the partition has not yet.
     """
 
     __slots__ = (
-        "by_name", "by_regex", "classic_count", "epoch", "has_old_metadata", "members", "metadata",
+        "by_name", "by_regex", "classic_count", "epoch", "has_old_metadata", "metadata",
         "most_members", "owners", "protocols", "regexes", "settled", "static_members",
-        "target_epoch", "target_metadata", "target_values", "unlogged",
+        "target_epoch", "target_metadata", "target_values",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:

@@ -15,7 +15,6 @@ from coterie.coordinator.groups.consumer.downgrade import (
     is_downgraded_without,
     takes_long,
 )
-from coterie.coordinator.groups.consumer.epochs import Bump
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.leave import leave_group
@@ -34,6 +33,7 @@ from coterie.coordinator.groups.consumer.states import GroupState
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.target import compute_some
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.group_type import GroupType
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.replay import GroupRecords

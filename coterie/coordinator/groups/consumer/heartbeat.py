@@ -24,9 +24,9 @@ from coterie.coordinator.groups.consumer.members import (
     time_revocation,
 )
 from coterie.coordinator.groups.consumer.reconciliation import OwnedNow
-from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.coordinator.groups.consumer.regexes import ask_for_resolution, resolved
-from coterie.coordinator.groups.consumer.states import JOIN_EPOCH, MemberState
+from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.consumer.static_member import replace_member
 from coterie.coordinator.groups.consumer.step import Step, records_of
 from coterie.coordinator.groups.consumer.subscription import (
@@ -38,7 +38,9 @@ from coterie.coordinator.groups.consumer.subscription import (
 )
 from coterie.coordinator.groups.consumer.target import begin_computation, update_target
 from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
+from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
@@ -213,7 +215,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if step.creates:
         start_classic_sessions(step)
     if is_new:
-        note_joined(step, member, settings.session_timeout_ms)
+        note_joined(step, member)
     kept = before is member.assigned or before == member.assigned
     tells = epoch == JOIN_EPOCH or not kept or _is_full(request)
     response = ConsumerGroupHeartbeatResponse(

@@ -15,8 +15,9 @@
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import OwnedNow
-from coterie.coordinator.groups.consumer.refusal import Refusal
-from coterie.coordinator.groups.consumer.states import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
+from coterie.coordinator.groups.epochs import JOIN_EPOCH
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.protocol.errors import ErrorCode
 
 

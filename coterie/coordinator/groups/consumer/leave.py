@@ -4,7 +4,6 @@ The epoch that the member had does not matter [consumer-groups/leave].
 """
 
 from coterie.coordinator.groups.classic.leave import leave_response, members_of
-from coterie.coordinator.groups.consumer.epochs import Bump
 from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import static_member
@@ -15,12 +14,14 @@ from coterie.coordinator.groups.consumer.members import (
     remove_members,
 )
 from coterie.coordinator.groups.consumer.records import current_value
-from coterie.coordinator.groups.consumer.refusal import Refusal, heartbeat_error
+from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext

@@ -11,7 +11,7 @@ from coterie.coordinator.groups.consumer.downgrade import (
     is_downgraded_without,
     takes_long,
 )
-from coterie.coordinator.groups.consumer.epochs import Bump, Instigator, bump_epoch, instigator_of
+from coterie.coordinator.groups.consumer.epochs import bump_epoch, instigator_of
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import (
     OwnedNow,
@@ -20,11 +20,13 @@ from coterie.coordinator.groups.consumer.reconciliation import (
     reconcile,
 )
 from coterie.coordinator.groups.consumer.records import current_value
-from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.states import STATE_NAMES, GroupState, MemberState
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.epochs import Bump, Instigator
+from coterie.coordinator.groups.member_facts import joined_fact, removed_fact
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -32,7 +34,6 @@ from coterie.protocol.messages.consumer_group_facts import GroupConverged, Membe
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
-from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberJoined, MemberRemoved
 
 # What a member of the consumer protocol has in place of the names of assignors.
 _CONSUMER_PROTOCOL = "consumer"
@@ -177,32 +178,14 @@ def finish_removal(step: Step) -> bool:
     return True
 
 
-def note_joined(step: Step, member: ConsumerMember, session_ms: int) -> None:
+def note_joined(step: Step, member: ConsumerMember) -> None:
     """Note that a member has joined."""
     assert step.group.members.get(member.member_id) is member, f"{member} has not joined"
-    client = step.context.client
     classic = member.classic
-    step.note(
-        MemberJoined(
-            at_ms=step.now_ms,
-            member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            state=step.group.state_name,
-            generation_id=step.group.epoch,
-            member_count=len(step.group.members),
-            session_timeout_ms=session_ms,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            protocols=[_CONSUMER_PROTOCOL]
-            if classic is None
-            else [each.name for each in classic.supported_protocols],
-            reason=None,
-            client_software_name=client.software_name or None,
-            client_software_version=client.software_version or None,
-            principal=client.login,
-        )
-    )
+    names = [_CONSUMER_PROTOCOL]
+    if classic is not None:
+        names = [each.name for each in classic.supported_protocols]
+    step.note(joined_fact(step.group, member, names, step.context.client, step.now_ms))
 
 
 def note_removed(
@@ -216,24 +199,4 @@ def note_removed(
     member, group = removed.member, step.becomes or step.group
     assert member.member_id not in step.group.members, f"{member} is removed and in {group}"
     cancel_timers(step, member)
-    step.note(
-        MemberRemoved(
-            at_ms=step.now_ms,
-            cause=cause.value,
-            member_id=member.member_id,
-            group_instance_id=removed.identity.instance_id,
-            client_id=removed.identity.client_id,
-            client_host=removed.identity.client_host,
-            state=group.state_name,
-            generation_id=group.logged_generation(),
-            member_count=group.member_count,
-            was_leader=False,
-            leader=None,
-            last_heard_ms=member.last_heard_ms(),
-            session_timeout_ms=member.session_ms,
-            reason=reason[:MAX_REASON_LENGTH] if reason else None,
-            requester_client_id=None if requester is None else requester.client.client_id,
-            requester_host=None if requester is None else requester.client.client_host,
-            requester_principal=None if requester is None else requester.client.login,
-        )
-    )
+    step.note(removed_fact(group, member, removed.identity, cause, step.now_ms, reason, requester))

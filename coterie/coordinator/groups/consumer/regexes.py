@@ -8,11 +8,12 @@ timer that is due at once starts each part. The result is an operation of its ow
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coterie.coordinator.groups.consumer.epochs import Bump, bump_epoch
+from coterie.coordinator.groups.consumer.epochs import bump_epoch
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.epochs import Bump
+from coterie.coordinator.groups.metadata_hash import metadata_hash
 from coterie.coordinator.kernel.append import Pair
 from coterie.coordinator.patterns import Pattern
 from coterie.protocol.messages.consumer_group_facts import RegexResolved

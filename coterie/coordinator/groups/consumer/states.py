@@ -58,11 +58,5 @@ class MemberState(IntEnum):
 # By their numbers: a look into a table is faster than the property of an enumeration.
 STATE_NAMES: dict[int, str] = {int(each): each.name for each in MemberState}
 
-# The epoch of a member that asks to join, of one that leaves, and of a static one that leaves for a
-# while.
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
+# The epoch of a static member that leaves for a while.
 STATIC_LEAVE_EPOCH = -2
-
-# The first epoch of a group and of its target assignment.
-FIRST_EPOCH = 1

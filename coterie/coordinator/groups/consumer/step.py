@@ -1,37 +1,29 @@
 """One step of a consumer group: its records change the group at once, and can be taken back."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from coterie.coordinator.groups.batch_size import encoded_batch
 from coterie.coordinator.groups.consumer.computation import Later, TargetComputation
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.step import NO_REQUEST, GroupStep
+from coterie.coordinator.groups.step import NO_REQUEST
+from coterie.coordinator.groups.tentative_step import TentativeStep
 from coterie.coordinator.kernel.append import Pair, Record
-from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.journal_records import Fact
 from coterie.protocol.wire import Message
 
 
-class Step(GroupStep[ConsumerGroup]):
+class Step(TentativeStep[ConsumerGroup]):
     """A step of one consumer group: the value that every function of a verb receives.
-
-    A verb makes its records first. Then it asks whether they fit one batch, and only if they do it
-    arms timers, adds events and answers: a verb that is refused has done nothing
-    [consumer-groups/large-operation].
 
     Attributes:
         replaces: the group of another type, or without members, whose place this one takes.
-        creates: whether the group is a new one.
         becomes: the group of another type that takes the place of this one.
         left: the members that the group had before it became another one.
-        facts: what has happened, until it is known that the records fit.
         took_over: the member that has the place of a static member since this step.
         computation: the computation of a large target that follows this step.
         downgrades_later: whether the group is to become a classic one after this step.
@@ -40,9 +32,8 @@ class Step(GroupStep[ConsumerGroup]):
     """
 
     __slots__ = (
-        "_adopts", "_at_once", "_before", "_bumped_ms", "_checked_version", "_dissolved",
-        "_encoded", "_members", "_most_members", "becomes", "computation", "creates",
-        "downgrades_later", "facts", "is_long", "left", "needs_too_much", "replaces", "took_over",
+        "_adopts", "_at_once", "_dissolved", "_most_members", "becomes", "computation",
+        "downgrades_later", "is_long", "left", "needs_too_much", "replaces", "took_over",
     )  # fmt: skip
 
     def __init__(
@@ -52,9 +43,8 @@ class Step(GroupStep[ConsumerGroup]):
         now_ms: int,
         context: RequestContext = NO_REQUEST,
     ) -> None:
-        super().__init__(partition, group, now_ms, Effects(), context)
+        super().__init__(partition, group, now_ms, context)
         self.replaces: GroupLike | None = None
-        self.creates = False
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
@@ -62,36 +52,22 @@ class Step(GroupStep[ConsumerGroup]):
         self.downgrades_later = False
         self.is_long = False
         self.needs_too_much = False
-        self.facts: list[Fact] = []
-        self._checked_version = group.checked_version
-        # The values that the records have replaced.
-        self._before: list[Record] = []
-        # Records that are encoded already, by their places.
-        self._encoded: dict[int, Pair] = {}
         # Whether its group was made before it.
         self._adopts = False
         # How many records were applied together, and what the group had before.
         self._at_once = 0
         self._dissolved: dict[str, Any] | None = None
-        # The members before the first of them was removed: they have sessions, which are not
-        # logged.
-        self._members: dict[str, ConsumerMember] | None = None
-        self._most_members, self._bumped_ms = group.most_members, group.bumped_ms
+        self._most_members = group.most_members
 
     def set(self, key: Message, value: Message | None, encoded: Pair | None = None) -> None:
-        """Write a record and apply it; null removes what the group has under the key.
-
-        Args:
-            key: its key.
-            value: its value.
-            encoded: both as bytes, if they are encoded already.
-        """
+        """See `TentativeStep`."""
         assert self.becomes is None, f"{self.group} is replaced by {self.becomes}"
-        self._before.append((key, self.group.apply(key, value)))
-        self.group.unlogged += 1
-        operation = self.write((key, value))
-        if encoded is not None:
-            self._encoded[len(operation.records) - 1] = encoded
+        super().set(key, value, encoded)
+
+    @property
+    def applied(self) -> int:
+        """See `TentativeStep`."""
+        return len(self._before) + self._at_once
 
     def adopt(self, group: ConsumerGroup, records: Sequence[Record], pairs: Sequence[Pair]) -> None:
         """Go on with a new group that was made before the step, and write what it is made of.
@@ -113,13 +89,6 @@ class Step(GroupStep[ConsumerGroup]):
             written = self.write(record).records
             self._encoded[len(written) - 1] = pair
 
-    def remove(self, keys: Iterable[Message]) -> None:
-        """Write tombstones and apply them."""
-        if self._members is None:
-            self._members = dict(self.group.members)
-        for key in keys:
-            self.set(key, None)
-
     def dissolve(self, encoded: Callable[[Message], Pair | None]) -> None:
         """Write tombstones of all that the group has, and let it have nothing.
 
@@ -137,63 +106,29 @@ class Step(GroupStep[ConsumerGroup]):
         group.unlogged += len(keys)
 
     def undo(self) -> None:
-        """Take all records back: the group is as before the step, its members' sessions too."""
-        group, members = self.group, self._members
+        """See `TentativeStep`."""
+        group = self.group
         if self._dissolved is not None:
             group.put_back(self._dissolved)
             self._dissolved = None
-        for key, value in reversed(self._before):
-            group.apply(key, value)
-        if members is not None:
-            assert group.members.keys() == members.keys(), f"{group} has other members"
-            for member_id, member in members.items():
-                member.take_records(group.members[member_id])
-            group.members = members
-        group.unlogged -= len(self._before) + self._at_once
-        assert group.unlogged == 0, f"{group} has records of another step"
+        super().undo()
         is_blank = group.is_blank or self._adopts
         assert not self.creates or is_blank, f"{group} is new and has records"
         self._at_once = 0
-        self._before.clear()
-        self._encoded.clear()
-        self.facts.clear()
-        self.effects.operation, self.becomes, self.left = None, None, ()
+        self.becomes, self.left = None, ()
         assert self._most_members <= group.most_members, f"{group} forgets members that it has had"
-        group.most_members, group.bumped_ms = self._most_members, self._bumped_ms
-        # The epoch that a changed topic has raised may be among what was taken back.
-        group.checked_version = self._checked_version
+        group.most_members = self._most_members
 
     def has_small_records(self) -> bool:
-        """Return whether the records fit one batch.
+        """See `TentativeStep`."""
+        return not self.needs_too_much and super().has_small_records()
 
-        Few records may be too large, too: a subscription has as many names as its member sends.
-        """
-        operation = self.effects.operation
-        if self.needs_too_much:
-            return False
-        is_encoded = operation is not None and len(operation.pairs or ()) == len(operation.records)
-        if operation is not None and not is_encoded:
-            operation.pairs = encoded_batch(operation.records, self._encoded)
-        return operation is None or operation.pairs is not None
-
-    def fits(self) -> bool:
-        """Return whether the records fit one batch; otherwise they are taken back.
-
-        If they do, the group takes its place in the partition with the operation.
-        """
-        if not self.has_small_records():
-            self.undo()
-            return False
-        group, replaces = self.group, self.replaces
-        of_this_step = len(self._before) + self._at_once
-        assert group.unlogged == of_this_step, f"{group} has records of another step"
+    def enter(self) -> None:
+        """See `TentativeStep`; the group may take the place of another one, or lose its own."""
+        group, replaces, operation = self.group, self.replaces, self.effects.operation
+        assert operation is not None, f"{group} enters without a record"
         assert self.creates or replaces is None, f"{group} exists and takes the place of {replaces}"
         assert not (self.creates and self.becomes), f"{group} is created and replaced"
-        operation = self.effects.operation
-        if operation is None:
-            return True
-        for fact in self.facts:
-            self.note(fact)
         if self.creates:
             records_of(self.partition).groups[group.group_id] = group
             operation.creates, operation.removes = group, replaces
@@ -202,7 +137,6 @@ class Step(GroupStep[ConsumerGroup]):
                 self.partition.close(replaces, error, self.now_ms, self.effects)
         if self.becomes is not None:
             operation.creates, operation.removes = self.becomes, group
-        return True
 
 
 def records_of(partition: PartitionState) -> ConsumerRecords:

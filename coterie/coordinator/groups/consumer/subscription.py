@@ -4,14 +4,13 @@ from typing import NamedTuple
 
 from coterie.assignors.model import utf16
 from coterie.coordinator.groups.consumer.epochs import (
-    Bump,
     bump_epoch,
     bump_if_topics_changed,
     instigator_of,
-    may_have_other_topics,
 )
-from coterie.coordinator.groups.consumer.refusal import Refusal
 from coterie.coordinator.groups.consumer.step import Step
+from coterie.coordinator.groups.epochs import Bump, may_have_other_topics
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.patterns import InvalidPattern, Pattern
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_records import (

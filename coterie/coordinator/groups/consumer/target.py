@@ -12,6 +12,7 @@ from coterie.coordinator.groups.consumer.computation import Later, TargetComputa
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.epochs import is_target_due
 from coterie.protocol.messages.consumer_group_facts import TargetComputed
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMemberKey,
@@ -36,10 +37,12 @@ def update_target(step: Step, member: ConsumerMember) -> None:
         member: the member whose request it is.
     """
     group = step.group
-    if group.target_epoch >= group.epoch or group.computation is not None:
+    if group.computation is not None:
         return
     interval_ms = step.partition.consumer_settings(group.group_id).assignment_interval_ms
-    if group.target_ms and interval_ms and step.now_ms < group.target_ms + interval_ms:
+    if not is_target_due(
+        group.epoch, group.target_epoch, group.target_ms, interval_ms, step.now_ms
+    ):
         return
     if group.too_large_epoch == group.epoch:
         step.needs_too_much = True

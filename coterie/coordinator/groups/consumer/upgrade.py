@@ -12,10 +12,10 @@ from coterie.coordinator.groups.classic.group import CONSUMER_PROTOCOL_TYPE, Gro
 from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.consumer.conversion import Conversion, refused
 from coterie.coordinator.groups.consumer.members import start_session
-from coterie.coordinator.groups.consumer.refusal import Refusal
-from coterie.coordinator.groups.consumer.states import JOIN_EPOCH
 from coterie.coordinator.groups.consumer.step import Step, records_of
+from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -5,8 +5,9 @@
 
 from collections.abc import Collection
 
-from coterie.coordinator.groups.consumer.refusal import Refusal
-from coterie.coordinator.groups.consumer.states import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
+from coterie.coordinator.groups.epochs import JOIN_EPOCH, LEAVE_EPOCH
+from coterie.coordinator.groups.refusal import Refusal, invalid
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -31,19 +32,19 @@ def check_shape(
     if not request.member_id.strip() and (
         version >= CLIENT_IDS_SINCE or epoch > 0 or epoch == LEAVE_EPOCH
     ):
-        raise _invalid("MemberId can't be empty.")
+        raise invalid("MemberId can't be empty.")
     if not request.group_id.strip():
-        raise _invalid("GroupId can't be empty.")
+        raise invalid("GroupId can't be empty.")
     if request.instance_id is not None and not request.instance_id.strip():
-        raise _invalid("InstanceId can't be empty.")
+        raise invalid("InstanceId can't be empty.")
     if request.rack_id is not None and not request.rack_id.strip():
-        raise _invalid("RackId can't be empty.")
+        raise invalid("RackId can't be empty.")
     if epoch == JOIN_EPOCH:
         _check_join(request)
     elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
-        raise _invalid("InstanceId can't be null.")
+        raise invalid("InstanceId can't be null.")
     elif epoch < STATIC_LEAVE_EPOCH:
-        raise _invalid("MemberEpoch is invalid.")
+        raise invalid("MemberEpoch is invalid.")
     assignor = request.server_assignor
     if assignor is not None and assignor not in assignors:
         raise Refusal(
@@ -55,15 +56,11 @@ def check_shape(
 
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == -1:
-        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        raise invalid("RebalanceTimeoutMs must be provided in first request.")
     if request.topic_partitions is None or request.topic_partitions:
-        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        raise invalid("TopicPartitions must be empty when (re-)joining.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid(
+        raise invalid(
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
             "(re-)joining."
         )
-
-
-def _invalid(text: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_REQUEST, text)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.metadata_hash import metadata_hash
 from coterie.coordinator.groups.consumer.records import current_value, target_value
 from coterie.coordinator.groups.consumer.states import MemberState
+from coterie.coordinator.groups.metadata_hash import metadata_hash
 from coterie.coordinator.topic_image import TopicImage, TopicsImage
 from coterie.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from coterie.protocol.messages.consumer_group_heartbeat import (

@@ -4,7 +4,7 @@ import pytest
 
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.config import ConsumerSettings
-from coterie.coordinator.groups.consumer.epochs import MAX_EPOCH
+from coterie.coordinator.groups.epochs import MAX_EPOCH
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupMetadataKey,

@@ -1,9 +1,15 @@
-"""Records of `__share_group_state` and messages of share groups, with Kafka 4.3.1's bytes."""
+"""Records and messages of share groups, with Kafka 4.3.1's bytes."""
 
 from typing import Any
 
 import pytest
 
+from coterie.protocol.messages.log_records import (
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
 from coterie.protocol.messages.share_acknowledge import (
     ShareAcknowledgePartition,
     ShareAcknowledgePartitionResponse,
@@ -26,6 +32,23 @@ from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
     ShareHeartbeatAssignment,
     ShareHeartbeatTopicPartitions,
+)
+from coterie.protocol.messages.share_group_records import (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupCurrentMemberAssignmentValue,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMemberMetadataValue,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupTargetAssignmentMetadataValue,
+    ShareStateTopic,
+    ShareStateTopicPartitions,
+    ShareTopicPartitions,
 )
 from coterie.protocol.messages.share_session_parts import AcknowledgementBatch, ShareLeader
 from coterie.protocol.messages.share_state_batch import ShareStateBatch
@@ -118,6 +141,91 @@ def test_records_have_kafkas_bytes(name: str) -> None:
     assert SHARE_STATE_RECORDS.decode_key(bytes.fromhex(key_hex)) == key
     assert SHARE_STATE_RECORDS.encode_value(value).hex() == value_hex
     assert SHARE_STATE_RECORDS.decode_value(key, bytes.fromhex(value_hex)) == value
+
+
+_TOPIC: dict[str, Any] = {"topic_id": _FOO, "topic_name": "foo"}
+_ASSIGNED = [ShareTopicPartitions(topic_id=_FOO, partitions=[0, 1])]
+_STATE = [ShareStateTopicPartitions(**_TOPIC, partitions=[0, 1])]
+_STATE_KEY = ShareGroupStatePartitionMetadataKey(group_id="grp")
+_NO_STATE: dict[str, Any] = {
+    "initializing_topics": [],
+    "initialized_topics": [],
+    "deleting_topics": [],
+}
+GROUP_RECORDS: dict[str, tuple[Message, str, Message, str]] = {
+    "member": (
+        ShareGroupMemberMetadataKey(**_MEMBER),
+        "000a000367727000026d31",
+        ShareGroupMemberMetadataValue(
+            rack_id=None,
+            client_id="c",
+            client_host="/127.0.0.1",
+            subscribed_topic_names=["bar", "foo"],
+        ),
+        "00000002630b2f3132372e302e302e31030462617204666f6f00",
+    ),
+    "epoch": (
+        ShareGroupMetadataKey(group_id="grp"),
+        "000b0003677270",
+        ShareGroupMetadataValue(epoch=3, metadata_hash=0x1122334455667788),
+        "000000000003112233445566778800",
+    ),
+    "target epoch": (
+        ShareGroupTargetAssignmentMetadataKey(group_id="grp"),
+        "000c0003677270",
+        ShareGroupTargetAssignmentMetadataValue(assignment_epoch=3, assignment_timestamp=_TIME),
+        "0000000000030100080000018bcfe56800",
+    ),
+    "target": (
+        ShareGroupTargetAssignmentMemberKey(**_MEMBER),
+        "000d000367727000026d31",
+        ShareGroupTargetAssignmentMemberValue(topic_partitions=_ASSIGNED),
+        "000002000000000000000100000000000000020300000000000000010000",
+    ),
+    "empty target": (
+        ShareGroupTargetAssignmentMemberKey(**_MEMBER),
+        "000d000367727000026d31",
+        ShareGroupTargetAssignmentMemberValue(topic_partitions=[]),
+        "00000100",
+    ),
+    "assignment": (
+        ShareGroupCurrentMemberAssignmentKey(**_MEMBER),
+        "000e000367727000026d31",
+        ShareGroupCurrentMemberAssignmentValue(
+            member_epoch=3, previous_member_epoch=2, state=0, assigned_partitions=_ASSIGNED
+        ),
+        "000000000003000000020002000000000000000100000000000000020300000000000000010000",
+    ),
+    "initializing": (
+        _STATE_KEY,
+        "000f0003677270",
+        ShareGroupStatePartitionMetadataValue(**{**_NO_STATE, "initializing_topics": _STATE}),
+        "0000020000000000000001000000000000000204666f6f03000000000000000100010100",
+    ),
+    "initialized": (
+        _STATE_KEY,
+        "000f0003677270",
+        ShareGroupStatePartitionMetadataValue(**{**_NO_STATE, "initialized_topics": _STATE}),
+        "000001020000000000000001000000000000000204666f6f030000000000000001000100",
+    ),
+    "deleting": (
+        _STATE_KEY,
+        "000f0003677270",
+        ShareGroupStatePartitionMetadataValue(
+            **{**_NO_STATE, "deleting_topics": [ShareStateTopic(**_TOPIC)]}
+        ),
+        "00000101020000000000000001000000000000000204666f6f0000",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUP_RECORDS)
+def test_records_of_groups_have_kafkas_bytes(name: str) -> None:
+    key, key_hex, value, value_hex = GROUP_RECORDS[name]
+    assert encode_key(key).hex() == key_hex
+    assert decode_key(bytes.fromhex(key_hex)) == key
+    assert encode_value(value).hex() == value_hex
+    assert decode_value(key, bytes.fromhex(value_hex)) == value
 
 
 _FETCHED = ShareFetchPartition(

@@ -1,0 +1,100 @@
+"""ShareGroupDescribe: share groups for administrators [share-groups/describe]."""
+
+from typing import Any
+
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.share.member import ShareMember
+from coterie.coordinator.groups.share.target import ASSIGNOR
+from coterie.protocol.authorized_operations import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    GROUP_OPERATIONS,
+)
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.share_group_describe import (
+    ShareDescribeAssignment,
+    ShareDescribeTopicPartitions,
+    ShareGroupDescribeResponseGroup,
+    ShareGroupDescribeResponseMember,
+)
+
+
+class DescribedShareGroup:
+    """One group of a ShareGroupDescribe request."""
+
+    __slots__ = ("group_id", "with_operations")
+
+    def __init__(self, group_id: str, *, with_operations: bool) -> None:
+        self.group_id = group_id
+        self.with_operations = with_operations
+
+
+def describe_share_group(
+    partition: PartitionState, asked: DescribedShareGroup
+) -> ShareGroupDescribeResponseGroup:
+    """Return one group: its epochs, and what its members have."""
+    group_id = asked.group_id
+    if not group_id:
+        return describe_error(group_id, ErrorCode.INVALID_GROUP_ID)
+    group = partition.groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        known = group is not None or group_id in partition.logged.other_groups
+        text = "is not a share group" if known else "not found"
+        return describe_error(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
+    return ShareGroupDescribeResponseGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=ASSIGNOR,
+        members=[_described(group, member) for member in group.ordered_members()],
+        authorized_operations=(
+            GROUP_OPERATIONS if asked.with_operations else AUTHORIZED_OPERATIONS_OMITTED
+        ),
+    )
+
+
+def _described(group: ShareGroup, member: ShareMember) -> ShareGroupDescribeResponseMember:
+    by_id = group.topics.by_id
+    subscription = member.subscription
+    return ShareGroupDescribeResponseMember(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=[] if subscription is None else subscription.subscribed_topic_names,
+        assignment=ShareDescribeAssignment(
+            topic_partitions=[
+                ShareDescribeTopicPartitions(
+                    topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=list(indexes)
+                )
+                for topic_id, indexes in sorted(member.assigned.items())
+                if topic_id in by_id
+            ]
+        ),
+    )
+
+
+def describe_error(
+    group_id: str, error: ErrorCode, text: str | None = None
+) -> ShareGroupDescribeResponseGroup:
+    """Return a group that cannot be described."""
+    return ShareGroupDescribeResponseGroup(
+        error_code=error,
+        error_message=text,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+    )
+
+
+def describe_error_part(
+    asked: Any, error: ErrorCode, _version: int
+) -> ShareGroupDescribeResponseGroup:
+    """Return the part of the response about a group whose partition is not available."""
+    return describe_error(asked.group_id, error if asked.group_id else ErrorCode.INVALID_GROUP_ID)

@@ -1,0 +1,82 @@
+"""What raises the epoch of a share group [share-groups/epoch-bumps]."""
+
+from coterie.coordinator.groups.epochs import (
+    MAX_EPOCH,
+    Bump,
+    Instigator,
+    epoch_raised,
+)
+from coterie.coordinator.groups.metadata_hash import metadata_hash
+from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.share.member import ShareMember
+from coterie.coordinator.groups.share.step import Step
+from coterie.protocol.messages.share_group_records import (
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+)
+
+
+def instigator_of(member: ShareMember) -> Instigator:
+    """Return a member as the one that caused something."""
+    return Instigator(member.member_id, None, member.client_id, member.client_host)
+
+
+def bump_epoch(step: Step, cause: Bump, instigator: Instigator | None = None) -> None:
+    """Raise the epoch, with the hash of the topics to which members subscribe now.
+
+    Args:
+        step: the step.
+        cause: why it rises.
+        instigator: the member that caused it, if any.
+    """
+    group = step.group
+    found = metadata_hash(group.subscribed_topics(), group.topics)
+    epoch = min(group.epoch + 1, MAX_EPOCH)
+    step.set(
+        ShareGroupMetadataKey(group_id=group.group_id),
+        ShareGroupMetadataValue(epoch=epoch, metadata_hash=found),
+    )
+    step.facts.append(epoch_raised(group, step.now_ms, cause, instigator))
+
+
+def bump_if_needed(step: Step, member: ShareMember, cause: Bump | None, *, changed: bool) -> None:
+    """Raise the epoch for a changed subscription, changed topics or newly initialized partitions.
+
+    Args:
+        step: the step.
+        member: the member that sends the heartbeat.
+        cause: why a changed subscription raises it; None if it has not changed.
+        changed: whether a topic to which the group subscribed before may have changed.
+    """
+    group = step.group
+    if cause is not None:
+        bump_epoch(step, cause, instigator_of(member))
+        return
+    found = None
+    if changed:
+        found = metadata_hash(group.subscribed_topics(), group.topics)
+    group.checked_version = group.topics.version
+    if found is not None and found != group.metadata_hash:
+        bump_epoch(step, Bump.TOPICS)
+    elif group.target_epoch >= group.epoch and _has_unassigned(group):
+        bump_epoch(step, Bump.INITIALIZED)
+
+
+def _has_unassigned(group: ShareGroup) -> bool:
+    """Return whether initialized partitions of a subscribed topic are not those of the target."""
+    by_name = group.topics.by_name
+    wanted = {
+        by_name[name].topic_id: group.state_partitions.initialized[by_name[name].topic_id]
+        for name in group.by_name
+        if name in by_name and by_name[name].topic_id in group.state_partitions.initialized
+    }
+    if not wanted:
+        return False
+    assigned: dict[bytes, set[int]] = {}
+    for value in group.target_values.values():
+        for topic in value.topic_partitions:
+            if topic.topic_id in wanted:
+                assigned.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return any(
+        assigned.get(topic_id, set()) != topic.partitions for topic_id, topic in wanted.items()
+    )

@@ -1,0 +1,342 @@
+"""A share group: what its records add up to, and the answers that a group of any type gives.
+
+`apply` takes one record, and is the only code that changes what is logged. A verb applies each of
+its records at once, and takes them back if they do not fit one batch.
+
+Invariant: `by_name` counts the members that subscribe to each topic, and has no zero.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from coterie.coordinator.groups.epochs import FIRST_EPOCH
+from coterie.coordinator.groups.group_like import SeenMember
+from coterie.coordinator.groups.listing_order import in_listing_order
+from coterie.coordinator.groups.share.member import Partitions, ShareMember, partitions_of
+from coterie.coordinator.groups.share.state_partitions import NOTHING, StatePartitions
+from coterie.coordinator.groups.share.state_request import StateRequest
+from coterie.coordinator.groups.share.states import GroupState
+from coterie.coordinator.groups.tentative_step import RecordedGroup
+from coterie.coordinator.kernel.append import Record
+from coterie.coordinator.topic_image import TopicsImage
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
+from coterie.protocol.messages.log_records import OffsetCommitValue
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.share_group_records import (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupTargetAssignmentMetadataValue,
+)
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from coterie.protocol.wire import Message
+
+# The name of the type and of the protocol type.
+SHARE = "share"
+
+_NO_TOPICS = TopicsImage({}, {})
+
+
+class ShareGroup(RecordedGroup):
+    """One share group.
+
+    Attributes:
+        metadata: its epoch and the hash of its topics, as logged; None before the first record.
+        epoch: the group epoch.
+        target_metadata: the epoch of its target and when it was computed; None before the first.
+        target_epoch: the group epoch for which the target was computed.
+        target_values: by member id, the partitions that it shall have, as they are logged.
+        by_name: the topics to which members subscribe, with the number of these members.
+        state_value: record 15 as it is logged; None if the log has none.
+        state_partitions: what it says.
+
+        topics: the topics of the cluster.
+        most_members: the most members that it has had.
+        initializing_since: by topic id, when its partitions began to be initialized; not logged.
+        deletions: the deletions of the group that wait for the share coordinator.
+        is_gone: whether its partition was given up.
+    """
+
+    __slots__ = (
+        "by_name", "deletions", "epoch", "initializing_since", "is_gone", "metadata",
+        "most_members", "state_partitions", "state_value", "target_epoch", "target_metadata",
+        "target_values", "topics",
+    )  # fmt: skip
+
+    def __init__(self, group_id: str) -> None:
+        """Create a group without records."""
+        self.group_id = group_id
+        self.id_hash = None
+        self.protocol_type = SHARE
+        self.metadata: ShareGroupMetadataValue | None = None
+        self.epoch = FIRST_EPOCH
+        self.target_metadata: ShareGroupTargetAssignmentMetadataValue | None = None
+        self.target_epoch = FIRST_EPOCH
+        self.target_values: dict[str, ShareGroupTargetAssignmentMemberValue] = {}
+        self.members: dict[str, ShareMember] = {}
+        self.by_name: dict[str, int] = {}
+        self.state_value: ShareGroupStatePartitionMetadataValue | None = None
+        self.state_partitions = NOTHING
+        self.topics = _NO_TOPICS
+        self.checked_version: int | None = None
+        self.bumped_ms = 0
+        self.unlogged = 0
+        self.most_members = 0
+        self.initializing_since: dict[bytes, int] = {}
+        self.deletions: list[StateRequest] = []
+        self.is_gone = False
+
+    def __repr__(self) -> str:
+        return (
+            f"ShareGroup({self.group_id!r}, {self.state_name}, epoch={self.epoch}, "
+            f"target={self.target_epoch}, members={list(self.members.values())})"
+        )
+
+    # -- what the records say ----------------------------------------------------------------------
+
+    @property
+    def metadata_hash(self) -> int:
+        """The hash of the topics at the latest change of the epoch."""
+        return 0 if self.metadata is None else self.metadata.metadata_hash
+
+    @property
+    def target_ms(self) -> int:
+        """When the target was computed; 0 if that is not known, so that one is due."""
+        value = self.target_metadata
+        return 0 if value is None else value.assignment_timestamp
+
+    def target(self, member_id: str) -> Partitions:
+        """Return the partitions that a member shall have."""
+        value = self.target_values.get(member_id)
+        return {} if value is None else partitions_of(value.topic_partitions)
+
+    def subscribed_topics(self) -> Collection[str]:
+        """Return the topics to which members subscribe, whether they exist or not."""
+        return self.by_name
+
+    def is_homogeneous(self) -> bool:
+        """Return whether all members subscribe to the same."""
+        return all(count == len(self.members) for count in self.by_name.values())
+
+    def ordered_members(self) -> list[ShareMember]:
+        """Return the members in Kafka's order of listings."""
+        # Each member is stored twice when it joins, and the second time its table grows, too.
+        ids = in_listing_order(list(self.members), self.most_members + 1)
+        return [self.members[each] for each in ids]
+
+    @property
+    def is_blank(self) -> bool:
+        """See `RecordedGroup`."""
+        return not (self.members or self.target_values) and (
+            self.metadata is None and self.target_metadata is None and self.state_value is None
+        )
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def apply(self, key: Message, value: Any) -> Any:
+        """See `RecordedGroup`."""
+        kind = type(key)
+        if kind is ShareGroupMemberMetadataKey:
+            return self._set_subscription(key.member_id, value)  # type: ignore[attr-defined]
+        if kind is ShareGroupCurrentMemberAssignmentKey:
+            return self._set_current(key.member_id, value)  # type: ignore[attr-defined]
+        if kind is ShareGroupTargetAssignmentMemberKey:
+            member_id: str = key.member_id  # type: ignore[attr-defined]
+            target = self.target_values.pop(member_id, None)
+            if value is not None:
+                self.target_values[member_id] = value
+            return target
+        if kind is ShareGroupMetadataKey:
+            before, self.metadata = self.metadata, value
+            self.epoch = FIRST_EPOCH if value is None else value.epoch
+            return before
+        if kind is ShareGroupTargetAssignmentMetadataKey:
+            earlier, self.target_metadata = self.target_metadata, value
+            self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
+            return earlier
+        assert kind is ShareGroupStatePartitionMetadataKey, key
+        old, self.state_value = self.state_value, value
+        self.state_partitions = StatePartitions.of(value)
+        return old
+
+    def _set_subscription(self, member_id: str, value: Any) -> Any:
+        member = self._member(member_id)
+        before = member.subscription
+        for name in member.names:
+            self.by_name[name] -= 1
+            if not self.by_name[name]:
+                del self.by_name[name]
+        member.set_subscription(value)
+        for name in member.names:
+            self.by_name[name] = self.by_name.get(name, 0) + 1
+        self._leave_out_blank(member)
+        return before
+
+    def _set_current(self, member_id: str, value: Any) -> Any:
+        member = self._member(member_id)
+        before = member.current
+        member.set_current(value)
+        self._leave_out_blank(member)
+        return before
+
+    def _member(self, member_id: str) -> ShareMember:
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.members[member_id] = ShareMember(member_id)
+            self.most_members = max(self.most_members, len(self.members))
+        return member
+
+    def _leave_out_blank(self, member: ShareMember) -> None:
+        if member.is_blank:
+            del self.members[member.member_id]
+
+    # -- what all groups have in common ------------------------------------------------------------
+
+    @property
+    def group_type(self) -> str:
+        """See `GroupLike`."""
+        return SHARE
+
+    @property
+    def state_name(self) -> str:
+        """See `GroupLike`."""
+        if self.is_gone:
+            return GroupState.DEAD.value
+        return (GroupState.STABLE if self.members else GroupState.EMPTY).value
+
+    @property
+    def exists(self) -> bool:
+        """See `GroupLike`."""
+        return not self.is_gone
+
+    @property
+    def is_empty(self) -> bool:
+        """See `GroupLike`."""
+        return not self.members
+
+    @property
+    def expires(self) -> bool:
+        """See `GroupLike`: a share group stays until it is deleted [share-groups/group-states]."""
+        return False
+
+    @property
+    def member_count(self) -> int:
+        """See `GroupLike`."""
+        return len(self.members)
+
+    def seen_members(self) -> Sequence[SeenMember]:
+        """See `GroupLike`; subscription and assignment in the format of consumers."""
+        return [
+            SeenMember(
+                member.member_id,
+                None,
+                member.client_id,
+                member.client_host,
+                encode_subscription(ConsumerProtocolSubscription(topics=sorted(member.names))),
+                encode_assignment(
+                    ConsumerProtocolAssignment(
+                        assigned_partitions=[
+                            TopicPartition(topic=self.topic_name(topic), partitions=list(each))
+                            for topic, each in member.assigned.items()
+                        ]
+                    )
+                ),
+                None,
+                member.last_heard_ms(),
+                member.session_ms,
+            )
+            for member in self.members.values()
+        ]
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """Return the name of a topic, or its id as a number if it was deleted."""
+        topic = self.topics.by_id.get(topic_id)
+        return topic_id.hex() if topic is None else topic.name
+
+    def waits_for(self, now_ms: int) -> str | None:  # noqa: ARG002
+        """See `GroupLike`."""
+        if self.deletions or self.state_partitions.deleting:
+            return "the share coordinator, which deletes the state of partitions"
+        if self.state_partitions.initializing:
+            return "the share coordinator, which initializes the state of partitions"
+        if self.members and self.epoch > self.target_epoch:
+            return "the next heartbeat of a member, which computes the assignment"
+        return None
+
+    # -- offsets -----------------------------------------------------------------------------------
+
+    def commit_error(self, now_ms: int, request: OffsetCommitRequest, version: int) -> ErrorCode:  # noqa: ARG002
+        """See `GroupLike`: it has no committed offsets [share-groups/offsets]."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:  # noqa: ARG002
+        """See `GroupLike`."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002
+        """See `GroupLike`: there is nothing to be found [share-groups/offsets]."""
+        return ErrorCode.NONE
+
+    def offset_delete_error(self) -> ErrorCode:
+        """See `GroupLike`."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def is_consuming(self, topic: str) -> bool:
+        """See `GroupLike`."""
+        return topic in self.by_name
+
+    def expiry_base_ms(self, topic: str, value: OffsetCommitValue) -> int | None:  # noqa: ARG002
+        """See `GroupLike`."""
+        return None
+
+    # -- administration ----------------------------------------------------------------------------
+
+    def delete_error(self) -> tuple[ErrorCode, str | None]:
+        """See `GroupLike`."""
+        if not self.members:
+            return ErrorCode.NONE, None
+        text = f"Group {self.group_id} has {len(self.members)} members in state {self.state_name}."
+        return ErrorCode.NON_EMPTY_GROUP, text
+
+    def tombstones(self) -> Sequence[Record]:
+        """See `GroupLike` [share-groups/delete]."""
+        group_id = self.group_id
+        members = [member.member_id for member in self.ordered_members()]
+        targets = [*members, *(each for each in self.target_values if each not in self.members)]
+        keys: list[Message] = [
+            *(
+                ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=each)
+                for each in members
+            ),
+            *(
+                ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=each)
+                for each in targets
+            ),
+            ShareGroupTargetAssignmentMetadataKey(group_id=group_id),
+            *(ShareGroupMemberMetadataKey(group_id=group_id, member_id=each) for each in members),
+            ShareGroupStatePartitionMetadataKey(group_id=group_id),
+            ShareGroupMetadataKey(group_id=group_id),
+        ]
+        return [(key, None) for key in keys]
+
+    def logged_generation(self) -> int:
+        """See `GroupLike`."""
+        return self.epoch
+
+    def describe(self, operations: int) -> DescribeGroupsResponseGroup | None:  # noqa: ARG002
+        """See `GroupLike`; it cannot be described as a classic group."""
+        return None

@@ -1,0 +1,156 @@
+"""The type of share groups: how they are restored, what their timers do, how they end."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from coterie.coordinator.groups.classic.leave import leave_response, members_of
+from coterie.coordinator.groups.epochs import Bump
+from coterie.coordinator.groups.group_type import GroupType
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.replay import GroupRecords
+from coterie.coordinator.groups.responses import ErrorResponse
+from coterie.coordinator.groups.sessions import has_session_left
+from coterie.coordinator.groups.share.describe import DescribedShareGroup, describe_error_part
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
+from coterie.coordinator.groups.share.initialization import (
+    delete_state_first,
+    forget_topic,
+    refuse_deletion,
+)
+from coterie.coordinator.groups.share.members import remove_member, start_session
+from coterie.coordinator.groups.share.records import ShareRecords
+from coterie.coordinator.groups.share.refusal import heartbeat_error_response
+from coterie.coordinator.groups.share.states import GroupState
+from coterie.coordinator.groups.share.step import Step
+from coterie.coordinator.groups.share.timers import TimerKind
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.leave_group import LeaveGroupRequest
+from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from coterie.protocol.refusals import refusal
+
+
+class ShareType(GroupType):
+    """Share groups: members that are assigned partitions together."""
+
+    name = SHARE
+    states: tuple[str, ...] = tuple(state.value for state in GroupState)
+    timers: frozenset[str] = frozenset(TimerKind)
+    error_responses: Mapping[type, ErrorResponse] = {
+        ShareGroupHeartbeatRequest: heartbeat_error_response,
+        DescribedShareGroup: describe_error_part,
+    }
+
+    def records(self) -> GroupRecords:
+        """See `GroupType`."""
+        return ShareRecords()
+
+    def restored(self, records: Any) -> Iterable[ShareGroup]:
+        """See `GroupType`: the groups exist already."""
+        assert isinstance(records, ShareRecords), records
+        return list(records.groups.values())
+
+    def create(self, group_id: str, now_ms: int | None) -> ShareGroup:  # noqa: ARG002
+        """See `GroupType`."""
+        return ShareGroup(group_id)
+
+    def loaded(
+        self, partition: PartitionState, group: Any, now_ms: int, effects: Effects[Any]
+    ) -> None:
+        """Give every member one session timeout to return [share-groups/session]."""
+        group.topics = partition.topics
+        group.initializing_since = dict.fromkeys(group.state_partitions.initializing, now_ms)
+        step = Step(partition, group, now_ms)
+        step.effects = effects
+        timeout_ms = partition.share_settings(group.group_id).session_timeout_ms
+        for member in group.members.values():
+            start_session(step, member, timeout_ms)
+
+    def removed(self, group: Any, effects: Effects[Any]) -> None:
+        """Cancel the timers of a group without members, or of one that was replaced."""
+        for member_id in group.members:
+            effects.cancel(TimerKind.SESSION, group.group_id, member_id)
+
+    def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
+        """See `GroupType`; only deletions are delayed."""
+        assert not group.is_gone, f"{group} is given up twice"
+        self.removed(group, effects)
+        for request in list(group.deletions):
+            refuse_deletion(request, error, effects)
+        group.is_gone = True
+
+    def timer_fired(
+        self,
+        partition: PartitionState,
+        group: Any,
+        kind: str,
+        member_id: str,
+        now_ms: int,
+        effects: Effects[Any],
+    ) -> None:
+        """See `GroupType`: a member was silent for too long."""
+        step = Step(partition, group, now_ms)
+        step.effects = effects
+        member = group.members.get(member_id)
+        if member is not None and not has_session_left(step, member, kind):
+            remove_member(step, member, Bump.SESSION_EXPIRY)
+
+    def complete(
+        self,
+        partition: PartitionState,  # noqa: ARG002 - as `GroupType` has it
+        group: Any,  # noqa: ARG002 - as above
+        completion: Any,
+        now_ms: int,  # noqa: ARG002 - as above
+        effects: Effects[Any],
+    ) -> None:
+        """Ask the share coordinator: what was written about it is durable."""
+        effects.request(completion)
+
+    def late(
+        self,
+        partition: PartitionState,  # noqa: ARG002 - as `GroupType` has it
+        group: Any,  # noqa: ARG002 - as above
+        completion: Any,
+        error: ErrorCode,
+        now_ms: int,  # noqa: ARG002 - as above
+        effects: Effects[Any],
+    ) -> None:
+        """Refuse a deletion whose record is not acknowledged in time."""
+        if completion.to is not None:
+            refuse_deletion(completion, error, effects)
+
+    def handle(
+        self,
+        partition: PartitionState,  # noqa: ARG002 - as `GroupType` has it
+        group: Any,  # noqa: ARG002 - as above
+        now_ms: int,  # noqa: ARG002 - as above
+        request: Any,
+        context: RequestContext,
+    ) -> Effects[Any]:
+        """Refuse a request of the classic protocol [share-groups/other-types]."""
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+        if isinstance(request, LeaveGroupRequest):
+            listed = members_of(request, context.version)
+            return Effects(leave_response(context.version, listed, [error] * len(listed)))
+        if isinstance(request, JoinGroupRequest):
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return Effects(refusal(request, error, context.version))
+
+    def before_deletion(
+        self,
+        partition: PartitionState,
+        group: Any,
+        now_ms: int,
+        context: RequestContext,
+        to: Any,
+    ) -> Effects[Any] | None:
+        """See `GroupType`."""
+        return delete_state_first(partition, group, now_ms, context, to)
+
+    def topic_deleted(
+        self, partition: PartitionState, topic_id: bytes, now_ms: int
+    ) -> Iterator[Effects[Any]]:
+        """See `GroupType`."""
+        return forget_topic(partition, topic_id, now_ms)

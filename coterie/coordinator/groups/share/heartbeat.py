@@ -1,0 +1,159 @@
+"""ShareGroupHeartbeat: one request joins, subscribes, is assigned and leaves.
+
+The order of what an accepted heartbeat does [share-groups/heartbeat-order]: the subscription, the
+epoch of the group, the target, the member's part of it, its session, partitions to initialize, the
+answer. All records are one batch.
+"""
+
+from coterie.assignors.model import utf16
+from coterie.coordinator.groups.epochs import JOIN_EPOCH, Bump, may_have_other_topics
+from coterie.coordinator.groups.member_facts import joined_fact
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.share.epochs import bump_if_needed
+from coterie.coordinator.groups.share.fencing import note_fenced_heartbeat
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
+from coterie.coordinator.groups.share.initialization import ask_for_state, begin_initialization
+from coterie.coordinator.groups.share.lookup import find_group, find_member
+from coterie.coordinator.groups.share.member import Partitions, ShareMember
+from coterie.coordinator.groups.share.members import leave, start_session
+from coterie.coordinator.groups.share.refusal import heartbeat_error
+from coterie.coordinator.groups.share.step import Step
+from coterie.coordinator.groups.share.target import take_target, update_target
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    ShareHeartbeatAssignment,
+    ShareHeartbeatTopicPartitions,
+)
+from coterie.protocol.messages.share_group_records import (
+    ShareGroupMemberMetadataKey,
+    ShareGroupMemberMetadataValue,
+)
+
+
+def heartbeat(
+    partition: PartitionState,
+    now_ms: int,
+    request: ShareGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Effects[ShareGroupHeartbeatResponse]:
+    """Handle a ShareGroupHeartbeat whose fields were checked."""
+    step: Step | None = None
+    try:
+        if request.member_epoch < JOIN_EPOCH:
+            return leave(partition, now_ms, request, context)
+        step = _step(partition, now_ms, request, context)
+        return _beat(step, request)
+    except Refusal as refusal:
+        if step is not None:
+            step.undo()
+        effects = Effects(heartbeat_error(refusal.error, refusal.text))
+        note_fenced_heartbeat(effects, now_ms, partition.groups.get(request.group_id), request,
+                              refusal.error)  # fmt: skip
+        return effects
+
+
+def _step(
+    partition: PartitionState,
+    now_ms: int,
+    request: ShareGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Step:
+    """Return a step of the group, which may be a new one.
+
+    Raises:
+        Refusal: there is no such group, or it is of another type.
+    """
+    group_id = request.group_id
+    found = find_group(partition, group_id)
+    if found is not None:
+        return Step(partition, found, now_ms, context)
+    if request.member_epoch != JOIN_EPOCH:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+    if not partition.has_room_for_group():
+        raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
+    group = ShareGroup(group_id)
+    group.topics = partition.topics
+    step = Step(partition, group, now_ms, context)
+    step.creates = True
+    return step
+
+
+def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroupHeartbeatResponse]:
+    """Handle a heartbeat that does not leave.
+
+    Raises:
+        Refusal: the group has no room, or the member does not know its epoch.
+    """
+    group, member_id = step.group, request.member_id
+    limit = step.partition.config.share.max_size
+    if len(group.members) >= limit and member_id not in group.members:
+        raise Refusal(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The share group has reached its maximum capacity of {limit} members.",
+        )
+    known = find_member(group, member_id, request.member_epoch)
+    before: Partitions | None = None if known is None else known.assigned
+    topics_changed = may_have_other_topics(group)
+    cause = _subscribe(step, known, request)
+    member = group.members[member_id]
+    bump_if_needed(step, member, cause, changed=topics_changed)
+    update_target(step)
+    take_target(step, member)
+    begun = begin_initialization(step)
+    if not step.fits():
+        text = "The records of the operation do not fit one batch of the group log."
+        raise Refusal(LARGE_OPERATION_ERROR, text)
+    ask_for_state(step, begun)
+    settings = step.partition.share_settings(group.group_id)
+    start_session(step, member, settings.session_timeout_ms)
+    if known is None:
+        step.note(joined_fact(group, member, [SHARE], step.context.client, step.now_ms))
+    tells = (
+        request.member_epoch == JOIN_EPOCH
+        or request.subscribed_topic_names is not None
+        or member.assigned != before
+    )
+    step.effects.response = ShareGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        assignment=_assignment(member.assigned) if tells else None,
+    )
+    return step.effects
+
+
+def _subscribe(
+    step: Step, member: ShareMember | None, request: ShareGroupHeartbeatRequest
+) -> Bump | None:
+    """Write what the heartbeat changes of its member; return why that raises the epoch, or None."""
+    client, names = step.context.client, request.subscribed_topic_names
+    before = None if member is None else member.subscription
+    old_names = [] if before is None else before.subscribed_topic_names
+    old_rack = None if before is None else before.rack_id
+    value = ShareGroupMemberMetadataValue(
+        rack_id=old_rack if request.rack_id is None else request.rack_id,
+        client_id=client.client_id,
+        client_host=client.client_host,
+        subscribed_topic_names=old_names if names is None else sorted(set(names), key=utf16),
+    )
+    if value != before:
+        key = ShareGroupMemberMetadataKey(group_id=step.group.group_id, member_id=request.member_id)
+        step.set(key, value)
+    if set(old_names) == set(value.subscribed_topic_names):
+        return None
+    return Bump.JOIN if member is None else Bump.SUBSCRIPTION
+
+
+def _assignment(assigned: Partitions) -> ShareHeartbeatAssignment:
+    return ShareHeartbeatAssignment(
+        topic_partitions=[
+            ShareHeartbeatTopicPartitions(topic_id=topic_id, partitions=list(indexes))
+            for topic_id, indexes in sorted(assigned.items())
+        ]
+    )

@@ -1,0 +1,82 @@
+"""A member's session, and its end: it leaves, or is silent for too long [share-groups/leave]."""
+
+from coterie.coordinator.groups.epochs import Bump
+from coterie.coordinator.groups.member_facts import removed_fact
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.sessions import extend_session
+from coterie.coordinator.groups.share.epochs import bump_epoch, instigator_of
+from coterie.coordinator.groups.share.lookup import find_group, unknown_member
+from coterie.coordinator.groups.share.member import ShareMember
+from coterie.coordinator.groups.share.step import Step
+from coterie.coordinator.groups.share.timers import TimerKind
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from coterie.protocol.messages.share_group_records import (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupMemberMetadataKey,
+    ShareGroupTargetAssignmentMemberKey,
+)
+
+
+def start_session(step: Step, member: ShareMember, timeout_ms: int) -> None:
+    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
+    member.session_ms = timeout_ms
+    extend_session(step, member, TimerKind.SESSION, timeout_ms)
+
+
+def leave(
+    partition: PartitionState,
+    now_ms: int,
+    request: ShareGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Effects[ShareGroupHeartbeatResponse]:
+    """Remove a member that leaves.
+
+    Raises:
+        Refusal: there is no such group or member, or the group is of another type.
+    """
+    group = find_group(partition, request.group_id)
+    if group is None:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise unknown_member(group, request.member_id)
+    step = Step(partition, group, now_ms, context)
+    if not remove_member(step, member, Bump.LEAVE):
+        raise Refusal(LARGE_OPERATION_ERROR)
+    step.effects.response = ShareGroupHeartbeatResponse(
+        member_id=request.member_id, member_epoch=request.member_epoch
+    )
+    return step.effects
+
+
+def remove_member(step: Step, member: ShareMember, cause: Bump) -> bool:
+    """Write that a member is gone; return whether the records fit a batch.
+
+    No target is computed: the next heartbeat does it. What the member has acquired is not released.
+    """
+    group, member_id = step.group, member.member_id
+    identity = instigator_of(member)
+    group_id = group.group_id
+    step.remove(
+        [
+            ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
+            ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+            ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
+        ]
+    )
+    bump_epoch(step, cause, identity)
+    if not step.fits():
+        return False
+    if member.armed_ms:
+        member.armed_ms = 0
+        step.cancel(TimerKind.SESSION, member_id)
+    step.note(removed_fact(group, member, identity, cause, step.now_ms))
+    return True

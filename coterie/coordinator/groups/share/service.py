@@ -1,0 +1,70 @@
+"""What clients ask of share groups, and what the share coordinator answers."""
+
+from typing import Any
+
+from coterie.coordinator.groups.group_requests import GroupRequests
+from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.responses import DeletedGroup
+from coterie.coordinator.groups.share.describe import DescribedShareGroup, describe_share_group
+from coterie.coordinator.groups.share.heartbeat import heartbeat
+from coterie.coordinator.groups.share.initialization import state_answered
+from coterie.coordinator.groups.share.refusal import heartbeat_error
+from coterie.coordinator.groups.share.state_request import StateRequest
+from coterie.coordinator.groups.share.validation import check_shape
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.shard_state import ACTIVE
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from coterie.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+
+
+class ShareGroupRequests(GroupRequests):
+    """The requests of share groups."""
+
+    def share_group_heartbeat(
+        self, now_ms: int, request: ShareGroupHeartbeatRequest, context: RequestContext
+    ) -> Effects[ShareGroupHeartbeatResponse]:
+        """Handle a ShareGroupHeartbeat [share-groups/order-of-checks]."""
+        try:
+            check_shape(request)
+        except Refusal as refusal:
+            return Effects(heartbeat_error(refusal.error, refusal.text))
+        return self.run(heartbeat, ErrorCode.NONE, now_ms, request, context)
+
+    def state_answered(self, request: StateRequest, answer: Any, now_ms: int) -> Effects[Any]:
+        """Handle what the share coordinator has answered [share-groups/initialization].
+
+        Nothing happens if the group was deleted, or its partition given up, meanwhile.
+
+        Args:
+            request: what `Effects.requests` has had.
+            answer: the response to its message, with a result for each partition.
+            now_ms: the time.
+        """
+        group_id = request.group.group_id
+        shard = self._shard(group_id)
+        if shard.state is not ACTIVE or shard.groups.get(group_id) is not request.group:
+            return Effects()
+        effects = state_answered(shard, request, answer, now_ms)
+        done = shard.settle(effects, now_ms, DeletedGroup(group_id), request.to)
+        if done.response is not None:
+            request.to.deliver(done.response, done)
+            done.response = None
+        return self.applied(done)
+
+    def share_group_describe(
+        self, now_ms: int, request: ShareGroupDescribeRequest, context: RequestContext
+    ) -> Effects[ShareGroupDescribeResponse]:
+        """Handle a ShareGroupDescribe; groups without an id come first, as in Kafka."""
+        parts: list[Any] = []
+        whole = ShareGroupDescribeResponse(groups=parts)
+        return self.look_at_each(
+            describe_share_group, DescribedShareGroup, whole, parts, now_ms, request, context
+        )

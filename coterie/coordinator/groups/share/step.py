@@ -1,0 +1,27 @@
+"""One step of a share group: its records change the group at once, and can be taken back."""
+
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
+from coterie.coordinator.groups.share.records import ShareRecords
+from coterie.coordinator.groups.tentative_step import TentativeStep
+
+
+class Step(TentativeStep[ShareGroup]):
+    """A step of one share group: the value that every function of a verb receives."""
+
+    __slots__ = ()
+
+    def enter(self) -> None:
+        """See `TentativeStep`."""
+        operation = self.effects.operation
+        assert operation is not None, f"{self.group} enters without a record"
+        if self.creates:
+            records_of(self.partition).groups[self.group.group_id] = self.group
+            operation.creates = self.group
+
+
+def records_of(partition: PartitionState) -> ShareRecords:
+    """Return the share groups of a partition, as its log describes them."""
+    records = partition.logged.of_types[SHARE]
+    assert isinstance(records, ShareRecords), records
+    return records

@@ -1,0 +1,157 @@
+"""A step of a group whose records change it at once, and can be taken back.
+
+A verb makes its records first. Then it asks whether they fit one batch, and only if they do it arms
+timers, adds events and answers: a verb that is refused has done nothing
+[consumer-groups/large-operation].
+"""
+
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+from coterie.coordinator.groups.batch_size import encoded_batch
+from coterie.coordinator.groups.group_like import GroupLike
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.step import NO_REQUEST, GroupStep
+from coterie.coordinator.kernel.append import Pair, Record
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.messages.journal_records import Fact
+from coterie.protocol.wire import Message
+
+
+class RecordedGroup(GroupLike):
+    """A group that is what its records add up to, and what is not logged.
+
+    Attributes:
+        members: by id; each has `take_records`, by which it takes over what another one has.
+        unlogged: the number of records that a verb has applied and the partition has not yet.
+        checked_version: the version of the topics for which the metadata hash was compared; None
+            after creation and after a load.
+        bumped_ms: when the epoch rose last, for people.
+    """
+
+    __slots__ = ("bumped_ms", "checked_version", "members", "unlogged")
+
+    members: dict[str, Any]
+    unlogged: int
+    checked_version: int | None
+    bumped_ms: int
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the log says nothing of it."""
+        raise NotImplementedError
+
+    def apply(self, key: Message, value: Any) -> Any:
+        """Apply one record and return the value that it replaces; null removes one."""
+        raise NotImplementedError
+
+
+G = TypeVar("G", bound=RecordedGroup)
+
+
+class TentativeStep(GroupStep[G], Generic[G]):
+    """A step of one group that its verb may take back.
+
+    Attributes:
+        creates: whether the group is a new one.
+        facts: what has happened, until it is known that the records fit.
+    """
+
+    __slots__ = ("_before", "_bumped_ms", "_checked_version", "_encoded", "_members", "creates",
+                 "facts")  # fmt: skip
+
+    def __init__(
+        self,
+        partition: PartitionState,
+        group: G,
+        now_ms: int,
+        context: RequestContext = NO_REQUEST,
+    ) -> None:
+        super().__init__(partition, group, now_ms, Effects(), context)
+        self.creates = False
+        self.facts: list[Fact] = []
+        self._checked_version, self._bumped_ms = group.checked_version, group.bumped_ms
+        # The values that the records have replaced.
+        self._before: list[Record] = []
+        # Records that are encoded already, by their places.
+        self._encoded: dict[int, Pair] = {}
+        # The members before the first of them was removed: they have sessions, which are not
+        # logged.
+        self._members: dict[str, Any] | None = None
+
+    def set(self, key: Message, value: Message | None, encoded: Pair | None = None) -> None:
+        """Write a record and apply it; null removes what the group has under the key.
+
+        Args:
+            key: its key.
+            value: its value.
+            encoded: both as bytes, if they are encoded already.
+        """
+        self._before.append((key, self.group.apply(key, value)))
+        self.group.unlogged += 1
+        operation = self.write((key, value))
+        if encoded is not None:
+            self._encoded[len(operation.records) - 1] = encoded
+
+    def remove(self, keys: Iterable[Message]) -> None:
+        """Write tombstones and apply them."""
+        if self._members is None:
+            self._members = dict(self.group.members)
+        for key in keys:
+            self.set(key, None)
+
+    @property
+    def applied(self) -> int:
+        """The number of records that the step has applied."""
+        return len(self._before)
+
+    def undo(self) -> None:
+        """Take all records back: the group is as before the step, its members' sessions too."""
+        group, members, applied = self.group, self._members, self.applied
+        for key, value in reversed(self._before):
+            group.apply(key, value)
+        if members is not None:
+            assert group.members.keys() == members.keys(), f"{group} has other members"
+            for member_id, member in members.items():
+                member.take_records(group.members[member_id])
+            group.members = members
+        group.unlogged -= applied
+        assert group.unlogged == 0, f"{group} has records of another step"
+        self._before.clear()
+        self._encoded.clear()
+        self.facts.clear()
+        self.effects.operation = None
+        # The epoch that a changed topic has raised may be among what was taken back.
+        group.checked_version, group.bumped_ms = self._checked_version, self._bumped_ms
+
+    def has_small_records(self) -> bool:
+        """Return whether the records fit one batch.
+
+        Few records may be too large, too: a subscription has as many names as its member sends.
+        """
+        operation = self.effects.operation
+        is_encoded = operation is not None and len(operation.pairs or ()) == len(operation.records)
+        if operation is not None and not is_encoded:
+            operation.pairs = encoded_batch(operation.records, self._encoded)
+        return operation is None or operation.pairs is not None
+
+    def fits(self) -> bool:
+        """Return whether the records fit one batch; otherwise they are taken back.
+
+        If they do, the group takes its place in the partition with the operation.
+        """
+        if not self.has_small_records():
+            self.undo()
+            return False
+        group = self.group
+        assert group.unlogged == self.applied, f"{group} has records of another step"
+        if self.effects.operation is not None:
+            for fact in self.facts:
+                self.note(fact)
+            self.enter()
+        return True
+
+    def enter(self) -> None:
+        """Let a new group take its place in the partition."""
+        raise NotImplementedError

@@ -152,9 +152,9 @@ def test_epoch_does_not_pass_the_largest() -> None:
 def test_group_of_a_type_that_is_not_served_is_refused(joins: int) -> None:
     """It has offsets, and the group of these offsets must not take its place."""
     offset = OffsetCommitKey(group="g", topic="foo", partition=0)
-    share = b"\0\x0b\0\x01g", b"\0\0\0\0\0\x01\0"
+    streams = b"\0\x11\0\x01g", b"\0\0\0\0\0\x01\0"
     harness = ConsumerHarness({"foo": 4})
-    harness.load(share, (offset, OffsetCommitValue(offset=5, metadata="", commit_timestamp=1)))
+    harness.load(streams, (offset, OffsetCommitValue(offset=5, metadata="", commit_timestamp=1)))
     answer = harness.beat("m1", joins, subscribed_topic_names=["foo"])
     assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert "is not a consumer group" in answer.error_message

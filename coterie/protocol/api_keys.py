@@ -159,20 +159,20 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
     ApiKey.SHARE_GROUP_DESCRIBE: (1, 1),
-    ApiKey.ADD_RAFT_VOTER: (0, 1),
-    ApiKey.REMOVE_RAFT_VOTER: (0, 0),
-}
-
-# APIs with codecs but without handlers, in the versions of Kafka 4.3: tools read them, and nothing
-# serves or announces them. Share groups had a version 0 only as a preview in 4.0.
-UNSERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.SHARE_FETCH: (1, 2),
     ApiKey.SHARE_ACKNOWLEDGE: (1, 2),
+    ApiKey.ADD_RAFT_VOTER: (0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: (0, 0),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: (0, 0),
     ApiKey.READ_SHARE_GROUP_STATE: (0, 0),
     ApiKey.WRITE_SHARE_GROUP_STATE: (0, 1),
     ApiKey.DELETE_SHARE_GROUP_STATE: (0, 0),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1),
+}
+
+# APIs with codecs but without handlers, in the versions of Kafka 4.3: tools read them, and nothing
+# serves or announces them. Share groups had a version 0 only as a preview in 4.0.
+UNSERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.STREAMS_GROUP_HEARTBEAT: (0, 0),
     ApiKey.STREAMS_GROUP_DESCRIBE: (0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),

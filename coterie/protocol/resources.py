@@ -141,6 +141,15 @@ ShareGroupHeartbeat GROUP READ group_id -
 ShareGroupDescribe GROUP DESCRIBE group_ids groups
 ListConfigResources CLUSTER DESCRIBE_CONFIGS - -
 DescribeTopicPartitions TOPIC DESCRIBE topics.name topics
+ShareFetch GROUP READ group_id -
+. TOPIC READ topics.topic_id responses.partitions
+ShareAcknowledge GROUP READ group_id -
+. TOPIC READ topics.topic_id responses.partitions
+InitializeShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+ReadShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+WriteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+DeleteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
+ReadShareGroupStateSummary CLUSTER CLUSTER_ACTION - results.partitions
 AddRaftVoter CLUSTER ALTER - -
 RemoveRaftVoter CLUSTER ALTER - -
 """

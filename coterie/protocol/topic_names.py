@@ -4,7 +4,7 @@
 OFFSETS_TOPIC = "__consumer_offsets"
 # The states of transactional ids, compacted.
 TRANSACTIONS_TOPIC = "__transaction_state"
-# The states of share groups. Kafka writes them, this broker has none.
+# The states of share partitions, snapshots and updates.
 SHARE_GROUPS_TOPIC = "__share_group_state"
 # Facts about groups, kept by time. A topic of ours; Kafka has none like it.
 JOURNAL_TOPIC = "coterie.journal"

@@ -33,6 +33,9 @@ from coterie.server.network.turns import Turns
 from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
 from coterie.server.security.logins import Logins
+from coterie.server.share.leader import ShareLeader
+from coterie.server.share_state.making import make_share_state_runtime
+from coterie.server.share_state.persister import Persister
 from coterie.server.shared_parts import SharedParts
 from coterie.server.transactions.making import make_transaction_runtime
 from coterie.server.transactions.markers import MarkerWriter
@@ -141,6 +144,8 @@ class Broker(ConnectionServices):
             host.log = loggers.named_of_broker(GROUP_COORDINATOR, self.node_id)
             host.node_id = self.node_id
         self.host = host
+        self.share_state = make_share_state_runtime(self, host)
+        self.persister = Persister(self.loop, self.share_state, self.leadership)
         self.groups = make_group_runtime(self, host)
         self.coordinator = self.groups.coordinator
         self.markers = self._make_markers()
@@ -150,7 +155,12 @@ class Broker(ConnectionServices):
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
             self.transactions = UsesOfCluster(self.leadership, self.node_id)
-        self.runtimes: list[CoordinatorRuntime] = [self.groups, self.transaction_runtime]
+        self.share = ShareLeader(config, environment, self.logs.opener, self.persister)
+        self.runtimes: list[CoordinatorRuntime] = [
+            self.groups,
+            self.transaction_runtime,
+            self.share_state,
+        ]
 
     def _make_markers(self) -> MarkerWriter:
         parts = (
@@ -334,6 +344,7 @@ class Broker(ConnectionServices):
 
     def give_up(self) -> None:
         """Give up the groups and transactions, and send the last responses."""
+        self.share.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()
@@ -362,6 +373,7 @@ class Broker(ConnectionServices):
             server.close()
         self.markers.stop()
         self.connection_quotas.abort_all()
+        self.share.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()

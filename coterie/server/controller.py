@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import Environment
@@ -118,7 +118,7 @@ class Controller:
         Their own settings are in Kafka's metadata log and unknown here. Without limits nothing is
         deleted before a retention is set [topics/foreign-directories].
         """
-        own = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+        own = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC)
         names = [name for name in data.topics if name not in own]
         if names:
             self._log.info(

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from coterie.server.cluster.image import ClusterImage
     from coterie.server.groups.runtime import GroupRuntime
     from coterie.server.network.turns import Turns
+    from coterie.server.share_state.runtime import ShareStateRuntime
     from coterie.server.transactions.markers import MarkerWriter
     from coterie.server.transactions.runtime import TransactionRuntime
 
@@ -16,7 +17,7 @@ class Member(Protocol):
     Attributes:
         node_id: its id.
         image: the cluster as its clients see it.
-        groups, transaction_runtime: the runtimes of its coordinators.
+        groups, transaction_runtime, share_state: the runtimes of its coordinators.
         markers: appends markers to the partitions that it leads.
         turns: the requests that it handles later.
     """
@@ -25,5 +26,6 @@ class Member(Protocol):
     image: "ClusterImage"
     groups: "GroupRuntime"
     transaction_runtime: "TransactionRuntime"
+    share_state: "ShareStateRuntime"
     markers: "MarkerWriter"
     turns: "Turns"

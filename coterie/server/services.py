@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from coterie.server.quotas.client_quotas import ClientQuotas
     from coterie.server.releases import Release
     from coterie.server.security.security_log import SecurityLog
+    from coterie.server.share.leader import ShareLeader
+    from coterie.server.share_state.persister import Persister
+    from coterie.server.share_state.runtime import ShareStateRuntime
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
     from coterie.server.tls.certificates import ListenerCertificates
@@ -112,6 +115,9 @@ class Services(SharedServices):
         markers: appends the markers that end transactions.
         transactions: verifies and adds partitions of transactions.
         transaction_runtime: the runtime of the transaction coordinator, which does that.
+        share_state: the runtime of the share coordinator.
+        persister: asks the share coordinators of all brokers.
+        share: the share sessions, and the share partitions of the partitions that it leads.
         release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
         image: the cluster as clients see it.
@@ -125,6 +131,9 @@ class Services(SharedServices):
     markers: "MarkerWriter"
     transactions: "TransactionUses"
     transaction_runtime: "TransactionRuntime"
+    share_state: "ShareStateRuntime"
+    persister: "Persister"
+    share: "ShareLeader"
     release: "Release | None"
     node_id: int
     image: "ClusterImage"

@@ -8,7 +8,7 @@ from the log. A partition without an owner that runs is waited for: its next own
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.controller import Controller
 from coterie.server.groups.offsets_topic import OffsetsTopic
 from coterie.server.logs.flusher import Flusher
@@ -132,6 +132,8 @@ class TopicDeletions:
 
         for member in list(self._members):
             member.groups.delete_offsets(topics, done_by_one)
+            # Not waited for: what is lost of it is done by the next load.
+            member.share_state.delete_topics({topic_id for _, topic_id in topics})
 
     def _deleted(self, names: list[str]) -> None:
         """Remove the files of topics whose deletion is complete."""
@@ -139,6 +141,9 @@ class TopicDeletions:
         if TRANSACTIONS_TOPIC in names:
             for member in self._members:
                 member.transaction_runtime.topic_deleted()
+        if SHARE_GROUPS_TOPIC in names:
+            for member in self._members:
+                member.share_state.topic_deleted()
         if OFFSETS_TOPIC in names:
             self._offsets_topic.create()
         self._maintenance.remove_deleted()

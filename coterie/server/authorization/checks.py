@@ -30,6 +30,7 @@ from coterie.server.authorization.share_groups import (
     share_group_describe,
     share_group_heartbeat,
 )
+from coterie.server.authorization.shares import share_acknowledge, share_fetch
 from coterie.server.authorization.tokens import (
     create_delegation_token,
     describe_delegation_token,
@@ -98,6 +99,8 @@ _BY_HAND: dict[ApiKey, Check] = {
     ApiKey.SHARE_GROUP_DESCRIBE: share_group_describe,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.SHARE_FETCH: share_fetch,
+    ApiKey.SHARE_ACKNOWLEDGE: share_acknowledge,
 }
 # From this version on a Fetch reads batches.
 _BATCHES_SINCE = 4

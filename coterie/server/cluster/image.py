@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from coterie.address import Address
 from coterie.protocol.java_hash import partition_for
-from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 
 # The leader of a partition that has none.
 NO_LEADER = -1
@@ -29,6 +29,7 @@ class CoordinatorType(IntEnum):
 _TOPIC_OF = {
     CoordinatorType.GROUP: OFFSETS_TOPIC,
     CoordinatorType.TRANSACTION: TRANSACTIONS_TOPIC,
+    CoordinatorType.SHARE: SHARE_GROUPS_TOPIC,
 }
 
 
@@ -209,8 +210,6 @@ class ClusterImage:
 
     def coordinator(self, kind: CoordinatorType, key: str) -> int | None:
         """Return the broker that coordinates a group or transactional id; None if none does."""
-        if kind is CoordinatorType.SHARE:
-            return None
         found = self.coordinator_partition(kind, key)
         if found is None:
             return self.controller_id

@@ -13,7 +13,7 @@ The epoch in the image is the epoch that batches get. Brokers act by the present
 from collections.abc import Callable, Iterable, Sequence
 
 from coterie.address import Address
-from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.cluster.elections import FIRST_EPOCH, new_placement
 from coterie.server.cluster.image import ClusterImage, CoordinatorType, Placement
 from coterie.server.cluster.ownership import ownership
@@ -41,10 +41,14 @@ from coterie.storage.errors import describe_error, remedy_for
 
 # The replicas of the topics that brokers write themselves, in a cluster that has so many brokers.
 _OWN_FACTOR = 3
-_MIN_ISR_SETTING = "transaction.state.log.min.isr"
+_MIN_ISR_SETTING = {
+    TRANSACTIONS_TOPIC: "transaction.state.log.min.isr",
+    SHARE_GROUPS_TOPIC: "share.coordinator.state.topic.min.isr",
+}
 _FACTOR_SETTING = {
     OFFSETS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+    SHARE_GROUPS_TOPIC: "share.coordinator.state.topic.replication.factor",
 }
 
 
@@ -162,10 +166,11 @@ class Leadership(Placing):
         return min(factor, len(self.image.nodes))
 
     def overrides(self, topic: str) -> dict[str, str]:
-        """See the base class. Transactions survive a death in a cluster of two, too."""
-        if topic != TRANSACTIONS_TOPIC or self._given(_MIN_ISR_SETTING):
+        """See the base class. Coordinators survive a death in a cluster of two, too."""
+        setting = _MIN_ISR_SETTING.get(topic)
+        if setting is None or self._given(setting):
             return {}
-        least = int(self._config.text(_MIN_ISR_SETTING) or 1)
+        least = int(self._config.text(setting) or 1)
         return {MIN_INSYNC_REPLICAS: str(max(1, min(least, len(self.image.nodes) - 1)))}
 
     def _given(self, setting: str) -> str | None:
@@ -241,10 +246,11 @@ class Leadership(Placing):
         """Let brokers take over the partitions of coordinators that they lead now."""
         has_claimed = False
         for member in list(self._members):
-            state = self._topics.by_name.get(TRANSACTIONS_TOPIC)
-            if state is not None and not member.transaction_runtime.exists:
-                member.transaction_runtime.take_over(state.partitions)
-                member.transaction_runtime.schedule_load()
+            for created in (member.transaction_runtime, member.share_state):
+                state = self._topics.by_name.get(created.topic_name)
+                if state is not None and not created.exists:
+                    created.take_over(state.partitions)
+                    created.schedule_load()
             for topic, runtime in _runtimes(member):
                 claims = ownership(self.image, member.node_id, topic, runtime.owned()).claims
                 for claim in claims:
@@ -352,4 +358,5 @@ def _runtimes(member: Member) -> tuple[tuple[str, CoordinatorRuntime], ...]:
     return (
         (OFFSETS_TOPIC, member.groups),
         (TRANSACTIONS_TOPIC, member.transaction_runtime),
+        (SHARE_GROUPS_TOPIC, member.share_state),
     )

@@ -10,6 +10,7 @@ Several brokers of one process have settings of their own over those that they s
 from collections.abc import Iterable, Mapping
 
 from coterie.coordinator.groups.config import ConsumerSettingsTable, GroupConfig, ShareSettingsTable
+from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.address_limits import address_limits
 from coterie.server.config.broker_keys import BROKER, PER_IP_OVERRIDES
@@ -336,6 +337,15 @@ class Config:
                 "transaction.remove.expired.transaction.cleanup.interval.ms"
             ),
             state_partitions=self.get_int("transaction.state.log.num.partitions"),
+        )
+
+    def share_state_config(self) -> ShareStateConfig:
+        """Return the settings of the share coordinator."""
+        return ShareStateConfig(
+            state_partitions=self.get_int("share.coordinator.state.topic.num.partitions"),
+            updates_per_snapshot=self.get_int(
+                "share.coordinator.snapshot.update.records.per.snapshot"
+            ),
         )
 
 

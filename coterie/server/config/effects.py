@@ -41,6 +41,8 @@ _OF_CLUSTERS = frozenset(
         "min.insync.replicas",
         "offsets.commit.timeout.ms",
         "offsets.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
+        "share.coordinator.state.topic.replication.factor",
         "transaction.state.log.min.isr",
         "transaction.state.log.replication.factor",
     }

@@ -4,6 +4,7 @@ from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.server.coordinators.host import Host
 from coterie.server.groups.runtime import GroupRuntime
 from coterie.server.services import Services
+from coterie.server.share_state.group_persister import GroupPersister
 
 
 def make_group_runtime(broker: Services, host: Host) -> GroupRuntime:
@@ -25,6 +26,7 @@ def make_group_runtime(broker: Services, host: Host) -> GroupRuntime:
         broker.slices,
         codec=config.get_int("offsets.topic.compression.codec"),
         failed=offsets.partition_failed,
+        persister=GroupPersister(broker.loop, broker.persister),
     )
     groups.take_over(offsets.partitions)
     return groups

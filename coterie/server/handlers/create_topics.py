@@ -15,7 +15,7 @@ from coterie.protocol.messages.create_topics import (
     CreateTopicsResponseConfig,
     CreateTopicsResponseTopic,
 )
-from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
+from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.config.described import topic_settings
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.handlers.topic_changes import answer_with_change
@@ -145,6 +145,8 @@ def _create(
         topic_id, config = topic.topic_id, topic.config
         if asked.name == TRANSACTIONS_TOPIC:
             broker.transaction_runtime.create_topic()
+        elif asked.name == SHARE_GROUPS_TOPIC:
+            broker.share_state.create_topic()
     return CreateTopicsResponseTopic(
         name=asked.name,
         topic_id=topic_id,

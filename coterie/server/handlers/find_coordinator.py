@@ -1,9 +1,11 @@
-"""FindCoordinator: the broker that coordinates a group or a transactional id.
+"""FindCoordinator: the broker that coordinates a group, a transactional id or a share partition.
 
 [coordinator/find-coordinator] The topic of the transaction coordinator is created by the first
-request for it, which clients repeat [transactions/topic]. There is no coordinator of share groups.
+request for it, which clients repeat [transactions/topic]; so is that of the share coordinator
+[share-partitions/state-topic].
 """
 
+from coterie.coordinator.share_state.service import is_coordinator_key
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -17,17 +19,26 @@ from coterie.server.network.sliced_response import answer_each
 from coterie.server.services import Services
 
 _MANY_KEYS_SINCE = 4
+_SHARE_KEYS_SINCE = 6
 _NOWHERE = Endpoint(-1, "", -1)
 
 # The error of a key and its message, and where its coordinator is.
 _Found = tuple[ErrorCode, str, Endpoint]
+_INVALID: _Found = (
+    ErrorCode.INVALID_REQUEST, DEFAULT_MESSAGES[ErrorCode.INVALID_REQUEST], _NOWHERE,
+)  # fmt: skip
 
 
 def handle(
     broker: Services, request: FindCoordinatorRequest, connection: Exchange
 ) -> FindCoordinatorResponse | None:
     """Answer for the one key of old versions, or for each key of newer ones."""
-    refusal = _refusal(broker, request.key_type)
+    is_share = request.key_type == CoordinatorType.SHARE
+    if is_share and not any(map(is_coordinator_key, request.coordinator_keys)):
+        # No topic is created for keys that no share partition has.
+        refusal: _Found | None = _INVALID
+    else:
+        refusal = _refusal(broker, request.key_type, connection.version)
     if request.key_type == CoordinatorType.GROUP:
         # Kafka creates it now [topics/offsets-topic].
         broker.topics.show(OFFSETS_TOPIC)
@@ -46,7 +57,9 @@ def handle(
     is_known_type = key_type in list(CoordinatorType)
 
     def answer(key: str) -> FindCoordinatorResponseCoordinator:
-        error, text, where = refusal or _find(image, key_type, key, listener)
+        is_malformed = is_share and not is_coordinator_key(key)
+        refused = _INVALID if is_malformed else refusal
+        error, text, where = refused or _find(image, key_type, key, listener)
         return FindCoordinatorResponseCoordinator(
             key=key,
             node_id=where.node_id,
@@ -74,19 +87,22 @@ def _find(image: ClusterImage, key_type: int, key: str, listener: str) -> _Found
     return ErrorCode.NONE, "", where
 
 
-def _refusal(broker: Services, key_type: int) -> _Found | None:
+def _refusal(broker: Services, key_type: int, version: int) -> _Found | None:
     """Return the response for keys of a type that has no coordinators now, or None."""
-    if key_type == CoordinatorType.GROUP and broker.offsets_topic.exists:
-        return None
-    if key_type == CoordinatorType.TRANSACTION and broker.transaction_runtime.exists:
-        return None
-    if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
-        if key_type == CoordinatorType.GROUP:
-            # It was deleted a moment ago [topics/offsets-topic-deletion].
-            broker.offsets_topic.create()
-        else:
-            broker.transaction_runtime.create_topic()
-        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return error, DEFAULT_MESSAGES[error], _NOWHERE
-    error = ErrorCode.INVALID_REQUEST
+    if key_type == CoordinatorType.GROUP:
+        if broker.offsets_topic.exists:
+            return None
+        # It was deleted a moment ago [topics/offsets-topic-deletion].
+        broker.offsets_topic.create()
+    elif key_type == CoordinatorType.TRANSACTION or (
+        key_type == CoordinatorType.SHARE and version >= _SHARE_KEYS_SINCE
+    ):
+        is_share = key_type == CoordinatorType.SHARE
+        runtime = broker.share_state if is_share else broker.transaction_runtime
+        if runtime.exists:
+            return None
+        runtime.create_topic()
+    else:
+        return _INVALID
+    error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     return error, DEFAULT_MESSAGES[error], _NOWHERE

@@ -14,7 +14,7 @@ from coterie.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
 )
-from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
+from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.handlers.topic_descriptions import EVERYTHING, TopicDescriptions, Visibility
 from coterie.server.loggers import REQUESTS
@@ -150,6 +150,9 @@ def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCo
         return error
     if name == TRANSACTIONS_TOPIC:
         broker.transaction_runtime.create_topic()
+        return error
+    if name == SHARE_GROUPS_TOPIC:
+        broker.share_state.create_topic()
         return error
 
     def created(_topic: Topic | None, failure: Exception | None) -> None:

@@ -34,7 +34,7 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
 # Topics that only the broker writes. The journal is not internal in Kafka's sense, because readers
 # of topics (Spark's Kafka connector, for example) skip internal ones.
-OWN_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, JOURNAL_TOPIC})
+OWN_TOPICS = frozenset({*INTERNAL_TOPICS, JOURNAL_TOPIC})
 
 
 class TopicRefused(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server
@@ -230,7 +230,7 @@ def _check_assignments(asked: "CreateTopicsRequestTopic", node_ids: Collection[i
 def internal_overrides(name: str, config: Config) -> dict[str, str]:
     """Return the settings of its own that an internal topic begins with.
 
-    [topics/offsets-topic] [transactions/topic]
+    [topics/offsets-topic] [transactions/topic] [share-partitions/state-topic]
     """
     if name == OFFSETS_TOPIC:
         return {
@@ -245,5 +245,13 @@ def internal_overrides(name: str, config: Config) -> dict[str, str]:
             "min.insync.replicas": str(config.text("transaction.state.log.min.isr")),
             "segment.bytes": str(config.text("transaction.state.log.segment.bytes")),
             "unclean.leader.election.enable": "false",
+        }
+    if name == SHARE_GROUPS_TOPIC:
+        return {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config.text("share.coordinator.state.topic.min.isr")),
+            "retention.ms": "-1",
+            "segment.bytes": str(config.text("share.coordinator.state.topic.segment.bytes")),
         }
     return {}

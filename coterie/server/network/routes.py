@@ -64,6 +64,11 @@ _FAMILIES: dict[ApiKey, str] = {
     ApiKey.REMOVE_RAFT_VOTER: "cluster_members",
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "telemetry",
     ApiKey.PUSH_TELEMETRY: "telemetry",
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.READ_SHARE_GROUP_STATE: "share_state",
+    ApiKey.WRITE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.DELETE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share_state",
     ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
     ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
 }

@@ -1,8 +1,7 @@
 """The runtime of the transaction coordinator: its topic, its markers, and what others use of it.
 
 `__transaction_state` is created when a client looks for the coordinator of a transactional id
-[transactions/topic]. Without it the coordinator has no partition, and every request gets
-NOT_COORDINATOR.
+[transactions/topic].
 """
 
 from collections.abc import Callable
@@ -15,11 +14,8 @@ from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.controller import Controller
+from coterie.server.coordinators.created_topic import CreatedTopicRuntime
 from coterie.server.coordinators.host import Host
-from coterie.server.coordinators.runtime import CoordinatorRuntime
-from coterie.server.logs.partition import Partition
-from coterie.server.metadata.topic_changes import Change
-from coterie.server.metadata.topic_rules import TopicRefused
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.transactions.use import TransactionUse, TransactionUses
 
@@ -70,7 +66,7 @@ class _Use:
             self.done(answer)
 
 
-class TransactionRuntime(CoordinatorRuntime, TransactionUses):
+class TransactionRuntime(CreatedTopicRuntime, TransactionUses):
     """Runs the transaction coordinator on the event loop.
 
     Attributes:
@@ -93,43 +89,29 @@ class TransactionRuntime(CoordinatorRuntime, TransactionUses):
             markers: writes markers.
         """
         super().__init__(
-            host, coordinator, kind="transaction", codec=_NO_CODEC, failed=_partition_failed
+            host,
+            coordinator,
+            controller,
+            topic_name=TRANSACTIONS_TOPIC,
+            kind="transaction",
+            codec=_NO_CODEC,
         )
         self.coordinator = coordinator
-        self._controller = controller
         self._markers = markers
-        self._is_creating = False
         # The transactions whose markers are being written.
         self._ending: dict[_Ending, TransactionMarkers] = {}
-        topic = controller.topics.by_name.get(TRANSACTIONS_TOPIC)
-        if topic is not None:
-            self.take_over(topic.partitions)
+        self.begin()
 
     # --- the topic --------------------------------------------------------------------------------
 
+    def set_partitions(self, count: int) -> None:
+        """See the base class."""
+        self.coordinator.set_partitions(count)
+
     @property
-    def exists(self) -> bool:
-        """Whether the coordinator's topic exists."""
-        return bool(self.coordinator.shards)
-
-    def take_over(self, partitions: list[Partition]) -> None:
-        """Coordinate the transactions of these partitions, which are loaded later."""
-        self.coordinator.set_partitions(len(partitions))
-        super().take_over(partitions)
-
-    def create_topic(self) -> None:
-        """Begin to create the coordinator's topic, or to coordinate it if a client created it."""
-        if not self.exists and not self._is_creating:
-            self._is_creating = True
-            self._controller.changes.submit(self._creation(), self._created)
-
-    def _creation(self) -> Change[None]:
-        count = self.coordinator.config.state_partitions
-        topic = self._controller.topics.by_name.get(TRANSACTIONS_TOPIC)
-        if topic is None:
-            topic = yield from self._controller.creation(TRANSACTIONS_TOPIC, count, {})
-        self.take_over(topic.partitions)
-        self.schedule_load()
+    def state_partitions(self) -> int:
+        """See the base class."""
+        return self.coordinator.config.state_partitions
 
     def unload_partition(self, index: int, epoch: int | None = None) -> None:
         """Give a partition up; its transactions that are ending are ended by the next owner."""
@@ -143,18 +125,6 @@ class TransactionRuntime(CoordinatorRuntime, TransactionUses):
         for markers in self._ending.values():
             self._markers.forget(markers)
         self._ending.clear()
-
-    def topic_deleted(self) -> None:
-        """Forget all transactional ids, because the coordinator's topic was deleted."""
-        for index in range(len(self.coordinator.shards)):
-            self.unload_partition(index)
-        self.coordinator.set_partitions(0)
-
-    def _created(self, _result: None, failure: Exception | None) -> None:
-        self._is_creating = False
-        # A refusal is logged where it arises, and the next client tries again.
-        if failure is not None and not isinstance(failure, TopicRefused):
-            raise failure
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -239,7 +209,3 @@ class TransactionRuntime(CoordinatorRuntime, TransactionUses):
             self.apply(effects)
         to.done = done
         return to.answer
-
-
-def _partition_failed(_index: int) -> None:
-    """Do nothing: the other partitions are served, and the cause is in the log."""

@@ -30,7 +30,7 @@ def test_groups_and_transactions_have_a_coordinator() -> None:
     image = ClusterImage("id", [Node(3, {})])
     found = {kind: image.coordinator(kind, "key") for kind in CoordinatorType}
     assert found == {
-        CoordinatorType.GROUP: 3, CoordinatorType.TRANSACTION: 3, CoordinatorType.SHARE: None,
+        CoordinatorType.GROUP: 3, CoordinatorType.TRANSACTION: 3, CoordinatorType.SHARE: 3,
     }  # fmt: skip
 
 

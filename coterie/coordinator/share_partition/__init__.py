@@ -1,0 +1,1 @@
+"""A share partition: which records of a topic partition a share group is processing."""

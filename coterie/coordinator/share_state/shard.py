@@ -1,0 +1,267 @@
+"""One partition of `__share_group_state`, and what the requests do to its share partitions.
+
+A verb makes a record; memory changes as the record says when the shard applies it, by the code that
+also loads the log. So what was loaded is what was there.
+
+Invariant: a shard that is not ACTIVE has no states, but while it is loading.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.machine import OpenRecord
+from coterie.coordinator.kernel.operation import Operation
+from coterie.coordinator.kernel.shard import Shard
+from coterie.coordinator.kernel.shard_state import ShardState
+from coterie.coordinator.share_state.config import ShareStateConfig
+from coterie.coordinator.share_state.requests import (
+    NO_EPOCH,
+    NO_OFFSET,
+    Delete,
+    Initialize,
+    Read,
+    ReadSummary,
+    ShareKey,
+    StateRequest,
+    StateResult,
+    Write,
+)
+from coterie.coordinator.share_state.share_state import ShareState, tombstone
+from coterie.coordinator.topic_image import TopicsImage
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.record_types import UnknownValueVersion
+from coterie.protocol.messages.share_state_records import (
+    SHARE_STATE_RECORDS,
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+from coterie.protocol.wire import Message
+
+_Effects = Effects[Any]
+
+_UNINITIALIZED_WRITE = StateResult(
+    ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
+)
+_UNINITIALIZED_READ = StateResult(
+    ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
+)
+_OLD_LEADER = StateResult(ErrorCode.FENCED_LEADER_EPOCH)
+_OLD_STATE = StateResult(ErrorCode.FENCED_STATE_EPOCH)
+_UNKNOWN_TOPIC = StateResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class ShareStateShard(Shard):
+    """One partition of the coordinator.
+
+    Attributes:
+        states: the share partitions.
+    """
+
+    def __init__(self, partition: int, config: ShareStateConfig, topics: TopicsImage) -> None:
+        """Start without states, not yet loaded."""
+        super().__init__(partition)
+        self.states: dict[ShareKey, ShareState] = {}
+        self._config = config
+        self._topics = topics
+
+    # -- requests [share-partitions/state-requests] ------------------------------------------------
+
+    def handle(self, now_ms: int, request: StateRequest) -> Effects[StateResult]:
+        """Return what a request leads to."""
+        if isinstance(request, Write):
+            return self._write(now_ms, request)
+        if isinstance(request, Read):
+            return self._read(request)
+        if isinstance(request, Initialize):
+            return self._initialize(now_ms, request)
+        if isinstance(request, Delete):
+            effects = Effects(StateResult())
+            if request.key in self.states:
+                effects.operation = _logging(request.key, tombstone(request.key))
+            return effects
+        return Effects(self._summary(request))
+
+    def _initialize(self, now_ms: int, request: Initialize) -> Effects[StateResult]:
+        state = self.states.get(request.key)
+        if state is not None and request.state_epoch < state.state_epoch:
+            return Effects(_OLD_STATE)
+        if not self._exists(request.key):
+            return Effects(_UNKNOWN_TOPIC)
+        epoch = 0 if state is None else state.snapshot_epoch + 1
+        new = ShareState(epoch, request.state_epoch, request.start_offset, now_ms)
+        effects = Effects(StateResult())
+        effects.operation = _logging(request.key, new.snapshot(request.key, now_ms))
+        return effects
+
+    def _read(self, request: Read) -> Effects[StateResult]:
+        state = self.states.get(request.key)
+        refusal = self._refusal(request.key, state, request.leader_epoch, _UNINITIALIZED_READ)
+        if refusal is not None or state is None:
+            return Effects(refusal)
+        effects = Effects(
+            StateResult(
+                state_epoch=state.state_epoch,
+                start_offset=state.start_offset,
+                delivery_complete_count=state.delivery_complete_count,
+                batches=tuple(state.batches),
+            )
+        )
+        if request.leader_epoch > state.leader_epoch:
+            record = state.update(
+                request.key, request.leader_epoch, NO_OFFSET, state.delivery_complete_count, ()
+            )
+            effects.operation = _logging(request.key, record)
+        return effects
+
+    def _write(self, now_ms: int, request: Write) -> Effects[StateResult]:
+        state = self.states.get(request.key)
+        refusal = self._refusal(
+            request.key, state, request.leader_epoch, _UNINITIALIZED_WRITE, request.state_epoch
+        )
+        if refusal is not None or state is None:
+            return Effects(refusal)
+        leader_epoch = max(request.leader_epoch, state.leader_epoch)
+        record = state.update(
+            request.key,
+            leader_epoch,
+            request.start_offset,
+            request.delivery_complete_count,
+            request.batches,
+        )
+        if state.updates >= self._config.updates_per_snapshot:
+            merged = state.copy()
+            assert isinstance(record[1], ShareUpdateValue), record
+            merged.take_update(record[1])
+            merged.snapshot_epoch += 1
+            record = merged.snapshot(request.key, now_ms)
+        effects = Effects(StateResult())
+        effects.operation = _logging(request.key, record)
+        return effects
+
+    def _summary(self, request: ReadSummary) -> StateResult:
+        state = self.states.get(request.key)
+        if state is None:
+            return StateResult()
+        if request.leader_epoch != NO_EPOCH and request.leader_epoch < state.leader_epoch:
+            return _OLD_LEADER
+        return StateResult(
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.delivery_complete_count,
+        )
+
+    def _refusal(
+        self,
+        key: ShareKey,
+        state: ShareState | None,
+        leader_epoch: int,
+        unknown: StateResult,
+        state_epoch: int = NO_EPOCH,
+    ) -> StateResult | None:
+        """Return why a leader may not read or write a state now; None if it may."""
+        if state is None:
+            return unknown
+        if leader_epoch != NO_EPOCH and leader_epoch < state.leader_epoch:
+            return _OLD_LEADER
+        if state_epoch != NO_EPOCH and state_epoch < state.state_epoch:
+            return _OLD_STATE
+        return None if self._exists(key) else _UNKNOWN_TOPIC
+
+    def _exists(self, key: ShareKey) -> bool:
+        topic = self._topics.by_id.get(key.topic_id)
+        return topic is not None and key.partition < topic.partitions
+
+    # -- the shard ---------------------------------------------------------------------------------
+
+    @property
+    def is_blank(self) -> bool:
+        """See `Shard`."""
+        return not self.states
+
+    def apply(
+        self,
+        operation: Operation,
+        now_ms: int,  # noqa: ARG002 - the record has the time
+        effects: _Effects,  # noqa: ARG002 - nothing follows
+    ) -> None:
+        """See `Shard`."""
+        for key, value in operation.records:
+            self._take(key, value)
+
+    def error_response(self, request: Any, error: ErrorCode, version: int) -> StateResult:  # noqa: ARG002 - any version
+        """See `Shard`."""
+        return StateResult(error)
+
+    def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
+        """Apply one record of the log while loading.
+
+        Raises:
+            MalformedFrame: the record is not what its type says.
+        """
+        key = None if key_bytes is None else SHARE_STATE_RECORDS.decode_key(key_bytes)
+        if not isinstance(key, ShareSnapshotKey | ShareUpdateKey):
+            self.skipped_records += 1
+            return
+        try:
+            value = SHARE_STATE_RECORDS.decode_value(key, value_bytes)
+        except UnknownValueVersion:
+            self.skipped_records += 1
+            return
+        self._take(key, value)
+
+    def _take(self, key: Message, value: Message | None) -> None:
+        """Change memory as a record says."""
+        assert isinstance(key, ShareSnapshotKey | ShareUpdateKey), key
+        share_key = ShareKey(key.group_id, key.topic_id, key.partition)
+        if value is None:
+            self.states.pop(share_key, None)
+        elif isinstance(value, ShareSnapshotValue):
+            self.states[share_key] = ShareState.of_snapshot(value)
+        else:
+            assert isinstance(value, ShareUpdateValue), value
+            state = self.states.get(share_key)
+            if state is not None:
+                state.take_update(value)
+
+    def replay_open(self, _record: OpenRecord) -> None:
+        """Count a record as skipped: no producer writes to this log."""
+        self.skipped_records += 1
+
+    def loaded(self, now_ms: int, effects: _Effects) -> None:
+        """Forget the states of topics that were deleted meanwhile."""
+        self.forget_topics(lambda topic_id: topic_id not in self._topics.by_id, now_ms, effects)
+
+    def forget(
+        self,
+        error: ErrorCode,  # noqa: ARG002 - no request waits for more than its own record
+        failed: set[str | None],  # noqa: ARG002 - as above
+        now_ms: int,  # noqa: ARG002 - as above
+        effects: _Effects,  # noqa: ARG002 - as above
+        state: ShardState,  # noqa: ARG002 - as above
+    ) -> None:
+        """See `Shard`."""
+        self.states = {}
+
+    def forget_topics(
+        self, is_gone: Callable[[bytes], bool], now_ms: int, effects: _Effects
+    ) -> None:
+        """Delete the states of deleted topics [share-partitions/state-deletion].
+
+        Args:
+            is_gone: returns whether the topic of an id was deleted.
+            now_ms: the time.
+            effects: receives the tombstones.
+        """
+        for key in [each for each in self.states if is_gone(each.topic_id)]:
+            deletion: _Effects = Effects()
+            deletion.operation = _logging(key, tombstone(key))
+            effects.absorb(self.settle(deletion, now_ms))
+
+
+def _logging(key: ShareKey, record: tuple[Message, Message | None]) -> Operation:
+    """Return the operation that writes a record, by which memory changes."""
+    return Operation(key.group_id, [record])

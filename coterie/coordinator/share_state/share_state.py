@@ -1,0 +1,146 @@
+"""The persisted state of one share partition, its records, and what they do to it.
+
+A snapshot has everything, an update what one write has changed [share-partitions/state-log].
+"""
+
+from collections.abc import Sequence
+
+from coterie.coordinator.kernel.append import Record
+from coterie.coordinator.share_partition.states import RecordState, StateBatch
+from coterie.coordinator.share_state.merging import merge
+from coterie.coordinator.share_state.requests import NO_COUNT, NO_OFFSET, ShareKey
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.share_state_batch import ShareStateBatch
+from coterie.protocol.messages.share_state_records import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+
+
+class ShareState:
+    """What is persisted of one share partition.
+
+    Attributes:
+        snapshot_epoch: how many snapshots were written before the latest.
+        state_epoch: the epoch of the group when it was initialised.
+        leader_epoch: the latest epoch of a leader.
+        start_offset: the start offset; NO_OFFSET if it is not known.
+        delivery_complete_count: how many records behind it are final; NO_COUNT if not known.
+        batches: the states of records, merged.
+        updates: how many updates were written since the latest snapshot.
+        created_ms: when it was initialised.
+    """
+
+    __slots__ = (
+        "batches", "created_ms", "delivery_complete_count", "leader_epoch", "snapshot_epoch",
+        "start_offset", "state_epoch", "updates",
+    )  # fmt: skip
+
+    def __init__(
+        self, snapshot_epoch: int, state_epoch: int, start_offset: int, created_ms: int
+    ) -> None:
+        """Begin without states of records."""
+        self.snapshot_epoch = snapshot_epoch
+        self.state_epoch = state_epoch
+        self.leader_epoch = 0
+        self.start_offset = start_offset
+        self.delivery_complete_count = NO_COUNT if start_offset == NO_OFFSET else 0
+        self.batches: list[StateBatch] = []
+        self.updates = 0
+        self.created_ms = created_ms
+
+    def copy(self) -> "ShareState":
+        """Return the same state, to be changed."""
+        other = ShareState(
+            self.snapshot_epoch, self.state_epoch, self.start_offset, self.created_ms
+        )
+        other.leader_epoch = self.leader_epoch
+        other.delivery_complete_count = self.delivery_complete_count
+        other.batches = list(self.batches)
+        return other
+
+    def snapshot(self, key: ShareKey, now_ms: int) -> Record:
+        """Return the record of the whole state."""
+        value = ShareSnapshotValue(
+            snapshot_epoch=self.snapshot_epoch,
+            state_epoch=self.state_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=self.start_offset,
+            delivery_complete_count=self.delivery_complete_count,
+            create_timestamp=self.created_ms,
+            write_timestamp=now_ms,
+            state_batches=to_wire(self.batches),
+        )
+        return ShareSnapshotKey.of(*key), value
+
+    def update(
+        self,
+        key: ShareKey,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> Record:
+        """Return the record of a change."""
+        value = ShareUpdateValue(
+            snapshot_epoch=self.snapshot_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=delivery_complete_count,
+            state_batches=to_wire(batches),
+        )
+        return ShareUpdateKey.of(*key), value
+
+    def take_update(self, value: ShareUpdateValue) -> None:
+        """Apply the record of a change."""
+        if value.start_offset != NO_OFFSET:
+            self.start_offset = value.start_offset
+        self.leader_epoch = value.leader_epoch
+        self.delivery_complete_count = value.delivery_complete_count
+        self.batches = merge(
+            [*self.batches, *from_wire(value.state_batches)], max(0, self.start_offset)
+        )
+        self.updates += 1
+
+    @classmethod
+    def of_snapshot(cls, value: ShareSnapshotValue) -> "ShareState":
+        """Return what a snapshot describes."""
+        self = cls(
+            value.snapshot_epoch, value.state_epoch, value.start_offset, value.create_timestamp
+        )
+        self.leader_epoch = value.leader_epoch
+        self.delivery_complete_count = value.delivery_complete_count
+        self.batches = from_wire(value.state_batches)
+        return self
+
+
+def tombstone(key: ShareKey) -> Record:
+    """Return the record by which a state is forgotten."""
+    return ShareSnapshotKey.of(*key), None
+
+
+def to_wire(batches: Sequence[StateBatch]) -> list[ShareStateBatch]:
+    """Return states as structures of messages and records."""
+    return [ShareStateBatch.of(first, last, state, n) for first, last, state, n in batches]
+
+
+def from_wire(batches: Sequence[ShareStateBatch]) -> list[StateBatch]:
+    """Return states of messages and records.
+
+    Raises:
+        MalformedFrame: a state does not exist.
+    """
+    try:
+        return [
+            StateBatch(
+                each.first_offset,
+                each.last_offset,
+                RecordState(each.delivery_state),
+                each.delivery_count,
+            )
+            for each in batches
+        ]
+    except ValueError as error:
+        raise MalformedFrame(str(error)) from None

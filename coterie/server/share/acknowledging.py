@@ -1,0 +1,139 @@
+"""The acknowledgements of one ShareFetch or ShareAcknowledge [share-partitions/acknowledgement]."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from coterie.coordinator.share_partition.acknowledgement import AcknowledgedBatch, shape_error
+from coterie.coordinator.share_state.requests import ShareKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.share_session_parts import (
+    AcknowledgementBatch,
+    ShareLeader,
+    ShareNodeEndpoint,
+)
+from coterie.server.handlers.moved_leaders import endpoints_of
+from coterie.server.logs.partition import Partition
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
+from coterie.server.share.sessions import SessionKey, SharedPartition
+
+_MAX_ID_LENGTH = 36
+# With these a client looks for another leader.
+MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+# What a client reads where there is no other leader, as Kafka sends it.
+_NO_HINT = (0, 0)
+
+# Returns whether the client may read a topic.
+MayRead = Callable[[str], bool]
+
+
+class AsksForPartition(Protocol):
+    """A partition of a request, with its acknowledgements."""
+
+    partition_index: int
+    acknowledgement_batches: list[AcknowledgementBatch]
+
+
+class AsksForTopic(Protocol):
+    """A topic of a request."""
+
+    topic_id: bytes
+
+    @property
+    def partitions(self) -> Sequence[AsksForPartition]:
+        """Its partitions."""
+
+
+def ids_error(group_id: str | None, member_id: str | None) -> ErrorCode:
+    """Return INVALID_REQUEST for a request without a group or a usable member id."""
+    if group_id is None or not member_id or len(member_id) > _MAX_ID_LENGTH:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def partitions_of(topics: Iterable[AsksForTopic]) -> dict[SharedPartition, list[AcknowledgedBatch]]:
+    """Return the partitions of a request with what it acknowledges of each."""
+    return {
+        (topic.topic_id, each.partition_index): [
+            AcknowledgedBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in each.acknowledgement_batches
+        ]
+        for topic in topics
+        for each in topic.partitions
+    }
+
+
+def find_partition(
+    broker: Services, wanted: SharedPartition, may_read: MayRead
+) -> Partition | ErrorCode:
+    """Return a partition that this broker leads and the client may read, or why there is none."""
+    topic_id, index = wanted
+    topic = broker.topics.by_id.get(topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not may_read(topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return broker.logs.led(topic_id, index)
+
+
+def acknowledge_all(
+    broker: Services,
+    key: SessionKey,
+    wanted: dict[SharedPartition, list[AcknowledgedBatch]],
+    may_read: MayRead,
+    *,
+    may_renew: bool,
+    done: Callable[[SharedPartition, ErrorCode, str | None], None],
+) -> int:
+    """Apply the acknowledgements of each partition; `done` is called for each, perhaps at once.
+
+    Returns:
+        For how many partitions `done` is called.
+    """
+    group_id, member_id = key
+    asked = {each: batches for each, batches in wanted.items() if batches}
+    for each, batches in asked.items():
+        error = shape_error(batches, may_renew=may_renew)
+        found = error or find_partition(broker, each, may_read)
+        if isinstance(found, ErrorCode):
+            done(each, found, None)
+            continue
+
+        def answered(error: ErrorCode, message: str | None, each: SharedPartition = each) -> None:
+            done(each, error, message)
+
+        topic_id, index = each
+        broker.share.acknowledge(ShareKey(group_id, topic_id, index), member_id, batches, answered)
+    return len(asked)
+
+
+class Leaders:
+    """The leaders that a response tells a client, which looks for them at the wrong broker.
+
+    Attributes:
+        endpoints: where the client finds them.
+    """
+
+    def __init__(self, broker: Services, connection: Exchange) -> None:
+        """Tell nothing yet."""
+        self._broker = broker
+        self._connection = connection
+        self._node_ids: set[int] = set()
+
+    def hint(self, wanted: SharedPartition, *errors: int) -> ShareLeader:
+        """Return the leader of a partition that was refused with one of these errors."""
+        topic_id, index = wanted
+        topic = self._broker.topics.by_id.get(topic_id)
+        partition = None if topic is None else topic.partition(index)
+        if partition is None or not any(each in MOVED for each in errors):
+            return ShareLeader.of(*_NO_HINT)
+        where = self._broker.image.placement(partition)
+        self._node_ids.add(where.leader_id)
+        return ShareLeader.of(where.leader_id, where.leader_epoch)
+
+    @property
+    def endpoints(self) -> list[ShareNodeEndpoint]:
+        """See the class."""
+        if not self._node_ids:
+            return []
+        return endpoints_of(self._node_ids, self._broker, self._connection, ShareNodeEndpoint)

@@ -1,0 +1,283 @@
+"""What a broker keeps for the share groups that read the partitions it leads.
+
+Share partitions are loaded by the first fetch and kept while their group has a session here. Every
+change that a member makes is persisted before it is answered; the end of a lock is persisted too,
+but nobody waits for it [share-partitions/leader].
+
+Locks end by one timer of the event loop, at the deadline of the first lock of all.
+"""
+
+from asyncio import TimerHandle
+from collections.abc import Callable, Sequence
+
+from coterie.coordinator.kernel.timer_wheel import TimingWheel
+from coterie.coordinator.share_partition.acknowledgement import (
+    RENEWAL_DISABLED,
+    AcknowledgedBatch,
+    Refusal,
+    acknowledge,
+)
+from coterie.coordinator.share_partition.in_flight import StateWrite, Transition
+from coterie.coordinator.share_partition.partition import SharePartition
+from coterie.coordinator.share_partition.states import AcknowledgeType
+from coterie.coordinator.share_state.requests import NO_OFFSET, Read, ShareKey, StateResult, Write
+from coterie.protocol.errors import ErrorCode
+from coterie.server.config.config import Config
+from coterie.server.config.share_leaders import ShareSettings, share_settings
+from coterie.server.environment import Environment
+from coterie.server.logs.log_opener import LogOpener
+from coterie.server.logs.partition import OPEN, Partition
+from coterie.server.share.loaded import DROPPING, LoadedPartition, error_of_leader
+from coterie.server.share.reading import first_offset
+from coterie.server.share.sessions import ShareSession, ShareSessions
+from coterie.server.share_state.persister import Persister
+from coterie.storage.errors import StorageError
+
+# The answer to acknowledgements of one partition.
+Acknowledged = Callable[[ErrorCode, str | None], None]
+
+_REFUSED_WRITE = (
+    "Error in write state RPC. The share coordinator rejected the request because the share-group "
+    "state epoch did not match."
+)
+
+
+class ShareLeader:
+    """The share sessions and share partitions of a broker.
+
+    Attributes:
+        sessions: the sessions.
+    """
+
+    def __init__(
+        self, config: Config, environment: Environment, opener: LogOpener, persister: Persister
+    ) -> None:
+        """Start with nothing.
+
+        Args:
+            config: the settings of the broker and of groups.
+            environment: its loop and clock are used.
+            opener: opens logs.
+            persister: asks share coordinators.
+        """
+        self._config = config
+        self._loop = environment.loop
+        self._now_ms = environment.now_ms
+        self._opener = opener
+        self._persister = persister
+        self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"))
+        self._loaded: dict[ShareKey, LoadedPartition] = {}
+        self._locks: TimingWheel[ShareKey] = TimingWheel(environment.now_ms())
+        self._timer: TimerHandle | None = None
+        self._timer_ms = 0
+
+    def settings(self, group_id: str) -> ShareSettings:
+        """Return the settings of a group as they are now."""
+        return share_settings(self._config, group_id)
+
+    # --- partitions -------------------------------------------------------------------------------
+
+    def find(self, key: ShareKey, partition: Partition) -> LoadedPartition:
+        """Return a share partition, and begin to load it if it is not there."""
+        loaded = self._loaded.get(key)
+        if loaded is not None:
+            if loaded.partition is partition and loaded.leader_epoch == partition.leader_epoch:
+                return loaded
+            self.drop(loaded)
+        loaded = self._loaded[key] = LoadedPartition(key, partition)
+        self._load(loaded)
+        return loaded
+
+    def known(self, key: ShareKey) -> LoadedPartition | None:
+        """Return a share partition that is loaded; None if it is not."""
+        loaded = self._loaded.get(key)
+        return None if loaded is None or loaded.share is None else loaded
+
+    def drop(self, loaded: LoadedPartition) -> None:
+        """Forget a share partition; the next fetch loads it."""
+        if self._loaded.get(loaded.key) is loaded:
+            del self._loaded[loaded.key]
+            self._locks.cancel(loaded.key)
+            loaded.wake()
+
+    def _load(self, loaded: LoadedPartition) -> None:
+        def opened() -> None:
+            if loaded.partition.state is OPEN:
+                self._persister.ask(Read(loaded.key, loaded.leader_epoch), read)
+            else:
+                self._not_loaded(loaded, ErrorCode.KAFKA_STORAGE_ERROR)
+
+        def read(result: StateResult) -> None:
+            if self._loaded.get(loaded.key) is not loaded:
+                return
+            if result.error:
+                self._not_loaded(loaded, error_of_leader(result.error))
+            else:
+                self._take(loaded, result)
+
+        self._opener.open([loaded.partition], opened)
+
+    def _take(self, loaded: LoadedPartition, result: StateResult) -> None:
+        """Begin with what was persisted; without a start offset the group's settings decide."""
+        now_ms = self._now_ms()
+        start: int | None = result.start_offset
+        if start == NO_OFFSET:
+            try:
+                settings = self.settings(loaded.key.group_id)
+                start = first_offset(loaded.partition, settings, now_ms)
+            except (StorageError, OSError):
+                self._not_loaded(loaded, ErrorCode.KAFKA_STORAGE_ERROR)
+                return
+        if start is None:
+            self._not_loaded(loaded, ErrorCode.OFFSET_NOT_AVAILABLE)
+            return
+        loaded.state_epoch = result.state_epoch
+        # An administrator may have set any start offset.
+        loaded.share = SharePartition(max(0, start), now_ms, list(result.batches))
+        loaded.wake()
+
+    def _not_loaded(self, loaded: LoadedPartition, error: ErrorCode) -> None:
+        loaded.error = error
+        loaded.wake()
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def acknowledge(
+        self,
+        key: ShareKey,
+        member_id: str,
+        batches: Sequence[AcknowledgedBatch],
+        done: Acknowledged,
+    ) -> None:
+        """Apply what a member says about records of a partition.
+
+        Args:
+            key: the share partition.
+            member_id: the member.
+            batches: acknowledgements that make sense.
+            done: called with NONE, or the reason for a refusal, when that is persisted.
+        """
+        loaded = self.known(key)
+        if loaded is None or loaded.share is None:
+            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+            return
+        settings = self.settings(key.group_id)
+        renews = any(AcknowledgeType.RENEW in each.types for each in batches)
+        if renews and not settings.may_renew:
+            done(*RENEWAL_DISABLED)
+            return
+        deadline_ms = self._now_ms() + settings.lock_ms
+        result = acknowledge(loaded.share, member_id, batches, settings.delivery_limit, deadline_ms)
+        self.locks_changed(loaded)
+        if isinstance(result, Refusal):
+            done(*result)
+        else:
+            self._persist_transition(loaded, result, done)
+
+    def _persist_transition(
+        self, loaded: LoadedPartition, transition: Transition, done: Acknowledged
+    ) -> None:
+        share = loaded.share
+        assert share is not None, f"{loaded.key} is loaded"
+
+        def written(result: StateResult) -> None:
+            if not result.error:
+                share.complete(transition)
+                self._changed(loaded)
+                done(ErrorCode.NONE, None)
+                return
+            share.undo(transition, self.settings(loaded.key.group_id).delivery_limit)
+            error = error_of_leader(result.error)
+            is_fenced = result.error is ErrorCode.FENCED_STATE_EPOCH
+            if error in DROPPING:
+                self.drop(loaded)
+            else:
+                self._changed(loaded)
+            done(error, _REFUSED_WRITE if is_fenced else result.message)
+
+        if transition.write is None:
+            share.complete(transition)
+            done(ErrorCode.NONE, None)
+        else:
+            self._persist(loaded, transition.write, written)
+
+    def _persist(
+        self, loaded: LoadedPartition, write: StateWrite, done: Callable[[StateResult], None]
+    ) -> None:
+        request = Write(loaded.key, loaded.state_epoch, loaded.leader_epoch, *write)
+        self._persister.ask(request, done)
+
+    def release(self, key: ShareKey, member_id: str) -> None:
+        """Release what a member has acquired: its session has ended."""
+        loaded = self.known(key)
+        if loaded is None or loaded.share is None:
+            return
+        limit = self.settings(key.group_id).delivery_limit
+        transition = loaded.share.release(member_id, limit)
+        self._persist_transition(loaded, transition, lambda _error, _message: None)
+
+    def _changed(self, loaded: LoadedPartition) -> None:
+        """Note that records may have become available."""
+        self.locks_changed(loaded)
+        loaded.wake()
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    def end_session(self, session: ShareSession) -> None:
+        """End a session, release what its member has acquired, and forget what nobody uses."""
+        if not self.sessions.remove(session):
+            return
+        session.connection.when_closed(session, None)
+        group_id, member_id = session.key
+        for topic_id, index in session.partitions:
+            self.release(ShareKey(group_id, topic_id, index), member_id)
+        if not self.sessions.has_group(group_id):
+            for loaded in [each for each in self._loaded.values() if each.key.group_id == group_id]:
+                self.drop(loaded)
+
+    # --- locks ------------------------------------------------------------------------------------
+
+    def locks_changed(self, loaded: LoadedPartition) -> None:
+        """Set the timer after a change of the locks of a share partition."""
+        share = loaded.share
+        deadline_ms = None if share is None else share.next_deadline_ms()
+        if deadline_ms is None or self._loaded.get(loaded.key) is not loaded:
+            self._locks.cancel(loaded.key)
+            return
+        self._locks.arm(loaded.key, deadline_ms)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        deadline_ms = self._locks.next_ms()
+        if deadline_ms is None:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_ms = max(0, deadline_ms - self._now_ms())
+        self._timer = self._loop.call_later(delay_ms / 1000, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        now_ms = self._now_ms()
+        try:
+            for _, key in self._locks.advance(now_ms):
+                loaded = self._loaded[key]
+                assert loaded.share is not None, f"{key} has locks"
+                limit = self.settings(key.group_id).delivery_limit
+                write = loaded.share.expire_locks(now_ms, limit)
+                if write is not None:
+                    # The records are available whether this succeeds or not.
+                    self._persist(loaded, write, lambda _result: None)
+                self._changed(loaded)
+        finally:
+            self._set_timer()
+
+    def stop(self) -> None:
+        """Forget everything: the broker stops."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._loaded.clear()

@@ -1,0 +1,110 @@
+"""Share sessions: what a member of a share group fetches, and how far its requests have come.
+
+A session belongs to the connection that has opened it, and ends with it. Any connection may use it
+[share-partitions/sessions].
+
+Invariant: there are never more sessions than the limit.
+"""
+
+from coterie.protocol.errors import ErrorCode
+from coterie.server.network.delayed_response import Exchange
+
+OPENING_EPOCH = 0
+FINAL_EPOCH = -1
+_LAST_EPOCH = 0x7FFFFFFF
+
+# Topic id and number of a partition.
+SharedPartition = tuple[bytes, int]
+# Group and member.
+SessionKey = tuple[str, str]
+
+
+class ShareSession:
+    """The session of one member.
+
+    Attributes:
+        key: the group and the member.
+        connection: the connection that has opened it.
+        partitions: what it fetches, in the order of the next fetch; the value is whether the last
+            answer had an error for the partition, or none had it yet: then the next one has it.
+        epoch: the epoch of the next request.
+    """
+
+    __slots__ = ("connection", "epoch", "key", "partitions")
+
+    def __init__(self, key: SessionKey, connection: Exchange) -> None:
+        """Begin without partitions; the opening request is being handled."""
+        self.key = key
+        self.connection = connection
+        self.partitions: dict[SharedPartition, bool] = {}
+        self.epoch = OPENING_EPOCH + 1
+
+    def advance(self) -> None:
+        """Expect the next request."""
+        self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
+
+    def add(self, partition: SharedPartition) -> None:
+        """Fetch a partition from now on."""
+        self.partitions.setdefault(partition, True)
+
+    def in_turn(self) -> list[SharedPartition]:
+        """Return the partitions in the order of this fetch: each comes first in turn."""
+        partitions = list(self.partitions)
+        if not partitions:
+            return []
+        begin = self.epoch % len(partitions)
+        return partitions[begin:] + partitions[:begin]
+
+    def found_records(self, partition: SharedPartition) -> None:
+        """Let others come first next time."""
+        if partition in self.partitions:
+            self.partitions[partition] = self.partitions.pop(partition)
+
+
+class ShareSessions:
+    """The share sessions of a broker."""
+
+    def __init__(self, max_sessions: int) -> None:
+        """Start without sessions.
+
+        Args:
+            max_sessions: group.share.max.share.sessions.
+        """
+        self._max_sessions = max_sessions
+        self._sessions: dict[SessionKey, ShareSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, key: SessionKey, connection: Exchange) -> ShareSession | None:
+        """Open a session, in the place of one that there is; None if there are too many."""
+        replaced = self._sessions.pop(key, None)
+        if replaced is not None:
+            replaced.connection.when_closed(replaced, None)
+        if len(self._sessions) >= self._max_sessions:
+            return None
+        session = self._sessions[key] = ShareSession(key, connection)
+        return session
+
+    def find(self, key: SessionKey, epoch: int) -> ShareSession | ErrorCode:
+        """Return the session of a request that continues or ends it, or why there is none."""
+        session = self._sessions.get(key)
+        if session is None:
+            return ErrorCode.SHARE_SESSION_NOT_FOUND
+        if epoch == FINAL_EPOCH:
+            return session
+        if epoch != session.epoch:
+            return ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        session.advance()
+        return session
+
+    def remove(self, session: ShareSession) -> bool:
+        """End a session; return False if another one has taken its place, or it has ended."""
+        if self._sessions.get(session.key) is not session:
+            return False
+        del self._sessions[session.key]
+        return True
+
+    def has_group(self, group_id: str) -> bool:
+        """Return whether a group has sessions."""
+        return any(group == group_id for group, _ in self._sessions)

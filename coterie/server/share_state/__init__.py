@@ -1,0 +1,1 @@
+"""The share coordinator of a broker, and what leaders of partitions ask of it."""

@@ -1,0 +1,217 @@
+"""Messages of the share coordinator about any number of share partitions of one group.
+
+Each is taken apart into requests about one, and the answers are put together. Clients send such
+messages, and the group coordinator makes them.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from coterie.coordinator.share_state.requests import (
+    Delete,
+    Initialize,
+    Read,
+    ReadSummary,
+    ShareKey,
+    StateRequest,
+    StateResult,
+    Write,
+)
+from coterie.coordinator.share_state.share_state import from_wire, to_wire
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.messages.delete_share_group_state import (
+    DeleteShareGroupStateResponse,
+    DeleteStatePartition,
+    DeleteStatePartitionResult,
+    DeleteStateTopicResult,
+)
+from coterie.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateResponse,
+    InitializeStatePartition,
+    InitializeStatePartitionResult,
+    InitializeStateTopicResult,
+)
+from coterie.protocol.messages.read_share_group_state import (
+    ReadShareGroupStateResponse,
+    ReadStatePartition,
+    ReadStatePartitionResult,
+    ReadStateTopicResult,
+)
+from coterie.protocol.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryPartition,
+    ReadStateSummaryPartitionResult,
+    ReadStateSummaryTopicResult,
+)
+from coterie.protocol.messages.write_share_group_state import (
+    WriteShareGroupStateResponse,
+    WriteStatePartition,
+    WriteStatePartitionResult,
+    WriteStateTopicResult,
+)
+
+
+class _Api(NamedTuple):
+    """What differs between the APIs.
+
+    Attributes:
+        request: makes the request about one share partition.
+        result: makes the part of the response about one.
+        topic, response: the classes of what these are collected in.
+    """
+
+    request: Callable[[ShareKey, Any], StateRequest]
+    result: Callable[[int, StateResult], Any]
+    topic: Callable[..., Any]
+    response: Callable[..., Any]
+
+
+def _initialize(key: ShareKey, asked: InitializeStatePartition) -> StateRequest:
+    return Initialize(key, asked.state_epoch, asked.start_offset)
+
+
+def _read(key: ShareKey, asked: ReadStatePartition) -> StateRequest:
+    return Read(key, asked.leader_epoch)
+
+
+def _write(key: ShareKey, asked: WriteStatePartition) -> StateRequest:
+    return Write(
+        key,
+        asked.state_epoch,
+        asked.leader_epoch,
+        asked.start_offset,
+        asked.delivery_complete_count,
+        from_wire(asked.state_batches),
+    )
+
+
+def _delete(key: ShareKey, _asked: DeleteStatePartition) -> StateRequest:
+    return Delete(key)
+
+
+def _read_summary(key: ShareKey, asked: ReadStateSummaryPartition) -> StateRequest:
+    return ReadSummary(key, asked.leader_epoch)
+
+
+def _read_result(partition: int, result: StateResult) -> ReadStatePartitionResult:
+    return ReadStatePartitionResult(
+        partition=partition,
+        error_code=result.error,
+        error_message=result.message,
+        state_epoch=result.state_epoch,
+        start_offset=0 if result.error else result.start_offset,
+        state_batches=to_wire(result.batches),
+    )
+
+
+def _summary_result(partition: int, result: StateResult) -> ReadStateSummaryPartitionResult:
+    return ReadStateSummaryPartitionResult(
+        partition=partition,
+        error_code=result.error,
+        error_message=result.message,
+        state_epoch=result.state_epoch,
+        leader_epoch=result.leader_epoch,
+        start_offset=0 if result.error else result.start_offset,
+        delivery_complete_count=result.delivery_complete_count,
+    )
+
+
+def _plain(cls: Callable[..., Any]) -> Callable[[int, StateResult], Any]:
+    """Return what makes the part of a response that has only an error."""
+
+    def result(partition: int, result: StateResult) -> Any:
+        return cls(partition=partition, error_code=result.error, error_message=result.message)
+
+    return result
+
+
+_APIS = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _Api(
+        _initialize,
+        _plain(InitializeStatePartitionResult),
+        InitializeStateTopicResult,
+        InitializeShareGroupStateResponse,
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE: _Api(
+        _read, _read_result, ReadStateTopicResult, ReadShareGroupStateResponse
+    ),
+    ApiKey.WRITE_SHARE_GROUP_STATE: _Api(
+        _write,
+        _plain(WriteStatePartitionResult),
+        WriteStateTopicResult,
+        WriteShareGroupStateResponse,
+    ),
+    ApiKey.DELETE_SHARE_GROUP_STATE: _Api(
+        _delete,
+        _plain(DeleteStatePartitionResult),
+        DeleteStateTopicResult,
+        DeleteShareGroupStateResponse,
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _Api(
+        _read_summary,
+        _summary_result,
+        ReadStateSummaryTopicResult,
+        ReadShareGroupStateSummaryResponse,
+    ),
+}
+
+
+# Asks about one share partition; the function is called with the answer, now or later.
+Ask = Callable[[StateRequest, Callable[[StateResult], None]], None]
+
+
+def ask_all(api: ApiKey, message: Any, ask: Ask, done: Callable[[Any], None]) -> None:
+    """Ask about each share partition of a message.
+
+    Args:
+        api: the API of the message.
+        message: the request.
+        ask: asks about one.
+        done: called with the response when all answers are there, now or later.
+    """
+    _Asking(_APIS[api], message, ask, done).begin()
+
+
+class _Asking:
+    """The questions of one message."""
+
+    def __init__(self, api: _Api, message: Any, ask: Ask, done: Callable[[Any], None]) -> None:
+        self._api = api
+        self._message = message
+        self._ask = ask
+        self._done = done
+        topics = message.topics if message.group_id else []
+        self._results = [
+            api.topic(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions))
+            for topic in topics
+        ]
+        # Those that are missing, counting the asking itself as one.
+        self._left = 1
+
+    def begin(self) -> None:
+        """Ask all."""
+        for topic, result in zip(self._message.topics, self._results, strict=False):
+            for place, asked in enumerate(topic.partitions):
+                self._ask_one(topic.topic_id, asked, result.partitions, place)
+        self._one_done()
+
+    def _ask_one(self, topic_id: bytes, asked: Any, parts: list[Any], place: int) -> None:
+        self._left += 1
+
+        def answered(result: StateResult) -> None:
+            parts[place] = self._api.result(asked.partition, result)
+            self._one_done()
+
+        key = ShareKey(self._message.group_id, topic_id, asked.partition)
+        try:
+            request = self._api.request(key, asked)
+        except MalformedFrame:
+            answered(StateResult(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
+        self._ask(request, answered)
+
+    def _one_done(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._done(self._api.response(results=self._results))

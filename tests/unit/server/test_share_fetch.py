@@ -1,0 +1,300 @@
+"""ShareFetch and ShareAcknowledge: sessions, waits, acknowledgements, locks, restarts."""
+
+from typing import Any
+
+import pytest
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.share_fetch import ShareFetchTopic, ShareForgottenTopic
+from tests.unit.server.manual import Client, restarted
+from tests.unit.server.produced import values_of
+from tests.unit.server.share_clients import LOCK_MS, ShareMember, Sharing, acquired
+
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+
+
+def lone_part(response: Any) -> Any:
+    """Return the only partition of a response."""
+    ((part,),) = [each.partitions for each in response.responses]
+    return part
+
+
+def test_records_are_acquired_and_accepted() -> None:
+    """[share-partitions/fetch]"""
+    sharing = Sharing(10)
+    one = sharing.member("one")
+    # The first fetch loads the share partition, and waits for that.
+    response = one.fetch(max_wait_ms=500)
+    assert acquired(response) == [(0, 9, 1)]
+    assert response.acquisition_lock_timeout_ms == LOCK_MS
+    part = lone_part(response)
+    assert values_of(part.records) == [b"v"] * 10
+    assert (part.current_leader.leader_id, part.current_leader.leader_epoch) == (0, 0)
+    assert one.acknowledge((0, 9, ACCEPT)) == (0, None)
+    assert one.acquire() == []
+    assert one.acknowledge((0, 9, ACCEPT)) == (0, None), "below the start offset"
+
+
+def test_acknowledgements_travel_with_a_fetch() -> None:
+    """The error of an acknowledgement is apart from that of the fetch."""
+    sharing = Sharing(2, 2)
+    one = sharing.member("one")
+    assert one.acquire(max_records=1, max_wait_ms=500) == [(0, 1, 1)]
+    part = lone_part(one.fetch((0, 1, ACCEPT), (2, 3, ACCEPT)))
+    assert part.acknowledge_error_code == ErrorCode.INVALID_REQUEST
+    assert part.acknowledge_error_message.startswith("Batch record not found")
+    assert [each.first_offset for each in part.acquired_records] == [2]
+    assert lone_part(one.fetch((0, 3, ACCEPT))).acknowledge_error_code == ErrorCode.NONE
+
+
+def test_two_members_get_different_records() -> None:
+    """A record is held by one of them; a released one goes to whoever asks next."""
+    sharing = Sharing(3, 3)
+    one, two = sharing.member("one"), sharing.member("two")
+    assert one.acquire(max_records=1, max_wait_ms=500) == [(0, 2, 1)]
+    assert two.acquire() == [(3, 5, 1)]
+    assert two.acknowledge((0, 2, ACCEPT))[0] == ErrorCode.INVALID_RECORD_STATE
+    assert one.acknowledge((0, 2, ACCEPT, RELEASE, REJECT)) == (0, None)
+    assert two.acquire() == [(1, 1, 2)]
+
+
+def test_fetch_waits_for_records() -> None:
+    """It is answered by a Produce, and at the end of its wait."""
+    sharing = Sharing()
+    one = sharing.member("one")
+    one.client.send(one.fetch_request(max_wait_ms=500), 2)
+    one.advance()
+    one.client.loop.advance(400)
+    assert one.client.answers() == []
+    sharing.produce(1)
+    one.client.loop.turn()
+    ((_, response),) = one.client.answers()
+    assert acquired(response) == [(0, 0, 1)]
+    one.client.send(one.fetch_request(max_wait_ms=500, topics=[]), 2)
+    one.client.loop.advance(500)
+    ((_, response),) = one.client.answers()
+    assert response.responses == []
+
+
+def test_lock_expires_and_wakes_a_fetch() -> None:
+    """The record is delivered again at that moment."""
+    sharing = Sharing(2)
+    one, two = sharing.member("one"), sharing.member("two")
+    assert one.acquire(max_wait_ms=500) == [(0, 1, 1)]
+    two.client.send(two.fetch_request(max_wait_ms=60_000), 2)
+    one.client.loop.advance(LOCK_MS - 1)
+    assert two.client.answers() == []
+    one.client.loop.advance(1)
+    one.client.loop.turn()
+    ((_, response),) = two.client.answers()
+    assert acquired(response) == [(0, 1, 2)]
+    assert one.acknowledge((0, 1, ACCEPT))[0] == ErrorCode.INVALID_RECORD_STATE
+
+
+def test_renewal() -> None:
+    """A renewed record stays with its member; a request that renews fetches nothing."""
+    sharing = Sharing(2)
+    one = sharing.member("one")
+    assert one.acquire(max_wait_ms=500) == [(0, 1, 1)]
+    one.client.loop.advance(LOCK_MS - 1)
+    assert one.acknowledge((0, 1, RENEW), is_renew_ack=True) == (0, None)
+    one.client.loop.advance(LOCK_MS - 1)
+    limits = {"min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    part = lone_part(one.fetch((0, 1, RENEW, ACCEPT), is_renew_ack=True, **limits))
+    assert part.acknowledge_error_code == ErrorCode.NONE
+    refusal = one.client.call(one.fetch_request(is_renew_ack=True), 2)
+    assert refusal.error_code == ErrorCode.INVALID_REQUEST
+    sharing.set_group(renew_acknowledge_enable="false")
+    error, text = one.acknowledge((0, 0, RENEW), is_renew_ack=True)
+    assert error == ErrorCode.INVALID_RECORD_STATE
+    assert text == "Renewing acquisition locks is not enabled for the group."
+
+
+class TestSessions:
+    """[share-partitions/sessions]"""
+
+    def test_fetches_and_acknowledgements_share_a_counter(self) -> None:
+        sharing = Sharing(1)
+        one = sharing.member("one")
+        assert one.acknowledge(share_session_epoch=3)[0] == ErrorCode.SHARE_SESSION_NOT_FOUND
+        assert one.acknowledge(share_session_epoch=0)[0] == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        one.epoch = 0
+        assert one.acquire() == [(0, 0, 1)]
+        assert one.fetch(share_session_epoch=2).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        one.epoch = 1
+        assert one.acknowledge() == (0, None)
+        assert one.acquire() == []
+        mode = one.fetch(share_acquire_mode=2)
+        assert mode.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert one.fetch(topics=[]).error_code == ErrorCode.NONE, "the epoch was used"
+
+    def test_opening_has_no_acknowledgements(self) -> None:
+        one = Sharing(1).member("one")
+        assert one.fetch((0, 0, ACCEPT)).error_code == ErrorCode.INVALID_REQUEST
+
+    @pytest.mark.parametrize("member_id", [None, "", "x" * 37])
+    def test_member_ids(self, member_id: str | None) -> None:
+        one = Sharing(1).member("one")
+        request = one.fetch_request()
+        request.member_id = member_id
+        assert one.client.call(request, 2).error_code == ErrorCode.INVALID_REQUEST
+        request.member_id, request.group_id = "one", None
+        assert one.client.call(request, 2).error_code == ErrorCode.INVALID_REQUEST
+
+    def test_there_are_not_too_many(self) -> None:
+        sharing = Sharing(1, settings={"group.share.max.share.sessions": "1"})
+        one, two = sharing.member("one"), sharing.member("two")
+        one.fetch()
+        two.client.send(two.fetch_request(max_wait_ms=500), 2)
+        two.client.loop.advance(499)
+        assert two.client.answers() == []
+        two.client.loop.advance(1)
+        ((_, response),) = two.client.answers()
+        assert response.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        one.epoch = 0
+        assert one.fetch().error_code == ErrorCode.NONE, "reopened"
+        one.client.transport.close()
+        one.client.connection.connection_lost(None)
+        two.client.loop.turn()
+        assert two.fetch().error_code == ErrorCode.NONE
+
+    def test_final_fetch_acknowledges_and_releases(self) -> None:
+        sharing = Sharing(4)
+        one, two = sharing.member("one"), sharing.member("two")
+        assert one.acquire(max_wait_ms=500) == [(0, 3, 1)]
+        part = lone_part(one.fetch((0, 0, ACCEPT), share_session_epoch=-1))
+        assert (part.acknowledge_error_code, part.records) == (ErrorCode.NONE, b"")
+        assert two.acquire(max_wait_ms=500) == [(1, 3, 2)]
+        final = two.fetch(share_session_epoch=-1, topics=[])
+        assert final.error_code == ErrorCode.NONE
+        again = two.fetch(share_session_epoch=-1, topics=[])
+        assert again.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+    def test_connection_that_opened_it_ends_it(self) -> None:
+        sharing = Sharing(2)
+        one, two = sharing.member("one"), sharing.member("two")
+        elsewhere = ShareMember(sharing, "one")
+        assert one.acquire(max_wait_ms=500) == [(0, 1, 1)]
+        elsewhere.epoch = 1
+        assert elsewhere.acquire() == []
+        elsewhere.client.connection.connection_lost(None)
+        assert two.acquire() == []
+        one.client.connection.connection_lost(None)
+        two.client.loop.turn()
+        assert two.acquire() == [(0, 1, 2)]
+
+    def test_forgotten_partitions_are_not_fetched(self) -> None:
+        sharing = Sharing()
+        one = sharing.member("one")
+        one.fetch()
+        sharing.produce(1)
+        forgotten = [ShareForgottenTopic(topic_id=sharing.topic_id, partitions=[0])]
+        assert one.fetch(topics=[], forgotten_topics_data=forgotten).responses == []
+        assert one.acquire() == [(0, 0, 1)]
+
+
+class TestErrors:
+    def test_of_partitions(self) -> None:
+        """Each partition has its own error; the others are served."""
+        sharing = Sharing(1)
+        one = sharing.member("one")
+        request = one.fetch_request(max_wait_ms=500)
+        unknown = one.fetch_request().topics[0].partitions[0]
+        unknown.partition_index = 7
+        request.topics[0].partitions.append(unknown)
+        other = one.fetch_request().topics[0].partitions[0]
+        request.topics.append(ShareFetchTopic(topic_id=bytes([9] * 16), partitions=[other]))
+        response = one.client.call(request, 2)
+        found = {
+            (topic.topic_id == sharing.topic_id, each.partition_index): each.error_code
+            for topic in response.responses
+            for each in topic.partitions
+        }
+        assert found == {
+            (True, 0): ErrorCode.NONE,
+            (True, 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            (False, 0): ErrorCode.UNKNOWN_TOPIC_ID,
+        }
+
+    def test_of_a_group_without_state(self) -> None:
+        sharing = Sharing(1)
+        one = sharing.member("one")
+        request = one.fetch_request(max_wait_ms=500)
+        request.group_id = "other"
+        part = lone_part(one.client.call(request, 2))
+        assert part.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        ended = one.acknowledge((0, 0, ACCEPT), share_session_epoch=1)
+        assert ended[0] == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+    def test_of_a_deleted_topic(self) -> None:
+        sharing = Sharing(1)
+        one = sharing.member("one")
+        assert one.acquire(max_wait_ms=500) == [(0, 0, 1)]
+        sharing.broker.delete_topic(sharing.broker.topics.by_name["t"])
+        assert one.acknowledge((0, 0, ACCEPT))[0] == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+class TestStartOffset:
+    def test_latest_is_where_the_log_ends_at_the_first_fetch(self) -> None:
+        sharing = Sharing(3)
+        sharing.set_group()
+        one = sharing.member("one")
+        assert one.acquire() == []
+        sharing.produce(2)
+        assert one.acquire() == [(3, 4, 1)]
+
+    def test_by_duration_waits_for_a_record_in_time(self) -> None:
+        sharing = Sharing(3)
+        one = sharing.member("one")
+        one.client.loop.advance(10_000)
+        sharing.set_group(auto_offset_reset="by_duration:PT5S")
+        part = lone_part(one.fetch(max_wait_ms=500))
+        assert part.error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+
+    def test_another_offset_fences_the_leader(self) -> None:
+        """[share-partitions/persister-errors]"""
+        sharing = Sharing(5)
+        one = sharing.member("one")
+        assert one.acquire(max_wait_ms=500) == [(0, 4, 1)]
+        sharing.initialize(start_offset=3, state_epoch=4)
+        error, text = one.acknowledge((0, 4, ACCEPT))
+        assert error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert text is not None
+        assert "state epoch did not match" in text
+        assert one.acquire(max_wait_ms=500) == [(3, 4, 1)]
+
+    def test_deleted_records_are_skipped(self) -> None:
+        sharing = Sharing(3, 3)
+        one = sharing.member("one")
+        assert one.acquire(max_records=1, max_wait_ms=500) == [(0, 2, 1)]
+        sharing.broker.topics.by_name["t"].partitions[0].log.delete_records(4)
+        assert one.acquire() == [(4, 5, 1)]
+        assert one.acknowledge((0, 2, ACCEPT)) == (0, None)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_restart_loses_no_decision(killed: bool) -> None:
+    """Accepted records stay so; others come back, with the count that was persisted and one."""
+    sharing = Sharing(6)
+    one = sharing.member("one")
+    assert one.acquire(max_wait_ms=500) == [(0, 5, 1)]
+    assert one.acknowledge((0, 1, ACCEPT)) == (0, None)
+    assert one.acknowledge((2, 2, RELEASE)) == (0, None)
+    sharing.broker.share.stop()
+    sharing.broker = restarted(sharing.broker, killed=killed)
+    sharing.set_group(auto_offset_reset="earliest")
+    two = ShareMember(sharing, "two", Client(sharing.broker))
+    assert two.acquire(max_wait_ms=500) == [(2, 2, 2), (3, 5, 1)]
+
+
+def test_limit_of_deliveries_archives() -> None:
+    """After the last attempt the record is not delivered any more."""
+    sharing = Sharing(1, delivery_count_limit="2")
+    one = sharing.member("one")
+    assert one.acquire(max_wait_ms=500) == [(0, 0, 1)]
+    assert one.acknowledge((0, 0, RELEASE)) == (0, None)
+    assert one.acquire() == [(0, 0, 2)]
+    assert one.acknowledge((0, 0, RELEASE)) == (0, None)
+    assert one.acquire() == []
+    sharing.produce(1)
+    assert one.acquire() == [(1, 1, 1)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from documentation.markup import MARKDOWN
+from documentation.markup import parsed
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 def blocks(path: Path) -> Iterator[Block]:
     """Yield the blocks of a file, in order."""
     reason = ""
-    for token in MARKDOWN.parse(path.read_text(encoding="utf-8")):
+    for token in parsed(path.read_text(encoding="utf-8")):
         if token.type in ("fence", "code_block"):
             assert token.map is not None
             page = path.relative_to(ROOT).as_posix()

@@ -8,7 +8,7 @@ blank line before it, which the forge does not need and the generator does.
 import os.path
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from markdown_it.token import Token
 from documentation import ROOT
 from tests.spec_references import rules
 
-MARKDOWN = MarkdownIt("commonmark").enable("table")
+_MARKDOWN = MarkdownIt("commonmark").enable("table")
 DRAWINGS = Path(__file__).parent / "drawings"
 # Where links lead to pages that are made from the code.
 GENERATED = ROOT / "docs" / "reference"
@@ -91,7 +91,7 @@ class Links:
 
 def written(text: str, path: Path, place: str, links: Links) -> str:
     """Return the text of a Markdown file for a place of the site."""
-    tokens = MARKDOWN.parse(text)
+    tokens = parsed(text)
     lines = text.splitlines(keepends=True)
     drawn = {begin: end for begin, end, is_drawn in code_lines(tokens) if is_drawn}
     code = {begin: end for begin, end, is_drawn in code_lines(tokens) if not is_drawn}
@@ -114,6 +114,12 @@ def written(text: str, path: Path, place: str, links: Links) -> str:
         prose.append(lines[number])
         number += 1
     return "".join(result) + _linked("".join(prose), replace)
+
+
+@cache
+def parsed(text: str) -> list[Token]:
+    """Return the parts of a Markdown text, as the forge understands it."""
+    return _MARKDOWN.parse(text)
 
 
 def code_lines(tokens: list[Token]) -> list[tuple[int, int, bool]]:
@@ -140,7 +146,7 @@ def diagrams(text: str) -> list[str]:
     """Return the diagrams of a Markdown text."""
     return [
         token.content
-        for token in MARKDOWN.parse(text)
+        for token in parsed(text)
         if token.type == "fence" and token.info.strip() == "mermaid"
     ]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from documentation.markup import MARKDOWN
+from documentation.markup import parsed
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -41,11 +41,13 @@ class Block(NamedTuple):
 def blocks(path: Path) -> Iterator[Block]:
     """Yield the blocks of a file, in order."""
     reason = ""
-    for token in MARKDOWN.parse(path.read_text(encoding="utf-8")):
+    for token in parsed(path.read_text(encoding="utf-8")):
         if token.type in ("fence", "code_block"):
             assert token.map is not None
             page = path.relative_to(ROOT).as_posix()
             language, _, rest = token.info.strip().partition(" ")
+            if token.type == "fence" and not language:
+                language = "text"
             title = _TITLE.search(rest)
             # The fence itself is a line.
             line = token.map[0] + (2 if token.type == "fence" else 1)
@@ -55,6 +57,15 @@ def blocks(path: Path) -> Iterator[Block]:
             reason = found[1] if found else ""
         else:
             reason = ""
+
+
+def code_in_sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the code that stands in sentences, and the number of the line its paragraph begins."""
+    for token in parsed(path.read_text(encoding="utf-8")):
+        if token.type == "inline" and token.map is not None:
+            for part in token.children or ():
+                if part.type == "code_inline":
+                    yield token.map[0] + 1, " ".join(part.content.split())
 
 
 def all_blocks() -> list[Block]:

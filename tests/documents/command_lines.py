@@ -28,14 +28,18 @@ def calls(text: str) -> Iterator[str]:
             yield found[1]
 
 
-def check(call: str) -> None:
+def check(call: str, *, is_whole: bool = True) -> None:
     """Check a command line.
+
+    Args:
+        call: what follows `coterie`.
+        is_whole: False if it stands in a sentence and may lack the value of an option.
 
     Raises:
         Wrong: it names a command or an option that does not exist, or does not fit.
     """
     text = re.sub(r"(?:^|\s)#.*|\s{2,}\(see .*\)$", "", call).strip()
-    synopsis = bool(_SYNOPSIS.search(text))
+    synopsis = not is_whole or bool(_SYNOPSIS.search(text))
     words = text.split() if synopsis else shlex.split(text)
     command, group, rest = _command(words)
     if synopsis:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from documentation.markup import DRAWINGS, drawing_name
-from tests.documents.blocks import ROOT, Block, all_blocks
+from tests.documents.blocks import PAGES, ROOT, Block, all_blocks, code_in_sentences
 from tests.documents.command_lines import Wrong, calls, check
 from tests.documents.test_examples import EXAMPLES
 
@@ -97,7 +97,21 @@ def test_commands_exist_and_have_the_options_that_they_are_shown_with() -> None:
             except (Wrong, ValueError) as error:
                 wrong.append(f"{block.place}: coterie {call}: {error}")
     assert wrong == []
-    assert found > 150
+    assert found > 100
+
+
+def test_commands_in_sentences_exist() -> None:
+    found, wrong = 0, []
+    for path in PAGES:
+        for line, code in code_in_sentences(path):
+            for call in calls(code):
+                found += 1
+                try:
+                    check(call, is_whole=False)
+                except Wrong as error:
+                    wrong.append(f"{path.relative_to(ROOT)}:{line}: coterie {call}: {error}")
+    assert wrong == []
+    assert found > 50
 
 
 @pytest.mark.parametrize("call", ["grups list", "groups list --lagg", "serve --port"])

@@ -11,7 +11,7 @@ import pytest
 from coterie.cli.main import COMMANDS, main
 from documentation.draw import all_diagrams
 from documentation.links import problems
-from documentation.markup import DRAWINGS, MARKDOWN, Links, written
+from documentation.markup import DRAWINGS, Links, parsed, written
 from documentation.navigation import navigation
 from documentation.pages import DOCS, Page, pages
 from documentation.reference.commands import commands
@@ -49,7 +49,7 @@ def test_links_of_pages_lead_to_pages_and_headings(found: dict[str, Page]) -> No
 
 def headings(text: str) -> set[str]:
     """Return the anchors of the headings of a page, as the forge and the generator make them."""
-    tokens = MARKDOWN.parse(text)
+    tokens = parsed(text)
     inside = [after for token, after in pairwise(tokens) if token.type == "heading_open"]
     titles = [
         "".join(part.content for part in each.children or () if part.type in _TEXTS)

@@ -111,8 +111,7 @@ def test_links_at_the_top_lead_into_the_package() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["Dockerfile", "container/start-broker.sh", "docker-compose.yml", "Makefile", "README.md"],
+    "name", ["Dockerfile", "container/start-broker.sh", "docker-compose.yml", "Makefile"]
 )
 def test_options_that_are_written_down_exist(name: str) -> None:
     """Every `coterie ... --option` that a file shows is known to the command line."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 ARCHIVE = "documentation.tar.xz"
 HOME = "index"
 _PACKAGE = Path(__file__).resolve().parents[2]
-# That of the package, and what `make docs` has made in a checkout. The second is newer if it is
-# there: a package from a wheel has no `build` beside it.
+# What `make docs` has made in a checkout, and what came with the package. Beside a package from a
+# wheel there is no such file.
 PLACES = (_PACKAGE.parent / "build" / ARCHIVE, _PACKAGE / ARCHIVE)
 _SUFFIX = ".html"
 

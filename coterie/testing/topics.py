@@ -65,7 +65,10 @@ async def create_topic(
         count = check_new_topic(asked, server.image.nodes)
         server.controller.create(name, count, config, replicas)
     except TopicRefused as refused:
-        raise WrongUse(_refusal(f"topic '{name}'", refused.error, refused.text)) from None
+        text = _refusal(f"topic '{name}'", refused.error, refused.text)
+        if refused.error is ErrorCode.TOPIC_ALREADY_EXISTS:
+            text += f"\nread it with records('{name}'), append to it with produce('{name}', ...)"
+        raise WrongUse(text) from None
 
 
 async def delete_topic(server: Broker, name: str) -> None:

@@ -41,7 +41,7 @@ TOPICS: Any = ["orders"]
 CLASS: Any = CloseBefore
 USES: dict[str, tuple[Act, str]] = {
     # Topics and records.
-    "topic twice": (lambda kafka: kafka.topic("t"), "TOPIC_ALREADY_EXISTS"),
+    "topic twice": (lambda kafka: kafka.topic("t"), r"exists.\nread it with records\('t'\)"),
     "bad topic name": (lambda kafka: kafka.topic("no/name"), "INVALID_TOPIC_EXCEPTION"),
     "no topic": (lambda kafka: kafka.produce("u", "a"), r"the topics are t\ncreate it"),
     "no partition": (

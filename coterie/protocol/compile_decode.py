@@ -296,11 +296,12 @@ class DecodeEmitter:
         self._line(f"budget -= {count}")
         self._line(f"if budget < 0: refuse_elements({where!r}, {count})")
         if element.wire is not None and element.wire.struct and element.wire.kind != "uuid":
-            # Arrays of numbers are one unpack; "16s" cannot be repeated that way.
+            # Arrays of numbers are one unpack; "16s" cannot be repeated that way. Most have one.
+            chars = element.wire.struct
             self.names["unpack_array"] = struct_module.unpack_from
-            self._line(
-                f"{target} = list(unpack_array(f'>{{{count}}}{element.wire.struct}', buf, p))"
-            )
+            self.names[f"unpack_{chars}"] = struct_module.Struct(f">{chars}").unpack_from
+            more = f"unpack_array(f'>{{{count}}}{chars}', buf, p)"
+            self._line(f"{target} = list(unpack_{chars}(buf, p) if {count} == 1 else {more})")
             self._line(f"p += {count} * {element.wire.size}")
         else:
             self._loop(element, count, target, where)

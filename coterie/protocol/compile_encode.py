@@ -212,8 +212,9 @@ class EncodeEmitter:
         expressions = self._expressions()
         if not self._listed:
             self._listed = True
-            first = ["b''"] if self._leaves_prefix else []
-            self._line(f"out = [{', '.join(first + expressions)}]")
+            if self._out == "out" and self._leaves_prefix:
+                expressions.insert(0, "b''")
+            self._line(f"{self._out} = [{', '.join(expressions)}]")
         elif len(expressions) == 1:
             self._line(f"{self._out}.append({expressions[0]})")
         elif expressions:
@@ -331,14 +332,19 @@ class EncodeEmitter:
             self._depth += 1
         self._count(items)
         if element.wire is not None and element.wire.struct and element.wire.kind != "uuid":
-            self.names["pack_array"] = struct_module.pack
-            self._raw(f"pack_array(f'>{{len({items})}}{element.wire.struct}', *{items})")
+            self._numbers(element.wire.struct, items)
         else:
             self._flush()
             self._elements(element, items)
         if nullable:
             self._flush()
             self._depth -= 1
+
+    def _numbers(self, chars: str, items: str) -> None:
+        """Add the elements of an array of numbers as one `pack`; most arrays have one."""
+        self.names["pack_array"] = struct_module.pack
+        one, more = f"{self._pack(chars)}(*{items})", f"f'>{{len({items})}}{chars}', *{items}"
+        self._raw(f"{one} if len({items}) == 1 else pack_array({more})")
 
     def _elements(self, element: FieldType, items: str) -> None:
         """Emit the loop over the elements of an array."""
@@ -373,11 +379,14 @@ class EncodeEmitter:
         self._line(f"{self._out}.append(V[{count}])")
         self._line(f"if {count}:")
         self._depth += 1
-        for field, test in zip(known, tests, strict=True):
-            self._line(f"if {test}:")
-            self._depth += 1
-            self._tag(field, source)
-            self._depth -= 1
+        if len(known) == 1:
+            self._tag(known[0], source)
+        else:
+            for field, test in zip(known, tests, strict=True):
+                self._line(f"if {test}:")
+                self._depth += 1
+                self._tag(field, source)
+                self._depth -= 1
         self._depth -= 1
 
     def _differs(self, field: WireField, source: str) -> str:
@@ -390,16 +399,19 @@ class EncodeEmitter:
     def _tag(self, field: WireField, source: str) -> None:
         """Emit one tagged field; its size precedes it, so its pieces are joined on their own."""
         outer, self._out = self._out, self._name("held")
-        self._line(f"{self._out} = []")
+        self._listed = False
         value, nullable = f"{source}.{field.name}", field.nullable(self.version)
         if nullable and field.type.struct is not None:
             # Its mark of a null is another one [framing/tagged-null-structs].
             self._marked(field.type.struct, value, b"\0")
         else:
-            self._value(field.type, value, nullable=nullable)
+            # A null that is the default is left out.
+            self._value(field.type, value, nullable=nullable and field.default is not None)
         self._flush()
         inner, self._out = self._out, outer
-        data = self._name("b")
-        self._line(f"{data} = join({inner})")
-        tag = primitives.uvarint(field.declared.tag or 0)
-        self._line(f"{outer} += ({tag!r}, uvarint(len({data})), {data})")
+        data, length = self._name("b"), self._name("n")
+        self._line(f"{data} = join({inner}); {length} = len({data})")
+        self._raw(repr(primitives.uvarint(field.declared.tag or 0)))
+        self._varint(length)
+        self._raw(data)
+        self._flush()

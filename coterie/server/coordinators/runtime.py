@@ -110,7 +110,9 @@ class CoordinatorRuntime:
                 connection.delay_and_mute(delayed)
             else:
                 connection.delay(delayed)
-        elif complete is not None:
+            self.apply(effects)
+            return None
+        if complete is not None:
             response = complete(response)
         if not effects.quiet:
             self.apply(effects)

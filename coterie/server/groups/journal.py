@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from coterie.coordinator.kernel.event import Event
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.journal_records import (
+    Fact,
     encode_fact,
 )
 from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
@@ -138,7 +139,7 @@ class Journal:
             events: the events.
             node_id: which of several brokers coordinated; -1 for the only one [journal/node].
         """
-        if not self.enabled or (len(events) == 1 and _is_empty_load(events[0])):
+        if not self.enabled or (len(events) == 1 and _is_empty_load(events[0].fact)):
             return
         if node_id >= 0:
             for event in events:
@@ -327,12 +328,9 @@ def _by_partition(events: Sequence[Event], partition_count: int) -> dict[int, li
     return by_partition
 
 
-def _is_empty_load(event: Event) -> bool:
-    """Return whether the event is the load or unload of a partition without groups."""
-    fact = event.fact
-    if type(fact) is PartitionLoaded or type(fact) is PartitionUnloaded:
-        return not fact.group_count
-    return False
+def _is_empty_load(fact: Fact) -> bool:
+    """Return whether a fact is the load or unload of a partition without groups."""
+    return isinstance(fact, (PartitionLoaded, PartitionUnloaded)) and not fact.group_count
 
 
 def _append(partition: Partition, pairs: Sequence[Pair], now_ms: int) -> None:

@@ -324,7 +324,10 @@ class ConsumerGroupState(RecordedGroup):
         for topic_id, partitions in owned.items():
             owners = self.owners.setdefault(topic_id, {})
             for index in partitions:
-                other = self.members.get(owners.get(index, ""))
+                owner = owners.get(index)
+                if owner == member.member_id:
+                    continue
+                other = None if owner is None else self.members.get(owner)
                 if other is None or other.epoch <= member.epoch or member.epoch < 0:
                     owners[index] = member.member_id
 

@@ -73,14 +73,13 @@ def unchanged(
     The answer is shared by the heartbeats of a member: it is not changed when it is sent.
     """
     group = partition.groups.get(request.group_id)
-    if type(group) is not ConsumerGroup:
+    if type(group) is not ConsumerGroup or group.epoch != request.member_epoch:
         return None
     member = group.members.get(request.member_id)
     if (
         member is None
         or member.answer is None
         or request.member_epoch != member.epoch
-        or group.epoch != request.member_epoch
         or request.topic_partitions is not None
         or request.subscribed_topic_names is not None
         or request.rebalance_timeout_ms != -1

@@ -17,6 +17,7 @@ Owned = dict[bytes, dict[int, int]]
 _STATES: dict[int, MemberState] = {int(each): each for each in MemberState}
 # Most members have nothing to give up; what a member has is replaced and not changed.
 _NOTHING: Owned = {}
+_NO_NAMES: frozenset[str] = frozenset()
 # Many members subscribe to one topic each. The set of its name takes 216 bytes, and is shared.
 _SHARED_SETS = 1_024
 
@@ -31,6 +32,9 @@ class ConsumerMember:
         subscription: its subscription as it is logged; None if the log has none.
         names: the topics to which it subscribes by name.
         regex: the regular expression to which it subscribes; "" for none.
+        instance_id: the instance id of a static member.
+        client_id: the client id with which it joined.
+        classic: its protocols if it uses the classic protocol.
         current: its current assignment as it is logged; None if the log has none.
         epoch, previous_epoch, state: of `current`.
         assigned: the partitions that it may own.
@@ -49,17 +53,20 @@ class ConsumerMember:
     """
 
     __slots__ = (
-        "answer", "armed_ms", "assigned", "awaits_join", "awaits_sync", "changed_ms", "client",
-        "current", "deadline_ms", "epoch", "member_id", "names", "pending", "previous_epoch",
-        "regex", "revocation", "session_ms", "settings", "state", "subscription",
+        "answer", "armed_ms", "assigned", "awaits_join", "awaits_sync", "changed_ms", "classic",
+        "client", "client_id", "current", "deadline_ms", "epoch", "instance_id", "member_id",
+        "names", "pending", "previous_epoch", "regex", "revocation", "session_ms", "settings",
+        "state", "subscription",
     )  # fmt: skip
 
     def __init__(self, member_id: str) -> None:
         """Create a member without records and without a session."""
         self.member_id = member_id
         self.subscription: ConsumerGroupMemberMetadataValue | None = None
-        self.names: frozenset[str] = frozenset()
-        self.regex = ""
+        self.names: frozenset[str] = _NO_NAMES
+        self.regex = self.client_id = ""
+        self.instance_id: str | None = None
+        self.classic: ClassicMemberMetadata | None = None
         self.current: ConsumerGroupCurrentMemberAssignmentValue | None = None
         self.epoch = 0
         self.previous_epoch = -1
@@ -85,9 +92,15 @@ class ConsumerMember:
     def set_subscription(self, value: ConsumerGroupMemberMetadataValue | None) -> None:
         """Take over what the log says of the subscription."""
         self.subscription = value
-        self.names = frozenset() if value is None else _set_of(value.subscribed_topic_names)
-        self.regex = "" if value is None else value.subscribed_topic_regex or ""
         self.answer = None
+        if value is None:
+            self.names, self.regex, self.client_id = _NO_NAMES, "", ""
+            self.instance_id = self.classic = None
+            return
+        self.names = _set_of(value.subscribed_topic_names)
+        self.regex = value.subscribed_topic_regex or ""
+        self.client_id, self.instance_id = value.client_id, value.instance_id
+        self.classic = value.classic_member_metadata
 
     def set_current(self, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
         """Take over what the log says of the current assignment."""
@@ -133,11 +146,6 @@ class ConsumerMember:
     # -- the subscription --------------------------------------------------------------------------
 
     @property
-    def instance_id(self) -> str | None:
-        """The instance id of a static member."""
-        return None if self.subscription is None else self.subscription.instance_id
-
-    @property
     def assignor(self) -> str | None:
         """The assignor that it asks for."""
         return None if self.subscription is None else self.subscription.server_assignor
@@ -146,16 +154,6 @@ class ConsumerMember:
     def rebalance_timeout_ms(self) -> int:
         """How long it may take to give partitions up."""
         return -1 if self.subscription is None else self.subscription.rebalance_timeout_ms
-
-    @property
-    def classic(self) -> ClassicMemberMetadata | None:
-        """Its protocols if it uses the classic protocol."""
-        return None if self.subscription is None else self.subscription.classic_member_metadata
-
-    @property
-    def client_id(self) -> str:
-        """The client id with which it joined."""
-        return "" if self.subscription is None else self.subscription.client_id
 
     @property
     def client_host(self) -> str:

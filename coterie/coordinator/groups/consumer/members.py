@@ -68,7 +68,8 @@ def reconcile_member(
         assert member.state is reconciled.state, f"{member} is in another state than its record"
         assert reconciled.epoch <= group.target_epoch, f"{member} is ahead of the target"
         member.changed_ms = step.now_ms
-        if group.settled > settled and group.derived_state() is GroupState.STABLE:
+        is_last = settled < group.settled == len(group.members)
+        if is_last and group.derived_state() is GroupState.STABLE:
             step.facts.append(
                 GroupConverged(
                     at_ms=step.now_ms,

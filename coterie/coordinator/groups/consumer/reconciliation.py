@@ -123,7 +123,7 @@ def _next(
 
 
 def _is_at_target(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Return whether a member has all of its target and nothing else.
+    """Return whether a member has all of its target and nothing else, both in order.
 
     Most members that come to a new epoch do: the others are those that move.
     """
@@ -137,7 +137,8 @@ def _is_at_target(group: ConsumerGroup, member: ConsumerMember) -> bool:
         has, found = assigned.get(topic.topic_id), by_id.get(topic.topic_id)
         if not has or found is None or found.name not in names:
             return False
-        if has.keys() != frozenset(topic.partitions):
+        # In another order, as in the log of other software, they are compared by `_next`.
+        if list(has) != topic.partitions:
             return False
     return True
 

@@ -14,7 +14,7 @@ LOCK   := requirements-dev.txt
 JOBS   ?= 2
 EXTRAS ?= dev
 
-.PHONY: help setup lock docs drawings serve demo lint format test test-lowest test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
+.PHONY: help setup lock docs drawings serve demo lint format test test-lowest compiled test-compiled coverage fuzz sim crash failover soak turns languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel release clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -45,8 +45,9 @@ lock:  ## write requirements-dev.txt again, with the newest versions that fit; n
 	@uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
 	  --no-annotate --no-header --upgrade --output-file $(LOCK) pyproject.toml
 
-serve: $(SERVER)  ## start the server on 127.0.0.1:9092, data in ./coterie-data
-	@$(BIN)/coterie serve --host 127.0.0.1 --port 9092 --data-dir ./coterie-data
+# The compiled form is used if `make compiled` made it from these sources; the first line names the form.
+serve: $(SERVER)  ## start the server on 127.0.0.1:9092, data in ./coterie-data; compiled after `make compiled`
+	@PYTHONPATH="$$($(BIN)/python -m compilation.freshness)" $(BIN)/coterie serve --host 127.0.0.1 --port 9092 --data-dir ./coterie-data
 
 docs: setup  ## the documentation as a site in build/docs, and as the file that a wheel has and `coterie docs` shows
 	@$(BIN)/python -m documentation
@@ -81,8 +82,11 @@ test-lowest: setup  ## the fast tests with the lowest versions of dependencies t
 	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(VENV)/lowest.txt --editable '.[test]'
 	@.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup $(or $(ARGS),tests/unit tests/transcripts)
 
-test-compiled: setup  ## compile and run the tests of codecs, coordinator and server; ARGS=--slice runs some
-	@$(BIN)/python -m compilation test --jobs $(JOBS) --optimise 1 $(ARGS)
+compiled: setup  ## make the compiled form in build/compiled; what has not changed is not made again
+	@$(BIN)/python -m compilation compile --jobs $(JOBS)
+
+test-compiled: setup  ## run the tests of codecs, coordinator and server with the compiled form, made if need be; ARGS=--slice runs some
+	@$(BIN)/python -m compilation test --jobs $(JOBS) $(ARGS)
 
 coverage: setup  ## lines and branches that the tests of single parts reach, as a table
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \

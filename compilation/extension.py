@@ -1,69 +1,62 @@
-"""Extension modules from the source of the compiled form, made by mypyc and the C compiler."""
+"""The library of all compiled modules, made from their C source by the C compiler.
+
+One library holds all modules. An extension module of its own for each, which mypyc writes too,
+would make a build longer, and add five pages of memory for each that is imported;
+`runtime/native_modules.py` lets Python find the modules in the library instead.
+"""
 
 import hashlib
+import json
 import os
-import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mypyc.build import mypycify
-from setuptools import Distribution
+from mypyc.build import get_cflags
+from setuptools import Distribution, Extension
 from setuptools.command.build_ext import build_ext
 
-from compilation.selection import compiled_modules
+from compilation.freshness import is_made, note_of
+from compilation.selection import is_hot
+from compilation.tree import ROOT, find_native_modules
 
-# Nothing but its own modules uses the library's functions. Addresses within it are stored as short
-# relocations, which take a tenth of the usual ones; a linker without them ignores the flag.
-_COMPILER_FLAGS = ["-fvisibility=hidden"]
-_LINKER_FLAGS = ["-Wl,-z,pack-relative-relocs"]
+LIBRARY = "coterie__mypyc"
 
-# What runs once, when a module is imported, is a fifth of the code. It is kept together, so that
-# the pages of all other code are read from the disk when they are needed and not at the start.
-_RUNS_ONCE = re.compile(
-    r"^(?=extern (?:char \w+_____top_level__\(|int CPyExec_|PyObject \*CPyInit)"
-    r"|static int CPyExec_|static bool\nCPyDef_\w+_trait_vtable_setup\()",
-    re.MULTILINE,
-)
-_TOGETHER = '__attribute__((section(".text.startup"))) '
-
-_CONFIG = """\
-[mypy]
-python_version = 3.11
-ignore_missing_imports = True
-follow_imports = silent
-"""
+# Nothing but its own modules uses the library's functions, and no exception of C++ passes through
+# them.
+_UNIX_FLAGS = ["-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
+# Addresses within the library are stored as short relocations, which take a tenth of the usual
+# ones; a GNU linker without them ignores the flag. Names of functions that nobody else calls are
+# left out.
+_LINUX_LINKER_FLAGS = ["-Wl,-z,pack-relative-relocs", "-Wl,--strip-all"]
+# What requests pass through is optimised for speed. For the rest the first level takes half the
+# time of the second.
+_HOT, _COLD = "2", "1"
 
 
-def compile_tree(package: Path, *, jobs: int, opt_level: str = "2") -> list[Path]:
-    """Compile the modules of a tree; return the extension modules, which are beside them.
+def compile_tree(package: Path, *, jobs: int) -> Path:
+    """Compile the modules of a tree into a library beside the package; return the library.
 
     Args:
         package: the directory `coterie` that `write_tree` made.
         jobs: how many C compilers run at once.
-        opt_level: the optimisation of the C compiler.
     """
-    target = package.parent
-    (target / "mypy.ini").write_text(_CONFIG)
+    tree = package.parent.resolve()
+    subprocess.run([sys.executable, "-m", "compilation.native_code", tree], cwd=ROOT, check=True)
+    code = json.loads((tree / "build" / "files.json").read_text())
     before = Path.cwd()
-    os.chdir(target)
+    os.chdir(tree)
     try:
-        files = [f"coterie/{module.as_posix()}" for module in compiled_modules(package)]
-        extensions = mypycify(
-            ["--config-file", "mypy.ini", *files],
-            opt_level=opt_level,
-            debug_level="0",
-            multi_file=True,
-            group_name="coterie",
+        extension = Extension(
+            LIBRARY, sources=code["files"], include_dirs=code["include_directories"]
         )
-        for extension in extensions:
-            extension.extra_compile_args += _COMPILER_FLAGS
-            extension.extra_link_args += _LINKER_FLAGS
-        for path in Path("build").glob("__native_*"):
-            path.write_text(_RUNS_ONCE.sub(_TOGETHER, path.read_text()))
-        distribution = Distribution({"name": "coterie", "ext_modules": extensions})
-        command = _ParallelBuild(distribution)
+        if sys.platform == "linux":
+            extension.extra_link_args += _LINUX_LINKER_FLAGS
+        command = _ParallelBuild(Distribution({"name": "coterie", "ext_modules": [extension]}))
         command.jobs = jobs
         command.inplace = True
         command.build_temp = "build/objects"
@@ -71,40 +64,53 @@ def compile_tree(package: Path, *, jobs: int, opt_level: str = "2") -> list[Path
         command.run()
     finally:
         os.chdir(before)
-    made = f"*{EXTENSION_SUFFIXES[-1]}"  # .so, or .pyd on Windows
-    return sorted(target.glob(made)) + sorted(package.rglob(made))
+    find_native_modules(package)
+    return tree / f"{LIBRARY}{EXTENSION_SUFFIXES[0]}"
 
 
 class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
     """Compiles the files of one extension at once; setuptools can only do so with extensions.
 
-    A file is compiled again only if it, a header or an option has changed.
+    A file is compiled again only if its text, an option or a version has changed: the text has all
+    declarations of other modules that it needs.
     """
 
     jobs = 1
 
     def build_extensions(self) -> None:
         compile_files = self.compiler.compile
-        headers = b"".join(path.read_bytes() for path in sorted(Path("build").rglob("*.h")))
-        # The number of constants is no reason to compile: it is the size of an array elsewhere.
-        headers = re.sub(rb"CPyStatics\[\d+\]", b"CPyStatics[]", headers)
+        kind = self.compiler.compiler_type
+        levels = {
+            level: get_cflags(compiler_type=kind, opt_level=level, debug_level="0", multi_file=True)
+            + (_UNIX_FLAGS if kind == "unix" else [])
+            for level in (_HOT, _COLD)
+        }
+        versions = f"{sys.version} {version('mypy')} {_command(self.compiler)}"
 
         def compile_file(source: str, options: dict[str, Any]) -> list[str]:
+            flags = levels[_HOT if is_hot(Path(source).name) else _COLD]
+            options = {**options, "extra_postargs": flags}
             (made,) = self.compiler.object_filenames([source], output_dir=options["output_dir"])
-            text = Path(source).read_bytes()
-            digest = hashlib.sha256(headers + text + repr(sorted(options.items())).encode())
-            note = Path(made).with_suffix(".sha256")
-            if Path(made).exists() and note.exists() and note.read_text() == digest.hexdigest():
+            key = f"{versions} {sorted(options.items())}".encode() + Path(source).read_bytes()
+            digest = hashlib.sha256(key).hexdigest()
+            if is_made(Path(made), digest):
                 return [made]
-            note.unlink(missing_ok=True)
             objects: list[str] = compile_files([source], **options)
-            note.write_text(digest.hexdigest())
+            note_of(Path(made)).write_text(digest)
             return objects
 
         def compile_at_once(sources: list[str], **options: Any) -> list[str]:
+            # The largest first, so that no compiler is busy alone at the end.
+            sources = sorted(sources, key=lambda source: -Path(source).stat().st_size)
             with ThreadPoolExecutor(self.jobs) as threads:
                 found = threads.map(lambda source: compile_file(source, options), sources)
-                return [path for each in found for path in each]
+                # In the order of their names, so that the same sources make the same library.
+                return sorted(path for each in found for path in each)
 
         self.compiler.compile = compile_at_once
         super().build_extensions()
+
+
+def _command(compiler: Any) -> str:
+    """Return the command of the compiler; on Windows it is found later."""
+    return " ".join(getattr(compiler, "compiler_so", []))

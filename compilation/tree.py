@@ -14,6 +14,8 @@ from compilation.selection import compiled_modules, reused_names
 
 ROOT = Path(__file__).parent.parent
 _RUNTIME = Path(__file__).parent / "runtime"
+# Where the modules of `runtime` go in the package.
+_ADDED = {"wire_bytes.py": "protocol/wire_bytes.py", "native_modules.py": "native_modules.py"}
 # Classes from which interpreted ones are derived: declarations, the broker and what brokers share,
 # the placing of partitions, the runtime of transactions, and one in the simulation. Messages are
 # never part of a cycle, which their bases have to say too.
@@ -35,8 +37,8 @@ def write_tree(target: Path) -> Path:
     shutil.rmtree(package, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(ROOT / "coterie", package, ignore=ignored)
-    for path in _RUNTIME.glob("[a-z]*.py"):
-        shutil.copy(path, package / "protocol" / path.name)
+    for name, place in _ADDED.items():
+        shutil.copy(_RUNTIME / name, package / place)
     for module in compiled_modules(package):
         path = package / module
         source = path.read_text()
@@ -48,6 +50,13 @@ def write_tree(target: Path) -> Path:
     for name, (classes, attributes) in _BASES.items():
         _open_bases(package / name, classes, attributes)
     return package
+
+
+def find_native_modules(package: Path) -> None:
+    """Let the package find its modules in the library, which has been made."""
+    path = package / "__init__.py"
+    source = path.read_text()
+    path.write_text(f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n")
 
 
 def _open_bases(path: Path, classes: set[str], attributes: str) -> None:

@@ -19,6 +19,7 @@ from coterie import __version__
 from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
 from coterie.server.broker import Broker
+from coterie.server.code_pages import unmap_code_of_the_start
 from coterie.server.config.config import Config
 from coterie.server.config.listeners import CannotListen, Listener, SecurityProtocol
 from coterie.server.config.place import Place
@@ -190,10 +191,11 @@ async def _serve(options: Options, handles: FileHandles) -> int:
 
 
 def end_start() -> None:
-    """Exclude the objects of the start from searches for reference cycles: they stay."""
+    """Keep the objects of the start from searches for reference cycles, and unmap its code."""
     # Without a last search, which would hold the first requests for 10 ms and find 50 KB.
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, _COLLECT_MIDDLE_AFTER, _COLLECT_ALL_AFTER)
+    unmap_code_of_the_start()
 
 
 def print_ready(options: Options, addresses: Sequence[Address]) -> None:

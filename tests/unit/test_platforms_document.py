@@ -21,10 +21,15 @@ USES = {
     },
     r"[\"']/(proc|dev|sys)/": {
         "server/operating_system.py",
+        "server/code_pages.py",
         "storage/filesystem.py",
         "pipeline/doctor.py",
     },
-    r"\bimport (resource|ctypes)\b": {"server/file_handles.py", "server/allocator.py"},
+    r"\bimport (resource|ctypes)\b": {
+        "server/file_handles.py",
+        "server/allocator.py",
+        "server/code_pages.py",
+    },
     r"\bselect\.poll\b": {"cli/main.py"},
     r"\bos\.killpg\b|start_new_session|process_group": {
         "client_check/program.py",

@@ -1,0 +1,220 @@
+"""What a build of the compiled form makes again, and how Python finds its modules."""
+
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from compilation.c_declarations import Declarations
+from compilation.freshness import (
+    digest_of_sources,
+    forget,
+    is_fresh,
+    is_made,
+    note_of,
+    remember,
+)
+from compilation.selection import HOT, compiled_modules, is_hot
+from compilation.tree import ROOT
+
+TYPES = """\
+#ifndef MYPYC_NATIVE_coterie_H
+#define MYPYC_NATIVE_coterie_H
+#include <Python.h>
+#include <CPy.h>
+#ifndef MYPYC_DECLARED_tuple_T2OO
+#define MYPYC_DECLARED_tuple_T2OO
+typedef struct tuple_T2OO {
+    PyObject *f0;
+    PyObject *f1;
+} tuple_T2OO;
+#endif
+typedef struct {
+    PyObject_HEAD
+    tuple_T2OO _pair;
+} coterie___log___LogObject;
+typedef struct {
+    PyObject_HEAD
+    CPyTagged _size;
+} coterie___index___IndexObject;
+#endif
+"""
+FUNCTIONS = """\
+#include <Python.h>
+#include "strings/librt_strings_api.h"
+#include "__native_coterie.h"
+
+int CPyGlobalsInit(void);
+
+extern PyObject *CPyStatics[12];
+extern const char * const CPyLit_Str[];
+extern PyTypeObject *CPyType_log___Log;
+extern PyTypeObject *CPyType_index___Index;
+extern CPyThreadLocal coterie___log___LogObject *log___Log_free_instance;
+RUNS_ONCE extern char CPyDef_log_____top_level__(void);
+extern PyObject *CPyDef_log___Log___append(PyObject *cpy_r_self, tuple_T2OO cpy_r_pair);
+extern CPyTagged CPyDef_index___size(coterie___index___IndexObject *cpy_r_index);
+"""
+SOURCE = '#include "__native_coterie.h"\n#include "__native_internal_coterie.h"\n'
+
+
+def test_a_file_gets_the_declarations_that_it_names_and_what_they_name() -> None:
+    text = Declarations(TYPES, FUNCTIONS).needed_by("x = CPyDef_log___Log___append(self, pair);")
+    assert [line for line in text.splitlines() if not line.startswith((" ", "}"))] == [
+        "#ifndef MYPYC_DECLARED_tuple_T2OO",
+        "#define MYPYC_DECLARED_tuple_T2OO",
+        "typedef struct tuple_T2OO {",
+        "#endif",
+        "extern PyObject *CPyDef_log___Log___append(PyObject *cpy_r_self, tuple_T2OO cpy_r_pair);",
+    ]
+
+
+def test_instances_that_are_used_again_are_declared_with_their_type() -> None:
+    text = Declarations(TYPES, FUNCTIONS).needed_by("(coterie___log___LogObject *)self")
+    assert "*log___Log_free_instance;" in text
+    assert text.index("tuple_T2OO;") < text.index("} coterie___log___LogObject;")
+    assert "Index" not in text
+
+
+def test_a_change_of_another_class_does_not_change_a_file() -> None:
+    source = f"{SOURCE}CPyDef_log___Log___append(self, pair);\n"
+    before = Declarations(TYPES, FUNCTIONS).completed(source)
+    changed = TYPES.replace("CPyTagged _size;", "CPyTagged _size;\n    CPyTagged _first;")
+    more = FUNCTIONS.replace("CPyStatics[12]", "CPyStatics[13]")
+    assert Declarations(changed, more).completed(source) == before
+    other = TYPES.replace("tuple_T2OO _pair", "CPyTagged _more;\n    tuple_T2OO _pair")
+    user = f"{SOURCE}coterie___log___LogObject *log;\n"
+    assert Declarations(other, more).completed(user) != Declarations(TYPES, more).completed(user)
+
+
+def test_a_file_includes_what_is_not_of_its_own_modules() -> None:
+    text = Declarations(TYPES, FUNCTIONS).completed(f"{SOURCE}int x;\n")
+    assert [line for line in text.splitlines() if line] == [
+        "#include <Python.h>",
+        "#include <CPy.h>",
+        '#include "strings/librt_strings_api.h"',
+        "int x;",
+    ]
+
+
+def test_a_new_constant_in_another_module_does_not_change_a_file() -> None:
+    pytest.importorskip("mypyc", reason="only the extra dev has mypyc")
+    from compilation.c_literals import with_own_literals
+
+    source = """\
+x = CPyStatics[{0}]; y = CPyStatics[{1}]; z = CPyStatics[1];
+int CPyExec_coterie___log(PyObject *module)
+{{
+    return 0;
+}}
+"""
+    before = with_own_literals(source.format(4, 6), {1: False, 4: "topic", 6: ("a", 7)})
+    after = with_own_literals(source.format(9, 40), {1: False, 9: "topic", 40: ("a", 7)})
+    assert after == before
+    # Three singletons, two texts, a number and a tuple.
+    assert "static PyObject *CPyStatics[7];" in before
+    assert "x = CPyStatics[3]; y = CPyStatics[6]; z = CPyStatics[1];" in before
+    assert before.endswith("{\n    if (CPyLiterals_make() < 0) return -1;\n    return 0;\n}\n")
+    changed = with_own_literals(source.format(4, 6), {1: False, 4: "Topic", 6: ("a", 7)})
+    assert changed != before
+
+
+def test_an_object_is_made_again_if_what_it_is_made_of_has_changed(tmp_path: Path) -> None:
+    made = tmp_path / "log.o"
+    assert not is_made(made, "1")
+    made.write_bytes(b"")
+    note_of(made).write_text("1")
+    assert is_made(made, "1")
+    assert not is_made(made, "2")
+    # The compiler was interrupted: what is there may be half an object of the new text.
+    assert not is_made(made, "1")
+    assert not is_made(made, "2")
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A small repository with a compiled form that is up to date."""
+    for name in ("coterie/protocol/wire.py", "compilation/tree.py", "requirements-dev.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1\n")
+    (tmp_path / f"coterie__mypyc{EXTENSION_SUFFIXES[0]}").write_bytes(b"")
+    remember(digest_of_sources(tmp_path), tmp_path)
+    return tmp_path
+
+
+def is_up_to_date(sources: Path) -> bool:
+    """Whether the compiled form is, which is beside its sources here."""
+    return is_fresh(sources, sources)
+
+
+def test_the_form_is_up_to_date_until_a_source_changes(sources: Path) -> None:
+    pytest.importorskip("librt", reason="only the extra dev has the run-time library of mypyc")
+    assert is_up_to_date(sources)
+    (sources / "coterie/__pycache__").mkdir()
+    (sources / "coterie/__pycache__/wire.pyc").write_bytes(b"1")
+    assert is_up_to_date(sources)
+    for path in ("coterie/protocol/wire.py", "compilation/tree.py", "requirements-dev.txt"):
+        (sources / path).write_text("2\n")
+        assert not is_up_to_date(sources)
+        (sources / path).write_text("1\n")
+        assert is_up_to_date(sources)
+    (sources / "coterie/protocol/wire.py").rename(sources / "coterie/protocol/wires.py")
+    assert not is_up_to_date(sources)
+
+
+def test_a_form_that_was_not_finished_is_not_up_to_date(sources: Path) -> None:
+    forget(sources)
+    assert not is_up_to_date(sources)
+
+
+def test_a_form_without_its_library_is_not_up_to_date(sources: Path) -> None:
+    (sources / f"coterie__mypyc{EXTENSION_SUFFIXES[0]}").unlink()
+    assert not is_up_to_date(sources)
+
+
+def test_hot_modules_exist_and_are_compiled() -> None:
+    modules = {
+        ".".join(module.with_suffix("").parts) for module in compiled_modules(ROOT / "coterie")
+    }
+    # It is written by hand for the compiled form.
+    modules.add("protocol.wire_bytes")
+    for name in HOT:
+        assert any(f"{module}.".startswith(f"{name}.") for module in modules), name
+    names = {module: f"__native_coterie___{module.replace('.', '___')}.c" for module in modules}
+    hot = {module for module, name in names.items() if is_hot(name)}
+    assert {
+        "protocol.wire_bytes",
+        "server.network.connection",
+        "protocol.messages.sync_group",
+    } <= hot
+    assert "server.handlers.create_topics" not in hot
+    # mypyc's own library is always used; the file of the library runs once.
+    assert is_hot("dict_ops.c")
+    assert not is_hot("__native_coterie.c")
+
+
+def test_modules_of_the_library_are_found_before_their_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded = ModuleType("coterie.storage.log")
+    library = SimpleNamespace(
+        __file__="/lib/coterie__mypyc.so",
+        init_coterie___storage___log="capsule",
+        load_module={"capsule": loaded}.__getitem__,
+    )
+    monkeypatch.setitem(sys.modules, "coterie__mypyc", library)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    source = (ROOT / "compilation/runtime/native_modules.py").read_text()
+    exec(compile(source, "native_modules.py", "exec"), {"__name__": "coterie.native_modules"})
+    finder: Any = sys.meta_path[0]
+    spec = finder.find_spec("coterie.storage.log", None)
+    assert spec is not None
+    assert spec.origin == "/lib/coterie__mypyc.so"
+    assert spec.loader is finder
+    assert finder.create_module(spec) is loaded
+    assert finder.find_spec("coterie.storage", None) is None
+    assert finder.find_spec("storage.log", None) is None

@@ -32,6 +32,7 @@ from coterie.protocol.varints import TABLE_SIZE, VARINTS, varint
 
 _pack_front = HEADER_BEFORE_CRC_START.pack
 _pack_rest = HEADER_FROM_CRC_START.pack
+_join = b"".join
 
 # How a record of `encode_batch` begins, by offset delta: attributes 0, timestamp delta 0, offset
 # delta.
@@ -73,14 +74,13 @@ def encode_batch(
     try:
         for key, value in pairs:
             start = _RECORD_STARTS[delta] if delta < 256 else b"\0\0" + _length(delta)
-            key_size = VARINTS[len(key)]
             if value is None:
-                size = len(start) + len(key_size) + len(key) + 2
-                parts += (VARINTS[size], start, key_size, key, _NULL_VALUE_NO_HEADERS)
+                record = _join((start, VARINTS[len(key)], key, _NULL_VALUE_NO_HEADERS))
             else:
                 value_size = VARINTS[len(value)]
-                size = len(start) + len(key_size) + len(key) + len(value_size) + len(value) + 1
-                parts += (VARINTS[size], start, key_size, key, value_size, value, b"\0")
+                record = _join((start, VARINTS[len(key)], key, value_size, value, b"\0"))
+            # Joining a record costs less than adding up the lengths of its parts.
+            parts += (VARINTS[len(record)], record)
             delta += 1
     except IndexError:
         # A length is not in the table, for example that of a large assignment. Start over with the

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
 
 # Tabs with their pages. A page without a text of its own here has its heading's.
 START = (
+    ("First minutes", "first-minutes.md"),
     ("Test your services", "start/tests.md"),
     ("A local broker", "start/broker.md"),
     ("Check a broker or a client", "start/check.md"),
@@ -23,6 +24,7 @@ GUIDES = (
     ("Checking a broker", "conformance.md"),
     ("Checking a client", "clients.md"),
     ("The pipeline", "pipeline.md"),
+    ("Containers", "containers.md"),
     ("Operating systems", "platforms.md"),
 )
 REFERENCE = (

@@ -25,6 +25,8 @@ FENCED = [block for block in BLOCKS if block.language]
 # Blocks of pages that say nothing themselves: why they do not run.
 NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/testing.md", "python"): "an excerpt of a test; the API is tested in tests/live/testing",
+    ("docs/containers.md", "python"): "needs an engine; container/testcontainers has its tests",
+    ("docs/containers.md", "java"): "needs an engine; container/testcontainers has its tests",
     ("docs/control.md", "js"): "an excerpt of a test in Node, which examples/node has as a whole",
     ("docs/control.md", "go"): "an excerpt of a test in Go, which examples/go has as a whole",
     ("docs/control.md", "java"): "needs JUnit, which is not installed for these tests",
@@ -69,7 +71,8 @@ def is_run(block: Block) -> bool:
     """Return whether a test runs the block, or nothing could be run."""
     if block.reason:
         return False
-    in_tutorial = block.page.startswith("docs/start/")
+    # tests/live/test_first_minutes.py runs the second.
+    in_tutorial = block.page.startswith("docs/start/") or block.page == "docs/first-minutes.md"
     in_readme = block.page == "README.md" and block.language == "python"
     return in_tutorial or in_readme or block in EXAMPLES or block.language in ("mermaid", "text")
 

@@ -1,4 +1,4 @@
-"""Share groups on a broker without a share coordinator: handlers, settings, the feature, state."""
+"""Share groups on a broker: handlers, settings, the feature, state."""
 
 from typing import Any
 
@@ -28,7 +28,9 @@ class Members(Client):
     def __init__(self) -> None:
         super().__init__(make_broker())
         self.broker.controller.create("foo", 2, {})
-        self.loop.turn()
+        # Otherwise the state of the first group comes a second later.
+        self.broker.share_state.create_topic()
+        wait_for_disk(self)
 
     @property
     def group(self) -> ShareGroup | None:

@@ -17,7 +17,7 @@ class Step(TentativeStep[ShareGroup]):
         computation: the computation of a large target that follows this step.
     """
 
-    __slots__ = ("computation",)
+    __slots__ = ("_initializing_since", "_most_members", "computation")
 
     def __init__(
         self,
@@ -28,6 +28,15 @@ class Step(TentativeStep[ShareGroup]):
     ) -> None:
         super().__init__(partition, group, now_ms, context)
         self.computation: Any = None
+        self._most_members = group.most_members
+        self._initializing_since = group.initializing_since
+
+    def undo(self) -> None:
+        """See `TentativeStep`."""
+        super().undo()
+        assert not self.creates or self.group.is_blank, f"{self.group} is new and has records"
+        self.group.most_members = self._most_members
+        self.group.initializing_since = self._initializing_since
 
     def enter(self) -> None:
         """See `TentativeStep`."""

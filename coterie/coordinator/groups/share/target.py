@@ -7,6 +7,7 @@ initialized partitions are assigned [share-groups/target].
 from collections.abc import Mapping, Sequence
 
 from coterie.assignors.simple import MemberShares, Reader, share_simple
+from coterie.coordinator.groups.config import SHARE_ASSIGNOR
 from coterie.coordinator.groups.epochs import is_target_due
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember, logged_partitions
@@ -23,8 +24,6 @@ from coterie.protocol.messages.share_group_records import (
     ShareGroupTargetAssignmentMetadataValue,
 )
 
-# Kafka's name of the only assignor.
-ASSIGNOR = "simple"
 # The size of the largest target that is computed with the heartbeat that needs it, and how much of
 # a larger one is computed in one part: some five milliseconds.
 _COMPUTED_AT_ONCE = 1_500
@@ -148,7 +147,7 @@ def _write(step: Step, computation: TargetComputation) -> None:
         TargetComputed(
             at_ms=step.now_ms,
             epoch=computation.epoch,
-            assignor=ASSIGNOR,
+            assignor=SHARE_ASSIGNOR,
             member_count=len(group.members),
             changed_members=changed,
             moved_partitions=moved,

@@ -32,14 +32,14 @@ def in_map_order(keys: Iterable[str]) -> list[str]:
     if len(found) < _TO_BE_ORDERED:
         return found
     capacity = _capacity(len(found))
-    return sorted(found, key=lambda key: _bucket(java_hash(key), capacity))
+    return sorted(found, key=lambda key: bucket(java_hash(key), capacity))
 
 
 def ids_in_map_order(ids: Iterable[bytes]) -> list[bytes]:
     """Return topic ids in the order of a HashMap into which they were inserted one by one."""
     found = list(dict.fromkeys(ids))
     capacity = _capacity(len(found))
-    return sorted(found, key=lambda each: _bucket(topic_id_hash(each), capacity))
+    return sorted(found, key=lambda each: bucket(topic_id_hash(each), capacity))
 
 
 def ids_in_set_order(ids: Iterable[bytes]) -> list[bytes]:
@@ -49,7 +49,7 @@ def ids_in_set_order(ids: Iterable[bytes]) -> list[bytes]:
     capacity = _FIRST_CAPACITY
     while capacity < int(len(found) / _LOAD_FACTOR) + 1:
         capacity *= 2
-    return sorted(found, key=lambda each: _bucket(topic_id_hash(each), capacity))
+    return sorted(found, key=lambda each: bucket(topic_id_hash(each), capacity))
 
 
 def numbers_in_set_order(numbers: Collection[int]) -> list[int]:
@@ -57,7 +57,7 @@ def numbers_in_set_order(numbers: Collection[int]) -> list[int]:
     capacity = _capacity(len(numbers))
     if max(numbers, default=0) < capacity:
         return sorted(numbers)
-    return sorted(sorted(numbers), key=lambda each: _bucket(each, capacity))
+    return sorted(sorted(numbers), key=lambda each: bucket(each, capacity))
 
 
 def in_order_of_hashes(
@@ -71,14 +71,20 @@ def in_order_of_hashes(
         most: how many keys the table has had at once.
         planned: for how many Kafka made it; None for Java's first capacity.
     """
-    capacity = _FIRST_CAPACITY
+    size = table_size(most, planned)
+    return sorted(keys, key=lambda each: bucket(hash_of(each), size))
+
+
+def table_size(most: int, planned: int | None = None) -> int:
+    """Return how many buckets a table of hashes has; see `in_order_of_hashes`."""
+    size = _FIRST_CAPACITY
     if planned is not None:
-        capacity = 1
-        while capacity < int((planned + 1) / _LOAD_FACTOR + 1):
-            capacity *= 2
-    while most * 4 > capacity * 3:
-        capacity *= 2
-    return sorted(keys, key=lambda each: _bucket(hash_of(each), capacity))
+        size = 1
+        while size < int((planned + 1) / _LOAD_FACTOR + 1):
+            size *= 2
+    while most * 4 > size * 3:
+        size *= 2
+    return size
 
 
 def signed_halves(topic_id: bytes) -> tuple[int, int]:
@@ -117,7 +123,7 @@ class PartitionSet:
     def first(self) -> TopicPartition:
         """Return the first partition of an iteration."""
         capacity = _capacity(self._largest_size)
-        return min(self._partitions, key=lambda each: _bucket(self._partitions[each], capacity))
+        return min(self._partitions, key=lambda each: bucket(self._partitions[each], capacity))
 
 
 def _capacity(size: int) -> int:
@@ -128,6 +134,7 @@ def _capacity(size: int) -> int:
     return capacity
 
 
-def _bucket(value: int, capacity: int) -> int:
+def bucket(value: int, capacity: int) -> int:
+    """Return the bucket of a hash in a table of so many."""
     value &= _MASK
     return (value ^ value >> 16) & (capacity - 1)

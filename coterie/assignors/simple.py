@@ -5,23 +5,32 @@ these shares [assignors/simple]. Members keep what they have as far as that allo
 
 If all members subscribe to the same, one round hands out the partitions of all topics. Otherwise
 each topic has a round of its own, and nothing is balanced across topics.
+
+Large groups take long, so the work is done in steps (shares.py).
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from math import ceil
+from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from coterie.assignors.java_order import (
     Hashed,
+    bucket,
     ids_in_map_order,
     in_map_order,
     in_order_of_hashes,
     numbers_in_set_order,
+    table_size,
     topic_id_hash,
 )
+from coterie.assignors.shares import STEP_WORK, Work
 
 # The partitions of each topic id.
 Partitions = Mapping[bytes, Collection[int]]
+# The partitions of each member, by topic id.
+MemberShares = dict[str, dict[bytes, set[int]]]
+_Shares = list[dict[bytes, set[int]]]
 _K = TypeVar("_K", bound=Hashable)
 # A partition of any topic.
 _Place = tuple[bytes, int]
@@ -41,34 +50,51 @@ class Reader(NamedTuple):
 
 def assign_simple(
     readers: Mapping[str, Reader], assignable: Mapping[bytes, Sequence[int]], *, homogeneous: bool
-) -> dict[str, dict[bytes, set[int]]]:
-    """Return the partitions of each member.
+) -> MemberShares:
+    """Return the partitions of each member; the arguments are those of `share_simple`."""
+    shares: MemberShares = {}
+    for _ in share_simple(readers, assignable, shares, homogeneous=homogeneous):
+        pass
+    return shares
+
+
+def share_simple(
+    readers: Mapping[str, Reader],
+    assignable: Mapping[bytes, Sequence[int]],
+    shares: MemberShares,
+    *,
+    homogeneous: bool,
+) -> Work:
+    """Assign partitions in steps.
 
     Args:
         readers: the members by their ids, in the order in which Kafka's group has them.
         assignable: the partitions of each topic that may be assigned, in ascending order.
+        shares: receives the partitions of each member.
         homogeneous: whether all members subscribe to the same topics.
     """
-    ordered = [readers[member_id] for member_id in in_map_order(readers)]
-    shares = [{topic: set(each) for topic, each in one.before.items()} for one in ordered]
+    ids = in_map_order(readers)
+    ordered = [readers[member_id] for member_id in ids]
+    for member_id in ids:
+        before = readers[member_id].before
+        shares[member_id] = {topic: set(each) for topic, each in before.items()}
+        yield 1 + sum(map(len, before.values()))
+    found = [shares[member_id] for member_id in ids]
     topics = ids_in_map_order(topic for each in ordered for topic in each.topics)
     if not topics:
         # As in Kafka, nobody has anything then.
-        shares = [{} for _ in ordered]
+        for share in found:
+            share.clear()
     elif homogeneous:
-        _share_all(ordered, assignable, shares)
+        yield from _share_all(ordered, assignable, found)
     else:
         for topic in topics:
-            _share_topic(ordered, topic, assignable.get(topic, ()), shares)
-    of_member = dict(zip(in_map_order(readers), shares, strict=True))
-    return {member_id: of_member[member_id] for member_id in readers}
+            yield from _share_topic(ordered, topic, assignable.get(topic, ()), found)
 
 
 def _share_all(
-    readers: Sequence[Reader],
-    assignable: Mapping[bytes, Sequence[int]],
-    shares: list[dict[bytes, set[int]]],
-) -> None:
+    readers: Sequence[Reader], assignable: Mapping[bytes, Sequence[int]], shares: _Shares
+) -> Work:
     topics = list(dict.fromkeys(readers[0].topics))
     subscribed = frozenset(topics)
     target = [(topic, index) for topic in topics for index in assignable.get(topic, ())]
@@ -83,30 +109,33 @@ def _share_all(
         ]
         if places:
             held[number] = places
-    everyone = range(len(readers))
-    for number, kept in _Round(everyone, target, held, _hash_of_place).result():
+            yield len(places)
+    handing = _Round(range(len(readers)), target, held, _hash_of_place)
+    yield from handing.steps()
+    for number, kept in handing.of_member.items():
         share = shares[number]
         # As in Kafka, a topic stays of which a member has lost everything.
         for before in share.values():
             before.clear()
         for topic, index in kept:
             share.setdefault(topic, set()).add(index)
+        yield len(kept)
 
 
 def _share_topic(
-    readers: Sequence[Reader],
-    topic: bytes,
-    target: Sequence[int],
-    shares: list[dict[bytes, set[int]]],
-) -> None:
+    readers: Sequence[Reader], topic: bytes, target: Sequence[int], shares: _Shares
+) -> Work:
     subscribers = [number for number, each in enumerate(readers) if topic in each.topics]
     held = {
         number: numbers_in_set_order(share[topic])
         for number, share in enumerate(shares)
         if share.get(topic)
     }
-    for number, indexes in _Round(subscribers, target, held, int).result():
+    handing = _Round(subscribers, target, held, int)
+    yield from handing.steps()
+    for number, indexes in handing.of_member.items():
         shares[number][topic] = set(indexes)
+        yield len(indexes)
 
 
 def _hash_of_place(place: _Place) -> int:
@@ -119,6 +148,9 @@ class _Round(Generic[_K]):
 
     Each step is one of Kafka's, with its order: members by their numbers, partitions as its tables
     of hashes have them.
+
+    Attributes:
+        of_member: by the number of a member, what it has; of those that have or had something.
     """
 
     def __init__(
@@ -138,6 +170,7 @@ class _Round(Generic[_K]):
         """
         self._subscribers = subscribers
         self._target = target
+        self._held = held
         self._hash_of = hash_of
         count = len(subscribers)
         self._sharing = -(-count // len(target)) if target else 0
@@ -146,66 +179,79 @@ class _Round(Generic[_K]):
         for at, number in enumerate(subscribers):
             self._desired[number] = ceil(share * (at + 1)) - ceil(share * at)
         self._of_partition: dict[_K, dict[int, None]] = {}
-        self._of_member: dict[int, dict[_K, None]] = {}
-        for number in sorted(held):
-            self._of_member[number] = dict.fromkeys(held[number])
-            for key in held[number]:
-                self._of_partition.setdefault(key, {})[number] = None
-        # A table of hashes never becomes smaller.
-        self._most = {number: len(each) for number, each in self._of_member.items()}
+        self.of_member: dict[int, dict[_K, None]] = {}
+        # The partitions in Kafka's order.
+        self._ordered: list[_K] = []
 
-    def result(self) -> Iterator[tuple[int, Iterable[_K]]]:
-        """Hand the partitions out; yield what each member has that has or had something."""
-        self._take_from_overfilled()
-        self._take_from_overshared()
+    def steps(self) -> Work:
+        """Hand the partitions out."""
+        for number in sorted(self._held):
+            self.of_member[number] = dict.fromkeys(self._held[number])
+            for key in self._held[number]:
+                self._of_partition.setdefault(key, {})[number] = None
+            yield len(self._held[number])
+        yield from self._take_from_overfilled()
+        yield from self._take_from_overshared()
         for key in self._target:
             self._of_partition.setdefault(key, {})
-        self._hand_out()
-        yield from self._of_member.items()
+        yield from self._hand_out()
 
-    def _partitions(self) -> list[_K]:
-        """Return all partitions that somebody has or shall have, in Kafka's order.
+    def _order(self) -> Work:
+        """Put all partitions that somebody has or shall have into Kafka's order.
 
         Kafka adds them with computeIfAbsent, which puts a new key before the others of its bucket.
         """
-        keys = self._of_partition
-        return in_order_of_hashes(
-            reversed(keys), self._hash_of, len(keys), planned=len(self._target)
-        )
+        size = table_size(len(self._of_partition), len(self._target))
+        keyed: list[tuple[int, _K]] = []
+        for key in reversed(self._of_partition):
+            keyed.append((bucket(self._hash_of(key), size), key))
+            if len(keyed) % STEP_WORK == 0:
+                yield STEP_WORK
+        keyed.sort(key=itemgetter(0))
+        self._ordered = [key for _, key in keyed]
+        yield len(keyed) // 2
 
-    def _take_from_overfilled(self) -> None:
+    def _take_from_overfilled(self) -> Work:
         for number in in_order_of_hashes(
-            self._of_member, int, len(self._of_member), planned=len(self._subscribers)
+            self.of_member, int, len(self.of_member), planned=len(self._subscribers)
         ):
-            held = self._of_member[number]
+            held = self.of_member[number]
             surplus = len(held) - self._desired[number]
-            if surplus <= 0:
-                continue
-            for key in in_order_of_hashes(held, self._hash_of, self._most[number])[:surplus]:
-                self._move(key, number)
+            if surplus > 0:
+                # A table of hashes never becomes smaller.
+                most = len(self._held[number])
+                for key in in_order_of_hashes(held, self._hash_of, most)[:surplus]:
+                    self._move(key, number)
+                yield most
 
-    def _take_from_overshared(self) -> None:
-        for key in self._partitions():
+    def _take_from_overshared(self) -> Work:
+        yield from self._order()
+        for key in self._ordered:
             holders = self._of_partition[key]
             surplus = len(holders) - self._sharing
             if surplus > 0:
                 for number in in_order_of_hashes(holders, int, len(holders))[:surplus]:
                     self._move(key, number)
+                yield surplus
 
     def _move(self, key: _K, number: int) -> None:
-        del self._of_member[number][key]
+        del self.of_member[number][key]
         del self._of_partition[key][number]
 
-    def _hand_out(self) -> None:
+    def _hand_out(self) -> Work:
         """Let members take turns; a turn ends for all when none of them has taken anything."""
         unfilled = [
             number
             for number in sorted(self._subscribers)
-            if len(self._of_member.get(number, ())) < self._desired[number]
+            if len(self.of_member.get(number, ())) < self._desired[number]
         ]
+        if not unfilled:
+            return
+        yield from self._order()
         at, handed = 0, False
-        for key in self._partitions():
+        for key in self._ordered:
             holders = self._of_partition[key]
+            looked = 1
             while len(holders) < self._sharing:
                 if at == len(unfilled):
                     if not handed or not unfilled:
@@ -213,10 +259,11 @@ class _Round(Generic[_K]):
                     at, handed = 0, False
                 number = unfilled[at]
                 at += 1
+                looked += 1
                 if number in holders:
                     continue
                 holders[number] = None
-                held = self._of_member.setdefault(number, {})
+                held = self.of_member.setdefault(number, {})
                 held[key] = None
                 handed = True
                 if len(held) >= self._desired[number]:
@@ -224,3 +271,4 @@ class _Round(Generic[_K]):
                     del unfilled[at]
             if not unfilled:
                 return
+            yield looked

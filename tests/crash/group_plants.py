@@ -16,6 +16,7 @@ from tests.faults import Fault, Function, Of, calling, does_nothing, given, with
 from tests.planting import Plant
 
 _CONSUMER = "coterie.coordinator.groups.consumer."
+_SET = "coterie.coordinator.groups.tentative_step:TentativeStep.set"
 _SERVER = "coterie.server.coordinators."
 
 
@@ -82,13 +83,13 @@ PLANTS = (
     Plant(
         "the epoch of a group rises in memory only",
         f"{_CONSUMER}epochs:_write_epoch",
-        fault=calling(f"{_CONSUMER}step:Step.set", _in_memory, ConsumerGroupMetadataKey),
+        fault=calling(_SET, _in_memory, ConsumerGroupMetadataKey),
         kinds=("death:members:commit",),
     ),
     Plant(
         "what a member owns is in memory only",
         f"{_CONSUMER}members:reconcile_member",
-        fault=calling(f"{_CONSUMER}step:Step.set", _in_memory),
+        fault=calling(_SET, _in_memory),
         kinds=("death:members:commit",),
     ),
     Plant(
@@ -102,9 +103,7 @@ PLANTS = (
     Plant(
         "the target of a static successor is in memory only",
         f"{_CONSUMER}static_member:replace_member",
-        fault=calling(
-            f"{_CONSUMER}step:Step.set", _in_memory, ConsumerGroupTargetAssignmentMemberKey
-        ),
+        fault=calling(_SET, _in_memory, ConsumerGroupTargetAssignmentMemberKey),
         kinds=("death:members:commit",),
     ),
     Plant(
@@ -128,7 +127,7 @@ PLANTS = (
     Plant(
         "what a regular expression matches is in memory only",
         f"{_CONSUMER}regexes:resolve_some",
-        fault=calling(f"{_CONSUMER}step:Step.set", _in_memory, ConsumerGroupRegularExpressionKey),
+        fault=calling(_SET, _in_memory, ConsumerGroupRegularExpressionKey),
         kinds=("death:topics:commit",),
     ),
     Plant(

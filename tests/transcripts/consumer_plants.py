@@ -97,7 +97,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a refused heartbeat does not take its records back",
-            f"{_GROUPS}.step:Step.undo",
+            "coterie.coordinator.groups.tentative_step:TentativeStep.undo",
             fault=answers(value=None),
         ),
         "consumer_groups/records_of_other_brokers",

@@ -94,6 +94,10 @@ class ConsumerGroupConfig(NamedTuple):
     settings: ConsumerSettingsTable = ConsumerSettingsTable()
 
 
+# Kafka's name of the only assignor of share groups.
+SHARE_ASSIGNOR = "simple"
+
+
 class ShareGroupConfig(NamedTuple):
     """Settings of share groups, with Kafka's defaults.
 

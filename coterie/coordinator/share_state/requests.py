@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coterie.coordinator.share_partition.states import StateBatch
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 
 # A leader or state epoch that is not compared, and one that is not known.
 NO_EPOCH = -1
@@ -120,3 +120,25 @@ class StateResult(NamedTuple):
     start_offset: int = NO_OFFSET
     delivery_complete_count: int = NO_COUNT
     batches: Sequence[StateBatch] = ()
+
+
+# What each request was about to do, for texts of errors.
+_VERBS = {
+    Initialize: "initialize share group state",
+    Read: "read share group state",
+    Write: "write share group state",
+    Delete: "delete share group state",
+    ReadSummary: "read share group state summary",
+}
+_REASONS = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
+        "The coordinator is loading and hence can't process requests."
+    ),
+    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
+}
+
+
+def unavailable(request: StateRequest, error: ErrorCode) -> StateResult:
+    """Return the answer of a coordinator that cannot serve a request now."""
+    reason = _REASONS.get(error, DEFAULT_MESSAGES.get(error, error.name))
+    return StateResult(error, f"Unable to {_VERBS[type(request)]}: {reason}")

@@ -13,7 +13,12 @@ from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ACTIVE, availability_error
 from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.share_state.reader import ShareStateReader
-from coterie.coordinator.share_state.requests import ShareKey, StateRequest, StateResult
+from coterie.coordinator.share_state.requests import (
+    ShareKey,
+    StateRequest,
+    StateResult,
+    unavailable,
+)
 from coterie.coordinator.share_state.shard import ShareStateShard
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
@@ -85,15 +90,15 @@ class ShareCoordinator(Partitions[ShareStateShard]):
     ) -> Effects[StateResult]:
         """Handle a request about one share partition [share-partitions/state-requests]."""
         key = request.key
+        if not self.shards:
+            return Effects(unavailable(request, ErrorCode.NOT_COORDINATOR))
+        shard = self.shards[self.partition_for(key)]
+        if shard.state is not ACTIVE:
+            return Effects(unavailable(request, availability_error(shard.state)))
         if key.topic_id == _NO_TOPIC_ID:
             return Effects(_NO_TOPIC_ID_GIVEN)
         if key.partition < 0:
             return Effects(_NEGATIVE_PARTITION)
-        if not self.shards:
-            return Effects(StateResult(ErrorCode.NOT_COORDINATOR))
-        shard = self.shards[self.partition_for(key)]
-        if shard.state is not ACTIVE:
-            return Effects(StateResult(availability_error(shard.state)))
         effects = shard.handle(now_ms, request)
         return shard.settle(effects, now_ms, request, context.to, context.version)
 

@@ -26,6 +26,7 @@ from coterie.coordinator.share_state.requests import (
     StateRequest,
     StateResult,
     Write,
+    unavailable,
 )
 from coterie.coordinator.share_state.share_state import ShareState, tombstone
 from coterie.coordinator.topic_image import TopicsImage
@@ -194,7 +195,7 @@ class ShareStateShard(Shard):
 
     def error_response(self, request: Any, error: ErrorCode, version: int) -> StateResult:  # noqa: ARG002 - any version
         """See `Shard`."""
-        return StateResult(error)
+        return unavailable(request, error)
 
     def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
         """Apply one record of the log while loading.

@@ -49,8 +49,8 @@ class ReadStatePartitionResult(Struct):
     partition: Int32
     error_code: Int16
     error_message: String | None = None
-    state_epoch: Int32
-    start_offset: Int64
+    state_epoch: Int32 = 0
+    start_offset: Int64 = 0
     state_batches: list[ShareStateBatch]
 
 

@@ -51,9 +51,9 @@ class ReadStateSummaryPartitionResult(Struct):
     partition: Int32
     error_code: Int16
     error_message: String | None = None
-    state_epoch: Int32
-    leader_epoch: Int32
-    start_offset: Int64
+    state_epoch: Int32 = 0
+    leader_epoch: Int32 = 0
+    start_offset: Int64 = 0
     delivery_complete_count: Int32 = since(1, default=-1)
 
 

@@ -63,8 +63,8 @@ class ShareGroupDescribeResponseGroup(Struct):
     error_message: String | None = None
     group_id: String
     group_state: String
-    group_epoch: Int32
-    assignment_epoch: Int32
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
     assignor_name: String
     members: list[ShareGroupDescribeResponseMember]
     authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED

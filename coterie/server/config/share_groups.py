@@ -5,8 +5,12 @@
 
 from collections.abc import Mapping
 
-from coterie.coordinator.groups.config import ShareGroupConfig, ShareSettings, ShareSettingsTable
-from coterie.coordinator.groups.share.target import ASSIGNOR
+from coterie.coordinator.groups.config import (
+    SHARE_ASSIGNOR,
+    ShareGroupConfig,
+    ShareSettings,
+    ShareSettingsTable,
+)
 from coterie.server.config.group_bounds import (
     ASSIGNMENT,
     HEARTBEAT,
@@ -29,9 +33,9 @@ def check_share_groups(broker: Settings) -> None:
     """
     check_bounds(broker, "share", _OF_GROUPS)
     assignors = broker.get_list("group.share.assignors")
-    if list(assignors) != [ASSIGNOR]:
+    if list(assignors) != [SHARE_ASSIGNOR]:
         raise InvalidValue(
-            f"group.share.assignors must name one assignor, and this broker has {ASSIGNOR}. "
+            f"group.share.assignors must name one assignor, and this broker has {SHARE_ASSIGNOR}. "
             "Classes of Java cannot be loaded"
         )
 

@@ -24,7 +24,7 @@ def handle(broker: Services, request: Any, connection: Exchange) -> Any:
         if delayed is not None:
             delayed.send(made)
 
-    ask_all(connection.route.api, request, broker.share_state.ask, done)
+    ask_all(connection.route.api, request, broker.share_state.ask, done, broker.loop.call_soon)
     if response is None:
         delayed = DelayedResponse(connection)
         connection.delay_and_mute(delayed)

@@ -5,6 +5,7 @@ messages, and the group coordinator makes them.
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 from coterie.coordinator.share_state.requests import (
@@ -161,40 +162,58 @@ _APIS = {
 Ask = Callable[[StateRequest, Callable[[StateResult], None]], None]
 
 
-def ask_all(api: ApiKey, message: Any, ask: Ask, done: Callable[[Any], None]) -> None:
-    """Ask about each share partition of a message.
+# Calls a function in a later turn of the event loop.
+Later = Callable[[Callable[[], None]], object]
+# How many share partitions are asked about in one turn: about two milliseconds.
+_AT_ONCE = 64
+
+
+def ask_all(api: ApiKey, message: Any, ask: Ask, done: Callable[[Any], None], later: Later) -> None:
+    """Ask about each share partition of a message, of many in several turns.
 
     Args:
         api: the API of the message.
         message: the request.
         ask: asks about one.
         done: called with the response when all answers are there, now or later.
+        later: goes on in a later turn of the event loop.
     """
-    _Asking(_APIS[api], message, ask, done).begin()
+    _Asking(_APIS[api], message, ask, done, later).go_on()
 
 
 class _Asking:
     """The questions of one message."""
 
-    def __init__(self, api: _Api, message: Any, ask: Ask, done: Callable[[Any], None]) -> None:
+    def __init__(
+        self, api: _Api, message: Any, ask: Ask, done: Callable[[Any], None], later: Later
+    ) -> None:
         self._api = api
         self._message = message
         self._ask = ask
         self._done = done
+        self._later = later
         topics = message.topics if message.group_id else []
         self._results = [
             api.topic(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions))
             for topic in topics
         ]
+        self._questions = (
+            (topic.topic_id, asked, result.partitions, place)
+            for topic, result in zip(topics, self._results, strict=True)
+            for place, asked in enumerate(topic.partitions)
+        )
         # Those that are missing, counting the asking itself as one.
         self._left = 1
 
-    def begin(self) -> None:
-        """Ask all."""
-        for topic, result in zip(self._message.topics, self._results, strict=False):
-            for place, asked in enumerate(topic.partitions):
-                self._ask_one(topic.topic_id, asked, result.partitions, place)
-        self._one_done()
+    def go_on(self) -> None:
+        """Ask the next questions, and go on later if there are more."""
+        questions = list(islice(self._questions, _AT_ONCE))
+        for question in questions:
+            self._ask_one(*question)
+        if len(questions) == _AT_ONCE:
+            self._later(self.go_on)
+        else:
+            self._one_done()
 
     def _ask_one(self, topic_id: bytes, asked: Any, parts: list[Any], place: int) -> None:
         self._left += 1

@@ -23,4 +23,4 @@ class GroupPersister:
         def done(response: Any) -> None:
             self._loop.call_soon(answered, response)
 
-        ask_all(ApiKey(message.api_key), message, self._persister.ask, done)
+        ask_all(ApiKey(message.api_key), message, self._persister.ask, done, self._loop.call_soon)

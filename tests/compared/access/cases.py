@@ -40,6 +40,10 @@ def _id_of(name: str) -> str:
     return "unknown" if "absent" in name else f"@{name}"
 
 
+def _shared(**fields: Any) -> list[dict[str, Any]]:
+    return [{"topic_id": "@t1", "partitions": [{"partition": -1, **fields}]}]
+
+
 def _configs(kinds: list[tuple[int, str]], **fields: Any) -> list[dict[str, Any]]:
     return [{"resource_type": kind, "resource_name": name, **fields} for kind, name in kinds]
 
@@ -280,6 +284,34 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
         "listeners": [],
     }),
     ("RemoveRaftVoter", {"cluster_id": "none", "voter_id": 9, "voter_directory_id": "unknown"}),
+    ("ShareGroupHeartbeat", {
+        "group_id": "g-absent", "member_id": "AAAAAAAAAAAAAAAAAAAAAA", "member_epoch": 3,
+        "subscribed_topic_names": TOPICS,
+    }),
+    ("ShareGroupDescribe", {"group_ids": GROUPS, "include_authorized_operations": "true"}),
+    # Without a session nobody is told more.
+    ("ShareFetch", {
+        "group_id": "g1", "member_id": "m", "share_session_epoch": 1, "max_wait_ms": 0,
+        "min_bytes": 1, "max_bytes": 100, "max_records": 1, "batch_size": 1,
+        "topics": [], "forgotten_topics_data": [],
+    }),
+    ("ShareAcknowledge", {
+        "group_id": "g1", "member_id": "m", "share_session_epoch": 1, "topics": [],
+    }),
+    ("InitializeShareGroupState", {
+        "group_id": "g1",
+        "topics": _shared(state_epoch=1, start_offset=0),
+    }),
+    ("ReadShareGroupState", {"group_id": "g1", "topics": _shared(leader_epoch=0)}),
+    ("WriteShareGroupState", {
+        "group_id": "g1",
+        "topics": _shared(
+            state_epoch=1, leader_epoch=0, start_offset=0, delivery_complete_count=0,
+            state_batches=[],
+        ),
+    }),
+    ("DeleteShareGroupState", {"group_id": "g1", "topics": _shared()}),
+    ("ReadShareGroupStateSummary", {"group_id": "g1", "topics": _shared(leader_epoch=0)}),
 ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ from coterie.protocol.records import decode_records
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.compared.transactions.plain_values import batches
 
-_AREA = "consumer_groups"
+_AREAS = ("consumer_groups", "share_groups")
 _PARTITIONS = 50
 _LIMIT_BYTES = 1 << 24
 _AT_ONCE = 8
@@ -143,7 +143,7 @@ async def run(address: Address) -> int:
     await target.open()
     await target.wait_for_coordinator("compared-probe")
     prefix = f"compared-{time.time_ns() // 1_000_000 % 100_000_000:x}-"
-    paths = [path for path in all_paths() if path.parent.name == _AREA]
+    paths = [path for path in all_paths() if path.parent.name in _AREAS]
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(number: int, path: Path) -> bool | None:

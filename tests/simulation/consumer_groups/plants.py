@@ -104,7 +104,9 @@ PLANTS = (
     Plant(
         "the place of a static member is not cleared",
         f"{_GROUPS}static_member:replace_member",
-        fault=calling(f"{_GROUPS}step:Step.remove", does_nothing),
+        fault=calling(
+            "coterie.coordinator.groups.tentative_step:TentativeStep.remove", does_nothing
+        ),
     ),
     Plant(
         "the live group of a static successor is not the logged one",

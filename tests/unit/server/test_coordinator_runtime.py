@@ -257,4 +257,5 @@ def test_runtime_does_not_import_the_group_coordinator() -> None:
     # The settings of the broker contain those of the coordinators.
     names = set(ast.literal_eval(found.replace("coterie.coordinator.", "")))
     outside = {name for name in names if name.split(".")[0] != "kernel"}
-    assert outside == {"groups", "groups.config", "transactions", "transactions.config"}
+    kinds = ("groups", "share_state", "transactions")
+    assert outside == {*kinds, *(f"{each}.config" for each in kinds)}

@@ -61,11 +61,6 @@ class Step(TentativeStep[ConsumerGroup]):
         self._dissolved: dict[str, Any] | None = None
         self._most_members = group.most_members
 
-    def set(self, key: Message, value: Message | None, encoded: Pair | None = None) -> None:
-        """See `TentativeStep`."""
-        assert self.becomes is None, f"{self.group} is replaced by {self.becomes}"
-        super().set(key, value, encoded)
-
     @property
     def applied(self) -> int:
         """See `TentativeStep`."""

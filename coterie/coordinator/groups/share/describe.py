@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from coterie.coordinator.groups.config import SHARE_ASSIGNOR
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
-from coterie.coordinator.groups.share.target import ASSIGNOR
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
     GROUP_OPERATIONS,
@@ -47,7 +47,7 @@ def describe_share_group(
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
-        assignor_name=ASSIGNOR,
+        assignor_name=SHARE_ASSIGNOR,
         members=[_described(group, member) for member in group.ordered_members()],
         authorized_operations=(
             GROUP_OPERATIONS if asked.with_operations else AUTHORIZED_OPERATIONS_OMITTED

@@ -58,7 +58,7 @@ def bump_if_needed(step: Step, member: ShareMember, cause: Bump | None, *, chang
     group.checked_version = group.topics.version
     if found is not None and found != group.metadata_hash:
         bump_epoch(step, Bump.TOPICS)
-    elif group.target_epoch >= group.epoch and _has_unassigned(group):
+    elif group.target_epoch >= group.epoch and not group.is_at_rest and _has_unassigned(group):
         bump_epoch(step, Bump.INITIALIZED)
 
 

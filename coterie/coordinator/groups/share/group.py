@@ -7,7 +7,7 @@ Invariant: `by_name` counts the members that subscribe to each topic, and has no
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from coterie.coordinator.groups.epochs import FIRST_EPOCH
 from coterie.coordinator.groups.group_like import SeenMember
@@ -51,6 +51,18 @@ SHARE = "share"
 _NO_TOPICS = TopicsImage({}, {})
 
 
+class Rest(NamedTuple):
+    """What decides whether a heartbeat has partitions to initialize or to assign.
+
+    Most heartbeats see what the one before has seen, so they need not look at each partition.
+    """
+
+    topics_version: int
+    epoch: int
+    state_value: ShareGroupStatePartitionMetadataValue | None
+    target_metadata: ShareGroupTargetAssignmentMetadataValue | None
+
+
 class ShareGroup(RecordedGroup):
     """One share group.
 
@@ -67,14 +79,16 @@ class ShareGroup(RecordedGroup):
         topics: the topics of the cluster.
         most_members: the most members that it has had.
         initializing_since: by topic id, when its partitions began to be initialized; not logged.
+        at_rest: what a heartbeat saw that had nothing to write; None after a load.
+        computation: the computation of a large target that is under way; None if there is none.
         deletions: the deletions of the group that wait for the share coordinator.
         is_gone: whether its partition was given up.
     """
 
     __slots__ = (
-        "by_name", "deletions", "epoch", "initializing_since", "is_gone", "metadata",
-        "most_members", "state_partitions", "state_value", "target_epoch", "target_metadata",
-        "target_values", "topics",
+        "at_rest", "by_name", "computation", "deletions", "epoch", "initializing_since",
+        "is_gone", "metadata", "most_members", "state_partitions", "state_value",
+        "target_epoch", "target_metadata", "target_values", "topics",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -97,6 +111,8 @@ class ShareGroup(RecordedGroup):
         self.unlogged = 0
         self.most_members = 0
         self.initializing_since: dict[bytes, int] = {}
+        self.at_rest: Rest | None = None
+        self.computation: Any = None
         self.deletions: list[StateRequest] = []
         self.is_gone = False
 
@@ -123,6 +139,27 @@ class ShareGroup(RecordedGroup):
         """Return the partitions that a member shall have."""
         value = self.target_values.get(member_id)
         return {} if value is None else partitions_of(value.topic_partitions)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing has changed since a heartbeat that had nothing to write."""
+        rest = self.at_rest
+        return (
+            rest is not None
+            and rest.topics_version == self.topics.version
+            and rest.epoch == self.epoch
+            and rest.state_value is self.state_value
+            and rest.target_metadata is self.target_metadata
+        )
+
+    def note_rest(self) -> None:
+        """Note that a heartbeat has looked at each partition, and had nothing to write."""
+        is_done = self.target_epoch >= self.epoch and not self.state_partitions.initializing
+        self.at_rest = None
+        if is_done:
+            self.at_rest = Rest(
+                self.topics.version, self.epoch, self.state_value, self.target_metadata
+            )
 
     def subscribed_topics(self) -> Collection[str]:
         """Return the topics to which members subscribe, whether they exist or not."""
@@ -273,6 +310,8 @@ class ShareGroup(RecordedGroup):
             return "the share coordinator, which deletes the state of partitions"
         if self.state_partitions.initializing:
             return "the share coordinator, which initializes the state of partitions"
+        if self.computation is not None:
+            return "the computation of the assignment"
         if self.members and self.epoch > self.target_epoch:
             return "the next heartbeat of a member, which computes the assignment"
         return None

@@ -22,6 +22,7 @@ from coterie.coordinator.groups.share.records import ShareRecords
 from coterie.coordinator.groups.share.refusal import heartbeat_error_response
 from coterie.coordinator.groups.share.states import GroupState
 from coterie.coordinator.groups.share.step import Step
+from coterie.coordinator.groups.share.target import compute_some
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
@@ -38,6 +39,7 @@ class ShareType(GroupType):
     name = SHARE
     states: tuple[str, ...] = tuple(state.value for state in GroupState)
     timers: frozenset[str] = frozenset(TimerKind)
+    long_timers: frozenset[str] = frozenset({TimerKind.TARGET})
     error_responses: Mapping[type, ErrorResponse] = {
         ShareGroupHeartbeatRequest: heartbeat_error_response,
         DescribedShareGroup: describe_error_part,
@@ -72,6 +74,9 @@ class ShareType(GroupType):
         """Cancel the timers of a group without members, or of one that was replaced."""
         for member_id in group.members:
             effects.cancel(TimerKind.SESSION, group.group_id, member_id)
+        if group.computation is not None:
+            group.computation = None
+            effects.cancel(TimerKind.TARGET, group.group_id)
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
         """See `GroupType`; only deletions are delayed."""
@@ -90,9 +95,12 @@ class ShareType(GroupType):
         now_ms: int,
         effects: Effects[Any],
     ) -> None:
-        """See `GroupType`: a member was silent for too long."""
+        """See `GroupType`: a member was silent for too long, or a large target is computed."""
         step = Step(partition, group, now_ms)
         step.effects = effects
+        if kind == TimerKind.TARGET:
+            compute_some(step)
+            return
         member = group.members.get(member_id)
         if member is not None and not has_session_left(step, member, kind):
             remove_member(step, member, Bump.SESSION_EXPIRY)

@@ -19,7 +19,7 @@ from coterie.coordinator.groups.share.member import Partitions, ShareMember
 from coterie.coordinator.groups.share.members import leave, start_session
 from coterie.coordinator.groups.share.refusal import heartbeat_error
 from coterie.coordinator.groups.share.step import Step
-from coterie.coordinator.groups.share.target import take_target, update_target
+from coterie.coordinator.groups.share.target import begin_computation, take_target, update_target
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
@@ -110,6 +110,9 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
         text = "The records of the operation do not fit one batch of the group log."
         raise Refusal(LARGE_OPERATION_ERROR, text)
     ask_for_state(step, begun)
+    begin_computation(step)
+    if step.effects.operation is None:
+        group.note_rest()
     settings = step.partition.share_settings(group.group_id)
     start_session(step, member, settings.session_timeout_ms)
     if known is None:

@@ -44,6 +44,8 @@ def write_state(step: Step, parts: StatePartitions) -> None:
 
 def begin_initialization(step: Step) -> Topics:
     """Write that partitions of subscribed topics are being initialized; return those that begin."""
+    if step.group.is_at_rest:
+        return {}
     topics = _without_state(step.group, step.now_ms, step.partition)
     if topics:
         write_state(step, step.group.state_partitions.begun(topics))

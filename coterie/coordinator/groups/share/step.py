@@ -1,15 +1,42 @@
 """One step of a share group: its records change the group at once, and can be taken back."""
 
+from typing import Any
+
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.records import ShareRecords
+from coterie.coordinator.groups.step import NO_REQUEST
 from coterie.coordinator.groups.tentative_step import TentativeStep
+from coterie.coordinator.kernel.request import RequestContext
 
 
 class Step(TentativeStep[ShareGroup]):
-    """A step of one share group: the value that every function of a verb receives."""
+    """A step of one share group: the value that every function of a verb receives.
 
-    __slots__ = ()
+    Attributes:
+        computation: the computation of a large target that follows this step.
+    """
+
+    __slots__ = ("_initializing_since", "_most_members", "computation")
+
+    def __init__(
+        self,
+        partition: PartitionState,
+        group: ShareGroup,
+        now_ms: int,
+        context: RequestContext = NO_REQUEST,
+    ) -> None:
+        super().__init__(partition, group, now_ms, context)
+        self.computation: Any = None
+        self._most_members = group.most_members
+        self._initializing_since = group.initializing_since
+
+    def undo(self) -> None:
+        """See `TentativeStep`."""
+        super().undo()
+        assert not self.creates or self.group.is_blank, f"{self.group} is new and has records"
+        self.group.most_members = self._most_members
+        self.group.initializing_since = self._initializing_since
 
     def enter(self) -> None:
         """See `TentativeStep`."""

@@ -1,0 +1,150 @@
+"""Share groups beside what transcripts show: refused operations, late answers, foreign logs."""
+
+from typing import Any
+
+from coterie.coordinator.groups.config import ShareGroupConfig, ShareSettings, ShareSettingsTable
+from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.share.records import ShareRecords
+from coterie.coordinator.groups.share.state_request import same_answer
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+)
+from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.unit.coordinator.consumer.harness import ConsumerHarness, topic_id
+
+# One subscription with so many names is larger than a batch, although it is one record.
+TOO_MANY_NAMES = [f"{number:05}{'n' * 200}" for number in range(6_000)]
+
+
+class ShareHarness(ConsumerHarness):
+    """A coordinator with topics, without an interval between assignments of share groups."""
+
+    def __init__(self) -> None:
+        settings = ShareSettingsTable(ShareSettings(assignment_interval_ms=0))
+        super().__init__({"foo": 2, "bar": 3}, share=ShareGroupConfig(settings=settings))
+
+    def share_beat(self, epoch: int, *topics: str, member_id: str = "m1") -> Any:
+        """Send a heartbeat; without topics the subscription stays."""
+        request = ShareGroupHeartbeatRequest(
+            group_id="g",
+            member_id=member_id,
+            member_epoch=epoch,
+            subscribed_topic_names=list(topics) or None,
+        )
+        return self.send(request, 1, f"beat {member_id}")
+
+    @property
+    def share_group(self) -> ShareGroup:
+        """A share group that must exist."""
+        group = self.coordinator.group("g")
+        assert isinstance(group, ShareGroup), group
+        return group
+
+    def logged(self) -> dict[str, Any]:
+        """Return what the records of share groups add up to."""
+        found: dict[str, Any] = {}
+        for shard in self.coordinator.shards:
+            records = shard.logged.of_types["share"]
+            assert isinstance(records, ShareRecords)
+            found |= records.values()
+        return found
+
+
+def test_subscription_that_is_larger_than_a_batch_is_refused() -> None:
+    harness = ShareHarness()
+    harness.share_beat(0, "foo")
+    before, since = harness.logged(), harness.share_group.initializing_since
+    for epoch, member_id in ((2, "m1"), (0, "m2")):
+        answer = harness.share_beat(epoch, *TOO_MANY_NAMES, member_id=member_id)
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    group = harness.share_group
+    assert harness.logged() == before
+    assert (group.unlogged, group.most_members, list(group.members)) == (0, 1, ["m1"])
+    assert group.initializing_since == since
+    assert group.members["m1"].deadline_ms == harness.now_ms + 45_000
+
+
+def test_refused_first_join_leaves_no_group() -> None:
+    harness = ShareHarness()
+    assert harness.share_beat(0, *TOO_MANY_NAMES).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert harness.coordinator.group("g") is None
+    assert not harness.logged()
+
+
+def test_request_has_the_epoch_of_the_group_and_no_offset() -> None:
+    """[share-groups/initialization]"""
+    harness = ShareHarness()
+    harness.share_beat(0, "foo")
+    (request,) = harness.state_requests
+    assert isinstance(request.message, InitializeShareGroupStateRequest)
+    (topic,) = request.message.topics
+    assert topic.topic_id == topic_id("foo")
+    found = [(each.partition, each.state_epoch, each.start_offset) for each in topic.partitions]
+    assert found == [(0, 2, -1), (1, 2, -1)]
+
+
+def test_one_partition_that_fails_fails_all_of_its_request() -> None:
+    """[share-groups/initialization]"""
+    harness = ShareHarness()
+    harness.share_beat(0, "foo", "bar")
+    (request,) = harness.state_requests
+    answer = same_answer(request.message)
+    answer.results[0].partitions[0].error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    harness.state_requests.clear()
+    harness.carry_out(harness.coordinator.state_answered(request, answer, harness.now_ms))
+    assert harness.share_group.state_partitions.value().initializing_topics == []
+    assert harness.share_group.state_partitions.value().initialized_topics == []
+    harness.share_beat(2)
+    assert len(harness.state_requests) == 1
+
+
+def test_answer_about_a_topic_that_was_deleted_meanwhile_does_not_bring_it_back() -> None:
+    """[share-groups/topic-deletion]"""
+    harness = ShareHarness()
+    harness.share_beat(0, "foo", "bar")
+    harness.delete_topic("foo")
+    harness.answer_state()
+    initialized = harness.share_group.state_partitions.initialized
+    assert list(initialized) == [topic_id("bar")]
+
+
+def test_answer_about_a_group_that_is_another_one_changes_nothing() -> None:
+    harness = ShareHarness()
+    harness.share_beat(0, "foo")
+    late = harness.state_requests.pop()
+    assert isinstance(late.message, InitializeShareGroupStateRequest)
+    harness.share_beat(-1)
+    harness.send(DeleteGroupsRequest(groups_names=["g"]), 2, "delete")
+    harness.answer_state()
+    assert harness.coordinator.group("g") is None
+    harness.share_beat(0, "bar")
+    before = harness.logged()
+    answer = same_answer(late.message)
+    harness.carry_out(harness.coordinator.state_answered(late, answer, harness.now_ms))
+    assert harness.logged() == before
+
+
+def test_group_without_members_stays_when_offsets_expire() -> None:
+    """[share-groups/group-states]"""
+    harness = ShareHarness()
+    harness.share_beat(0, "foo")
+    harness.share_beat(-1)
+    harness.wait(30 * 24 * 3_600_000)
+    assert harness.share_group.state_name == "Empty"
+
+
+def test_new_deletion_asks_for_the_topics_of_one_that_failed() -> None:
+    """[share-groups/delete]"""
+    harness = ShareHarness()
+    harness.share_beat(0, "foo")
+    harness.answer_state()
+    harness.share_beat(-1)
+    for error in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NONE):
+        harness.send(DeleteGroupsRequest(groups_names=["g"]), 2, f"delete {error}")
+        ((topic,),) = [request.message.topics for request in harness.state_requests]
+        assert [each.partition for each in topic.partitions] == [0, 1]
+        assert harness.share_group.waits_for(harness.now_ms) is not None
+        harness.answer_state(error)
+    assert harness.coordinator.group("g") is None

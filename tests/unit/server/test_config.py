@@ -137,7 +137,7 @@ class TestKnownNames:
         [
             "num.network.threads",
             "transaction.state.log.min.isr",
-            "group.share.assignment.interval.ms",
+            "group.share.max.share.sessions",
             "log.flush.interval.ms",
             "zookeeper.connect",
             "inter.broker.protocol.version",

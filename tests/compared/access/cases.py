@@ -17,7 +17,7 @@ from coterie.protocol.schema import fields_of
 from coterie.security.acl import CLUSTER_NAME
 from coterie.server.authorization.checks import LOGIN_IS_ENOUGH
 
-# Kafka has not been asked about these yet; tests/unit/server/test_authorizer.py has some.
+# Kafka has not been asked about these yet; test_share_group_access.py has some.
 _NOT_ASKED = {ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_DESCRIBE}
 
 # A right: operation, type and name of the resource.

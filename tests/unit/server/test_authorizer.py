@@ -29,8 +29,6 @@ from coterie.protocol.messages.produce import (
     ProduceRequestPartition,
     ProduceRequestTopic,
 )
-from coterie.protocol.messages.share_group_describe import ShareGroupDescribeRequest
-from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from coterie.protocol.records import Record, encode_records
 from coterie.protocol.resources import ResourceType, resources
 from coterie.security.acl import Acl, AclFilter, Permission
@@ -312,38 +310,6 @@ class TestProduce:
         loop_of(broker).turn()
         assert alice.connection.closed
         assert logged(broker, "connection closed")[0]["error"] == "TOPIC_AUTHORIZATION_FAILED"
-
-
-class TestShareGroups:
-    """[share-groups/order-of-checks]"""
-
-    def test_heartbeat_needs_the_group_then_an_id_then_each_topic(self) -> None:
-        broker = secured()
-        create_topic(broker, "t")
-        alice = client_of(broker, "alice")
-
-        def error(member_id: str) -> int:
-            request = ShareGroupHeartbeatRequest(
-                group_id="g", member_id=member_id, member_epoch=0, subscribed_topic_names=["t"]
-            )
-            found: int = settle(alice, request, 1).error_code
-            return found
-
-        assert error("") == ErrorCode.GROUP_AUTHORIZATION_FAILED
-        allow(broker, acl(AclOperation.READ, GROUP, "g"))
-        assert (error(""), error("m")) == (ErrorCode.INVALID_REQUEST, DENIED)
-        allow(broker, acl(AclOperation.DESCRIBE))
-        assert error("m") == 0
-
-    def test_description_needs_the_group(self) -> None:
-        broker = secured()
-        alice = client_of(broker, "alice")
-        request = ShareGroupDescribeRequest(group_ids=["g"])
-        (group,) = settle(alice, request, 1).groups
-        assert group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
-        allow(broker, acl(AclOperation.DESCRIBE, GROUP, "g"))
-        (group,) = settle(alice, request, 1).groups
-        assert group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 class TestRegularExpressions:

@@ -1,5 +1,6 @@
 """What requests about groups need, where the declaration does not say all [security/groups]."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,6 @@ from coterie.protocol.authorized_operations import GROUP_OPERATIONS, AclOperatio
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponseGroup,
 )
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -38,7 +38,7 @@ from coterie.server.services import Services
 _GROUP = ResourceType.GROUP
 _READ = Need(0, _GROUP, AclOperation.READ, ("group_id",))
 _DESCRIBED = Need(0, _GROUP, AclOperation.DESCRIBE, ("groups", ""))
-_DESCRIBED_CONSUMERS = Need(0, _GROUP, AclOperation.DESCRIBE, ("group_ids", ""))
+_DESCRIBED_BY_ID = Need(0, _GROUP, AclOperation.DESCRIBE, ("group_ids", ""))
 # From this version on a SyncGroup names its protocol, and one that does not is refused first.
 _PROTOCOL_SINCE = 5
 _MANY_KEYS_SINCE = 4
@@ -47,7 +47,7 @@ _KEYS = {
     CoordinatorType.GROUP: ResourceType.GROUP,
     CoordinatorType.TRANSACTION: ResourceType.TRANSACTIONAL_ID,
 }
-HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def sync_group(
@@ -70,14 +70,13 @@ def describe_groups(
         return outcome
 
     def complete(response: Any) -> Any:
-        set_operations(access, response.groups)
+        _set_operations(access, response.groups)
         return response if outcome is None else outcome.complete(response)
 
     return Allowed(complete)
 
 
-def set_operations(access: ClientAccess, groups: list[Any]) -> None:
-    """Tell of each described group what the client may do with it."""
+def _set_operations(access: ClientAccess, groups: list[Any]) -> None:
     for group in groups:
         if not group.error_code:
             group.authorized_operations = access.bits(_GROUP, group.group_id, GROUP_OPERATIONS)
@@ -184,29 +183,57 @@ def consumer_group_describe(
     connection: Exchange,
 ) -> Outcome:
     """Ask for DESCRIBE on each group, and on every topic in it."""
+    is_served = broker.features.serves_consumer_groups
+    return describe_by_id(broker, access, request, connection, describe_error, is_served=is_served)
+
+
+def describe_by_id(
+    broker: Services,
+    access: ClientAccess,
+    request: Any,
+    connection: Exchange,
+    refused_group: Callable[[str, ErrorCode, str], Any],
+    *,
+    is_served: bool,
+) -> Outcome:
+    """Ask for DESCRIBE on each group of a request, and on every topic in it.
+
+    Args:
+        broker: the broker.
+        access: what the client may do.
+        request: the request, with `group_ids`, of which each counts once.
+        connection: its connection.
+        refused_group: makes the part of a group with topics that the client may not see.
+        is_served: whether the type of groups is switched on; otherwise nothing is asked for.
+    """
     request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not broker.features.serves_consumer_groups:
+    if not is_served:
         return None
-    outcome = check_elements(broker, access, request, connection, _DESCRIBED_CONSUMERS)
+    outcome = check_elements(broker, access, request, connection, _DESCRIBED_BY_ID)
 
     def complete(response: Any) -> Any:
-        response.groups = [_visible(access, group) for group in response.groups]
+        response.groups = [
+            group
+            if _may_see(access, group)
+            else refused_group(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TOPICS)
+            for group in response.groups
+        ]
         if request.include_authorized_operations:
-            set_operations(access, response.groups)
+            _set_operations(access, response.groups)
         return response if outcome is None else outcome.complete(response)
 
     return Allowed(complete)
 
 
-def _visible(
-    access: ClientAccess, group: ConsumerGroupDescribeResponseGroup
-) -> ConsumerGroupDescribeResponseGroup:
+def _may_see(access: ClientAccess, group: Any) -> bool:
+    """Return whether a client may see each topic in a described group."""
     names = {
-        topic.topic_name
+        each.topic_name
         for member in group.members
-        for assignment in (member.assignment, member.target_assignment)
-        for topic in assignment.topic_partitions
+        for assignment in (member.assignment, getattr(member, "target_assignment", None))
+        if assignment is not None
+        for each in assignment.topic_partitions
     }
-    if all(access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in sorted(names)):
-        return group
-    return describe_error(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS)
+    return all(
+        access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in sorted(names)
+    )

@@ -68,7 +68,7 @@ PLANTS = (
     ),
     Plant(
         "the topics of a loaded group are not compared",
-        f"{_GROUPS}epochs:may_have_other_topics",
+        "coterie.coordinator.groups.epochs:may_have_other_topics",
         fault=_if_they_were_compared,
     ),
     Plant(

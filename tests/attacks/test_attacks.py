@@ -26,13 +26,21 @@ from tests.unit.server.test_tls import HELLO, principals
 # Two seconds each, but for the handshakes, which must end after ten. The others that wait for
 # their end are shown by tests/unit/server/test_login.py.
 _SHORT = ("consumers", "enumeration", "wrong passwords", "half open")
+# Milliseconds of CPU of a few handshakes, in asyncio's debug mode and beside other tests: twice of
+# what the full size may cost.
+_SLACK = {"ms": 2.0}
 
 
 @pytest.mark.timeout(180)
 def test_a_few_attacks_cost_what_they_may() -> None:
     assert set(_SHORT) <= ATTACKS.keys()
     figures = run(0.03, _SHORT)
-    assert [str(each) for each in figures if each.is_above] == []
+    above = [
+        str(each)
+        for each in figures
+        if each.most is not None and each.value > each.most * _SLACK.get(each.unit, 1.0)
+    ]
+    assert above == []
 
 
 # --- replay and downgrade -------------------------------------------------------------------------

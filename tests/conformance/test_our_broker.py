@@ -13,8 +13,9 @@ pytestmark = pytest.mark.asyncio
 LEVEL = "config transaction.version="
 EXPIRATION = "transactional.id.expiration.ms"
 EXPIRATION_INTERVAL = "transaction.remove.expired.transaction.cleanup.interval.ms"
-CONSUMER_SETTINGS = (
+GROUP_SETTINGS = (
     "group.consumer.max.size=1",
+    "group.share.max.size=1",
     "group.consumer.migration.policy=disabled",
     "group.consumer.migration.policy=downgrade",
     "group.consumer.migration.policy=upgrade",
@@ -37,7 +38,7 @@ async def test_every_check_passes_with_default_settings() -> None:
     assert not leftovers
     skipped = {each.reason.partition(",")[0] for each in outcomes if each.status is Status.SKIPPED}
     assert {reason for reason in skipped if not reason.startswith("holds until Kafka ")} == {
-        *(f"needs {setting}" for setting in CONSUMER_SETTINGS),
+        *(f"needs {setting}" for setting in GROUP_SETTINGS),
         "needs a login: --command-config with a super user",
         "needs group.initial.rebalance.delay.ms=0",
         "needs a cluster of 3 brokers",
@@ -89,7 +90,7 @@ async def test_checks_of_rights_are_skipped_without_an_authorizer() -> None:
     }
 
 
-@pytest.mark.parametrize("setting", ["group.max.size=2", *CONSUMER_SETTINGS])
+@pytest.mark.parametrize("setting", ["group.max.size=2", *GROUP_SETTINGS])
 async def test_checks_of_a_setting_pass_on_a_broker_that_has_it(setting: str) -> None:
     checks = [each for each in all_checks() if f"config {setting}" in str(each.transcript)]
     name, _, value = setting.partition("=")

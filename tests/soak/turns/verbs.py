@@ -4,6 +4,7 @@ First those that bring a new server to its limits, then every API with its large
 many small requests at once, and last what deletes.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,6 +38,15 @@ _APART = {
     ApiKey.DELETE_GROUPS,
     ApiKey.DELETE_TOPICS,
 }
+# In an order in which each finds what it is about.
+_SHARE_STATE = (
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+)
+_NOT_READY = {ErrorCode.NOT_COORDINATOR.name, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS.name}
 # Where the newest version would be refused.
 _VERSIONS = {
     # A member gets its id with the first answer.
@@ -45,6 +55,10 @@ _VERSIONS = {
 _BROKER = 1
 _TOPIC_RESOURCES = 2
 _SCRAM_SHA_256 = 1
+_NO_SUCH_TOPIC = b"no such topic id"
+_SHARE_KEY_TYPE, _SHARE_KEY = 2, "shared:AAAAAAAAAAAAAAAAAAAAAQ:0"
+_MOST_LOADING_S = 60.0
+_SHARE_MEMBER = {"group_id": "shared", "member_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
 # What most of an answer is, where it is an error; each with the reason why it cannot be otherwise.
 _EXPECTED: dict[str, ErrorCode] = {
     # A request has twice as many names as there can be topics.
@@ -53,6 +67,17 @@ _EXPECTED: dict[str, ErrorCode] = {
     "DescribeTopicPartitions, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     # All groups but one are classic.
     "ConsumerGroupDescribe, wide": ErrorCode.GROUP_ID_NOT_FOUND,
+    "ShareGroupDescribe, wide": ErrorCode.GROUP_ID_NOT_FOUND,
+    # No topic has the id, and so no share partition is initialised.
+    "InitializeShareGroupState, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    "InitializeShareGroupState, deep": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    "ReadShareGroupState, wide": ErrorCode.INVALID_REQUEST,
+    "ReadShareGroupState, deep": ErrorCode.INVALID_REQUEST,
+    "WriteShareGroupState, wide": ErrorCode.INVALID_REQUEST,
+    "WriteShareGroupState, deep": ErrorCode.INVALID_REQUEST,
+    # It has no session.
+    "ShareAcknowledge, wide": ErrorCode.SHARE_SESSION_NOT_FOUND,
+    "ShareAcknowledge, deep": ErrorCode.SHARE_SESSION_NOT_FOUND,
     # No group has so many members, and it is not told which of them are unknown.
     "LeaveGroup, wide": ErrorCode.UNKNOWN_MEMBER_ID,
     # The broker has no authorizer and no tokens.
@@ -86,6 +111,14 @@ def _values(session: Session, api: ApiKey) -> dict[str, Any]:
         case ApiKey.CONSUMER_GROUP_HEARTBEAT:
             # It joins a group, and subscribes to every topic by name.
             return {"group_id": "modern", "member_id": "m", "topic_partitions": []}
+        case ApiKey.SHARE_GROUP_HEARTBEAT:
+            return {"group_id": "shared", "member_id": "m"}
+        case ApiKey.SHARE_FETCH:
+            # It opens a session.
+            opening = {"share_session_epoch": 0, "acknowledgement_batches": []}
+            return {**_SHARE_MEMBER, **opening, "topic_id": _NO_SUCH_TOPIC}
+        case ApiKey.SHARE_ACKNOWLEDGE:
+            return {**_SHARE_MEMBER, "share_session_epoch": 1, "topic_id": _NO_SUCH_TOPIC}
         case ApiKey.ALTER_REPLICA_LOG_DIRS:
             return {"path": str(session.data_dir.absolute())}
         case ApiKey.ALTER_PARTITION_REASSIGNMENTS:
@@ -94,15 +127,16 @@ def _values(session: Session, api: ApiKey) -> dict[str, Any]:
             return {"mechanism": _SCRAM_SHA_256}
         case ApiKey.LIST_CONFIG_RESOURCES:
             return {"resource_types": [_TOPIC_RESOURCES] * session.sizes.elements}
-    return {}
+    return {"topic_id": _NO_SUCH_TOPIC} if api in _SHARE_STATE else {}
 
 
 def verbs(session: Session) -> Iterator[Verb]:
     """Yield all verbs for one server."""
     yield from filling(session)
     for api in SERVED_VERSIONS:
-        if api not in _APART and has_arrays(api):
+        if api not in _APART and api not in _SHARE_STATE and has_arrays(api):
             yield from _largest(session, api)
+    yield from _share_states(session)
     yield from _without_bounds(session)
     yield from _quotas(session)
     yield from many(session)
@@ -132,6 +166,21 @@ def _largest(session: Session, api: ApiKey) -> Iterator[Verb]:
             version=version,
             expected=_EXPECTED.get(name, ErrorCode.NONE),
         )
+
+
+def _share_states(session: Session) -> Iterator[Verb]:
+    """Yield the largest requests of the share coordinator, once their partitions are loaded."""
+    finding = ApiKey.FIND_COORDINATOR
+    # Their topic is created for the first one that looks for a coordinator.
+    sought = {"key_type": _SHARE_KEY_TYPE, "coordinator_keys": [_SHARE_KEY]}
+    session.exchange(finding, newest(finding), [frame(finding, newest(finding), **sought)])
+    reading = list(_largest(session, ApiKey.READ_SHARE_GROUP_STATE))
+    deadline_s = time.monotonic() + _MOST_LOADING_S
+    while any(_NOT_READY & verb.run().codes().keys() for verb in reading):
+        assert time.monotonic() < deadline_s, "the share coordinator does not load its partitions"
+        time.sleep(0.05)
+    for api in _SHARE_STATE:
+        yield from _largest(session, api)
 
 
 def _without_bounds(session: Session) -> Iterator[Verb]:

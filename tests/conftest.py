@@ -29,6 +29,22 @@ for _variable in ("NO_COLOR", "FORCE_COLOR"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The debug mode of event loops, in which CI runs the tests, makes them half as slow again. It finds
+# mistakes of the server and of clients that are run against it, which these folders show.
+_DEBUG_MODE = "PYTHONASYNCIODEBUG"
+_IN_DEBUG_MODE = ("tests/unit/", "tests/live/test_")
+_debug_mode = os.environ.get(_DEBUG_MODE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Switch the debug mode before the loops and processes of the test are made."""
+    if _debug_mode:
+        if item.nodeid.startswith(_IN_DEBUG_MODE):
+            os.environ[_DEBUG_MODE] = _debug_mode
+        else:
+            os.environ.pop(_DEBUG_MODE, None)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(

@@ -300,7 +300,7 @@ PLANTS = (
         "a log that begins anew keeps the transactions of the lost one",
         "coterie.storage.producer_loading:ProducerLoading.forget",
         fault=keeps("self.state"),
-        kinds=("power:producers:never",),
+        kinds=("power:producers:never:41",),
     ),
     UNSYNCED_FRAME,
     Plant(

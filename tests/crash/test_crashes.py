@@ -10,9 +10,9 @@ from tests.crash.many_logs import MANY
 from tests.crash.scenarios import SCENARIOS
 
 # One crash in so many is tried: a prime, so that operations differ in which of theirs are tried.
-_SAMPLE = {"death": 31, "power": 61}
+_SAMPLE = {"death": 61, "power": 127}
 # Where several logs wait for a sync, there are many times more.
-_SAMPLE_OF_MANY = {"death": 61, "power": 499}
+_SAMPLE_OF_MANY = {"death": 127, "power": 997}
 _MANY = [scenario.__name__ for scenario in MANY]
 _MODES = [pytest.param(True, id="commit"), pytest.param(False, id="never")]
 

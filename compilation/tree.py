@@ -17,13 +17,14 @@ _RUNTIME = Path(__file__).parent / "runtime"
 # Where the modules of `runtime` go in the package.
 _ADDED = {"wire_bytes.py": "protocol/wire_bytes.py", "native_modules.py": "native_modules.py"}
 # Classes from which interpreted ones are derived: declarations, the broker and what brokers share,
-# the placing of partitions, the runtime of transactions, and one in the simulation. Messages are
-# never part of a cycle, which their bases have to say too.
+# the placing of partitions, runtimes of coordinators, and one in the simulation. Messages are never
+# part of a cycle, which their bases have to say too.
 _OPEN = "allow_interpreted_subclasses=True"
 _BASES = {
     "protocol/fields.py": ({"Declaration", "MessageDeclaration"}, f"{_OPEN}, acyclic=True"),
     "protocol/wire.py": ({"Message"}, f"{_OPEN}, acyclic=True"),
     "coordinator/kernel/purgatory.py": ({"Purgatory"}, _OPEN),
+    "server/coordinators/created_topic.py": ({"CreatedTopicRuntime"}, _OPEN),
     "server/coordinators/runtime.py": ({"CoordinatorRuntime"}, _OPEN),
     "server/metadata/placing.py": ({"Placing"}, _OPEN),
     "server/services.py": ({"SharedServices", "Services"}, _OPEN),

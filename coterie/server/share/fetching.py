@@ -55,7 +55,7 @@ def refused(error: ErrorCode) -> ShareFetchResponse:
     return ShareFetchResponse(error_code=error, responses=[], node_endpoints=[])
 
 
-class ShareFetching(Watcher):
+class ShareFetching:
     """A ShareFetch while it is handled."""
 
     def __init__(

@@ -108,7 +108,11 @@ class Effects(Generic[R]):
 
     def request(self, request: Any) -> None:
         """Ask another coordinator."""
-        self.requests = [*self.requests, request]
+        requests = self.requests
+        if isinstance(requests, list):
+            requests.append(request)
+        else:
+            self.requests = [request]
 
     def arm(self, kind: str, group_id: str, member_id: str, deadline_ms: int) -> None:
         """Arm a timer, replacing an earlier one of its key [sessions/one-timer-per-key]."""

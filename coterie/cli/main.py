@@ -23,6 +23,7 @@ _STDOUT = 1
 
 COMMANDS = {
     "serve": "Start the broker.",
+    "console": "Show groups, topics and records of any Kafka in a browser, live.",
     "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe, assign and delete topics.",
     "configs": "Describe, alter and list settings.",

@@ -8,12 +8,12 @@ of its own (DNS rebinding); a body has at most `BODY_BYTES`; when a client goes 
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, NoReturn
-from urllib.parse import parse_qsl, unquote
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl
 
 from coterie.control.control import ProcessControl
-from coterie.control.errors import Refused, failure_of
+from coterie.control.errors import RAISED
 from coterie.control.openapi import document
 from coterie.control.operations import (
     BROKER,
@@ -27,42 +27,24 @@ from coterie.control.operations import (
 from coterie.control.page import Page, page
 from coterie.control.shapes import BadValue, decode_fields
 from coterie.control.special_shapes import new_shapes
-from coterie.server.network.http_access import has_token
+from coterie.server.network.http_errors import Refused, failure_of
+from coterie.server.network.http_exchange import (
+    Answer,
+    Disconnected,
+    Receive,
+    Scope,
+    Send,
+    check_host,
+    check_token,
+    headers_of,
+    json_body,
+    path_segments,
+    send_answer,
+    unless_disconnected,
+)
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-
-# A thousand records of some kilobytes.
-BODY_BYTES = 8 * 1024 * 1024
-# So much of a body that is too large is still read, and dropped: clients such as curl read the
-# answer only when they have sent all, and a connection that is closed before gives them no reason.
-_DROPPED_BYTES = 16 * BODY_BYTES
-
-_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-_JSON = "application/json"
 # No number of the API has more digits than one of 64 bits; Python refuses some that are very long.
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
-
-
-class Answer(NamedTuple):
-    """A response.
-
-    Attributes:
-        status: its HTTP status.
-        body: its body.
-        content_type: of the body.
-        headers: further headers.
-    """
-
-    status: int
-    body: bytes
-    content_type: str = _JSON
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-class _Disconnected(Exception):  # noqa: N818 - the client does not wait any more
-    pass
 
 
 class ControlApplication:
@@ -105,55 +87,41 @@ class ControlApplication:
         """Answer one request."""
         try:
             answer = await self._answer(scope, receive)
-        except _Disconnected:
+        except Disconnected:
             return
-        head = [
-            (b"content-type", answer.content_type.encode()),
-            (b"content-length", b"%d" % len(answer.body)),
-            (b"connection", b"close"),
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-            *answer.headers,
-        ]
-        await send({"type": "http.response.start", "status": answer.status, "headers": head})
-        await send({"type": "http.response.body", "body": answer.body})
+        await send_answer(send, answer)
         if self._control.is_closed:
             self._when_closed()
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         try:
             return await self._permitted(scope, receive)
-        except (_Disconnected, asyncio.CancelledError):
+        except (Disconnected, asyncio.CancelledError):
             raise
         except Exception as error:  # noqa: BLE001 - every error is an answer
-            status, body = failure_of(error)
+            status, body = failure_of(error, RAISED)
             if status == 500:
                 self._report_failure(error)
             headers = error.headers if isinstance(error, Refused) else ()
             return Answer(status, json.dumps(body).encode(), headers=headers)
 
     async def _permitted(self, scope: Scope, receive: Receive) -> Answer:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        headers = headers_of(scope)
         if self._is_local:
-            _check_host(headers.get(b"host", b"").decode("latin-1"))
+            check_host(headers)
         found = self._pages.get(scope["path"])
         if found is not None and scope["method"] == "GET":
             return found
-        path = [unquote(each) for each in _raw_path(scope).strip("/").split("/")]
+        path = path_segments(scope)
         operation = self._find(scope["method"], path, scope["path"])
         if not operation.row.is_open:
-            self._check_token(headers.get(b"authorization", b""))
-        body = await _body(headers, receive)
+            check_token(headers, self._token)
+        body = await json_body(headers, receive)
         values = [
             value for value, name in zip(path, operation.segments, strict=True) if name is None
         ]
         arguments = _arguments(operation, values, scope["query_string"].decode("latin-1"), body)
         return await self._perform(operation, arguments, receive)
-
-    def _check_token(self, given: bytes) -> None:
-        if not has_token(given, self._token):
-            text = "the token is missing" if not given else "the token is wrong"
-            raise Refused("Unauthorized", text, (b"www-authenticate", b"Bearer"))
 
     def _find(self, method: str, path: list[str], shown: str) -> ControlOperation:
         matching = [each for each in self.operations if _matches(each, path)]
@@ -172,7 +140,7 @@ class ControlApplication:
         """Call the method of an operation; wait for its end, unless the client goes away."""
         subject = self._control.subject(operation.subject, arguments)
         if operation.waits:
-            result = await _unless_disconnected(operation.calls(subject, arguments), receive)
+            result = await unless_disconnected(operation.calls(subject, arguments), receive)
         else:
             result = await asyncio.to_thread(operation.calls, subject, arguments)
         show = operation.row.show
@@ -186,51 +154,11 @@ def _html(shown: Page) -> Answer:
     return Answer(200, shown.html.encode(), "text/html; charset=utf-8", (policy,))
 
 
-def _check_host(host: str) -> None:
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    if name.lower() not in _HOSTS:
-        raise Refused("HostRefused", f"the host '{host}' is not this machine's own address")
-
-
-def _raw_path(scope: Scope) -> str:
-    """Return the path without decoding, in which a group id may have an escaped slash."""
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    return raw.decode("latin-1")
-
-
 def _matches(operation: ControlOperation, path: list[str]) -> bool:
     segments = operation.segments
     return len(segments) == len(path) and all(
         wanted in (None, given) and given for wanted, given in zip(segments, path, strict=True)
     )
-
-
-async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> dict[str, Any]:
-    """Return the JSON object in the body of a request; no body is an empty object."""
-    data, size = bytearray(), 0
-    while size <= _DROPPED_BYTES:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            raise _Disconnected
-        part = event.get("body", b"")
-        size += len(part)
-        if size <= BODY_BYTES:
-            data += part
-        if not event.get("more_body"):
-            break
-    if size > BODY_BYTES:
-        raise Refused("BodyTooLarge", f"a body has at most {BODY_BYTES} bytes")
-    if not data:
-        return {}
-    if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != _JSON.encode():
-        raise Refused("NotJson", "the body is not declared as JSON")
-    try:
-        parsed = json.loads(bytes(data), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise Refused("BadRequest", f"the body is no JSON: {error}") from None
-    if not isinstance(parsed, dict):
-        raise Refused("BadRequest", "the body is no JSON object")
-    return parsed
 
 
 def _arguments(
@@ -271,30 +199,3 @@ def _from_text(parameter: Parameter, text: str) -> Any:
     if is_text or not _INTEGER.fullmatch(text):
         return text
     return int(text)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-async def _unless_disconnected(waiting: Awaitable[Any], receive: Receive) -> Any:
-    """Return the result of a wait; end the wait if the client does not wait any more."""
-
-    async def wait() -> Any:
-        return await waiting
-
-    wanted = asyncio.ensure_future(wait())
-    gone = asyncio.ensure_future(_gone(receive))
-    try:
-        await asyncio.wait({wanted, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if wanted.done():
-            return wanted.result()
-        raise _Disconnected
-    finally:
-        wanted.cancel()
-        gone.cancel()
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

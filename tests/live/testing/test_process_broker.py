@@ -20,7 +20,7 @@ from kafka import KafkaConsumer
 from kafka.errors import KafkaTimeoutError
 
 from coterie.cli.serve import command
-from coterie.control.application import BODY_BYTES
+from coterie.server.network.http_exchange import BODY_BYTES
 from coterie.testing import (
     AnswerError,
     Broker,

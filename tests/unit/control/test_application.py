@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from coterie.control.application import BODY_BYTES
 from coterie.control.openapi import document
 from coterie.control.operations import operations_of
 from coterie.control.special_shapes import new_shapes
+from coterie.server.network.http_exchange import BODY_BYTES
 from coterie.testing import Broker, BrokerLeak
 from tests.unit.control.asking import Answered, Asking
 

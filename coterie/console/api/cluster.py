@@ -1,0 +1,21 @@
+"""The cluster: its brokers."""
+
+from typing import Any
+
+from coterie import __version__
+from coterie.console.routes import Request, Route
+
+
+def _cluster(request: Request) -> dict[str, Any]:
+    place = request.place
+    with place.cluster() as cluster:
+        brokers = cluster.brokers()
+    return {
+        "bootstrap": place.bootstrap,
+        "version": __version__,
+        "allows_changes": place.allows_changes,
+        "brokers": [{"id": each.node_id, "address": str(each.address)} for each in brokers],
+    }
+
+
+ROUTES = (Route("GET", "/api/cluster", "The brokers, and what the console may do.", _cluster),)

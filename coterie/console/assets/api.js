@@ -1,0 +1,62 @@
+// Requests to the console's server. The token comes in the fragment of the address, which browsers
+// never send, and is kept for this tab only.
+const KEY = 'coterie-token';
+
+function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (given === null) return sessionStorage.getItem(KEY);
+  sessionStorage.setItem(KEY, given);
+  history.replaceState(null, '', location.pathname);
+  return given;
+}
+
+const token = takeToken();
+
+// An error of the server: what is wrong, and what helps.
+export class Failure extends Error {
+  constructor({ error, remedy, kind }) {
+    super(error);
+    this.remedy = remedy;
+    this.kind = kind;
+  }
+}
+
+async function request(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, { ...options,
+      headers: { ...options.headers, Authorization: `Bearer ${token}` } });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Failure({ kind: 'Gone', error: 'The console does not answer.',
+      remedy: 'Start `coterie console` again and open the address that it prints.' });
+  }
+  if (!response.ok) throw new Failure(await response.json());
+  return response;
+}
+
+export async function get(path, signal) {
+  return (await request(path, { signal })).json();
+}
+
+export async function post(path, body, signal) {
+  return (await request(path, { method: 'POST', signal, body: JSON.stringify(body),
+    headers: { 'Content-Type': 'application/json' } })).json();
+}
+
+// Call `receive(name, data)` for each event of a stream, until it ends or the signal aborts it.
+export async function stream(path, receive, signal) {
+  const reader = (await request(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    const events = text.split('\n\n');
+    text = events.pop();
+    for (const each of events) {
+      const [name, data] = each.split('\n');
+      receive(name.slice('event: '.length), JSON.parse(data.slice('data: '.length)));
+    }
+  }
+}

@@ -1,0 +1,62 @@
+"""What a console looks at: a cluster, and the connections to it.
+
+A cluster's connections belong to one thread at a time. A function that answers a request borrows
+one; those that are not in use are kept for the next. Invariant: an error of a connection closes it,
+so that the next request connects again to a broker that has come back.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from coterie.client.cluster import Cluster
+
+
+class Place:
+    """The cluster that a console looks at.
+
+    Attributes:
+        bootstrap: its address, as it was given.
+        allows_changes: whether the console may change something.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Cluster], bootstrap: str, *, allows_changes: bool = False
+    ) -> None:
+        """Prepare; nothing is connected before it is needed.
+
+        Args:
+            connect: makes a cluster, without connecting to it.
+            bootstrap: the address, for people.
+            allows_changes: whether changes are allowed.
+        """
+        self.bootstrap = bootstrap
+        self.allows_changes = allows_changes
+        self._connect = connect
+        self._idle: list[Cluster] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    @contextmanager
+    def cluster(self) -> Iterator[Cluster]:
+        """Borrow a cluster for this thread."""
+        with self._lock:
+            cluster = self._idle.pop() if self._idle else self._connect()
+        try:
+            yield cluster
+        except BaseException:
+            cluster.close()
+            raise
+        with self._lock:
+            if not self._is_closed:
+                self._idle.append(cluster)
+                return
+        cluster.close()
+
+    def close(self) -> None:
+        """Close the connections; those that are borrowed are closed when they are given back."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for each in idle:
+            each.close()

@@ -1,0 +1,81 @@
+"""The errors of the HTTP ports: each kind with its status and a remedy.
+
+An error is answered with {"error": TEXT, "remedy": TEXT, "kind": NAME}.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """A kind of error.
+
+    Attributes:
+        status: its HTTP status.
+        remedy: what helps.
+    """
+
+    status: int
+    remedy: str
+
+
+KINDS: dict[str, Kind] = {
+    "BadRequest": Kind(400, "correct the request; /docs describes each operation"),
+    "BodyTooLarge": Kind(413, "send fewer records at a time"),
+    "HostRefused": Kind(403, "use the URL that was printed at the start"),
+    "InternalError": Kind(500, "this is a bug of Coterie; its log has the traceback"),
+    "MethodNotAllowed": Kind(405, "use a method of the header Allow; /docs lists all operations"),
+    "NotFound": Kind(404, "/docs lists all operations"),
+    "NotJson": Kind(415, "send the header `Content-Type: application/json`"),
+    "OriginRefused": Kind(403, "open the URL that was printed at the start"),
+    "ReadOnly": Kind(403, "start the console with --allow-changes"),
+    "Unauthorized": Kind(
+        401, "send the header `Authorization: Bearer TOKEN` with the token printed at the start"
+    ),
+}
+
+
+class Refused(Exception):  # noqa: N818 - it is an answer, no failure
+    """A request that is answered with an error of `KINDS`.
+
+    Attributes:
+        kind: its name there.
+        headers: further headers of the response.
+    """
+
+    def __init__(self, kind: str, text: str, *headers: tuple[bytes, bytes]) -> None:
+        """Name the kind and describe the error."""
+        super().__init__(text)
+        self.kind = kind
+        self.headers = headers
+
+
+class Failure(NamedTuple):
+    """An error as it is answered.
+
+    Attributes:
+        status: the HTTP status.
+        body: the JSON object.
+    """
+
+    status: int
+    body: dict[str, str]
+
+
+def failure_of(error: BaseException, raised: Mapping[type[Exception], Kind]) -> Failure:
+    """Return how an error is answered.
+
+    Args:
+        error: the error; one that is not known here is a bug of ours.
+        raised: further kinds, by the class that is raised.
+    """
+    # An error of a narrower class is answered as the class that clients know.
+    known = next((cls for cls in raised if isinstance(error, cls)), None)
+    if isinstance(error, Refused):
+        name, kind = error.kind, KINDS[error.kind]
+    elif known is not None:
+        name, kind = known.__name__, raised[known]
+    else:
+        name, kind = "InternalError", KINDS["InternalError"]
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    return Failure(kind.status, {"error": str(error), "remedy": kind.remedy, "kind": name})

@@ -1,5 +1,6 @@
 """What every test shares: drawn examples, signals, and the option to rewrite."""
 
+import gc
 import os
 import signal
 
@@ -23,6 +24,18 @@ settings.load_profile("repeatable")
 # What a user has chosen for colours must not change what the tests see, also in their processes.
 for _variable in ("NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(_variable, None)
+
+# Modules and collected tests are millions of objects that live to the end. The collector looks for
+# garbage among them neither while they are made nor after that.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is there now out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 # A shell starts programs in the background with SIGINT ignored, and their children inherit that.
 # Some tests end a process with SIGINT.

@@ -59,6 +59,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             os.environ.pop(_DEBUG_MODE, None)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests that take long begin, or one worker would wait for the other one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite",

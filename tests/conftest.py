@@ -63,6 +63,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the tests that take long begin, or one worker would wait for the other one at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    for item in items:
+        groups = sorted(str(mark.args[0]) for mark in item.iter_markers("xdist_group"))
+        if groups and getattr(item.config.option, "loadgroup", False):
+            _put_into_group(item, "_".join(groups))
+
+
+def _put_into_group(item: pytest.Item, group: str) -> None:
+    """Name the group of a test in its id, so that pytest-xdist runs the group in one worker.
+
+    pytest-xdist 3.8 does so with an attribute that pytest has no more since 9.2: each worker would
+    start a Spark session, a browser and the other shared processes of its own.
+    """
+    if not item.nodeid.endswith(f"@{group}"):
+        item._id = type(item.id).parse(f"{item.nodeid}@{group}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,5 +1,6 @@
 """What every test shares: drawn examples, signals, and the option to rewrite."""
 
+import gc
 import os
 import signal
 
@@ -24,6 +25,18 @@ settings.load_profile("repeatable")
 for _variable in ("NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(_variable, None)
 
+# Modules and collected tests are millions of objects that live to the end. The collector looks for
+# garbage among them neither while they are made nor after that.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is there now out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 # A shell starts programs in the background with SIGINT ignored, and their children inherit that.
 # Some tests end a process with SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -44,6 +57,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             os.environ[_DEBUG_MODE] = _debug_mode
         else:
             os.environ.pop(_DEBUG_MODE, None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests that take long begin, or one worker would wait for the other one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    for item in items:
+        groups = sorted(str(mark.args[0]) for mark in item.iter_markers("xdist_group"))
+        if groups and getattr(item.config.option, "loadgroup", False):
+            _put_into_group(item, "_".join(groups))
+
+
+def _put_into_group(item: pytest.Item, group: str) -> None:
+    """Name the group of a test in its id, so that pytest-xdist runs the group in one worker.
+
+    pytest-xdist 3.8 does so with an attribute that pytest has no more since 9.2: each worker would
+    start a Spark session, a browser and the other shared processes of its own.
+    """
+    if not item.nodeid.endswith(f"@{group}"):
+        item._id = type(item.id).parse(f"{item.nodeid}@{group}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -57,6 +57,29 @@ class AheadLoop(asyncio.SelectorEventLoop):
         """Return the time of this clock, in seconds."""
         return super().time() + self.ahead_s
 
+    async def _accept_connection2(
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        conn: socket.socket,
+        extra: dict[str, Any],
+        sslcontext: Any = None,
+        server: asyncio.Server | None = None,
+        *rest: Any,
+    ) -> None:
+        """Make the connection that was accepted in the last turn, as the loop of asyncio does.
+
+        Its server may have been closed since then, as a broker that is killed does it. asyncio
+        fails then, says so in its debug mode only, and leaves the socket open until the garbage
+        collector finds it: the client would wait for a broker that is gone. Here the socket is
+        closed. Nothing but this private method of asyncio knows the socket.
+        """
+        if server is not None and not server.sockets:
+            conn.close()
+            return
+        await super()._accept_connection2(  # type: ignore[misc]
+            protocol_factory, conn, extra, sslcontext, server, *rest
+        )
+
     def watched(self) -> list[str]:
         """Describe the sockets and pipes that this loop still waits for."""
         return [

@@ -10,13 +10,14 @@ from tests.crash.many_logs import MANY
 from tests.crash.scenarios import SCENARIOS
 
 # One crash in so many is tried: a prime, so that operations differ in which of theirs are tried.
-_SAMPLE = {"death": 61, "power": 127}
+_SAMPLE = {"death": 127, "power": 499}
 # Where several logs wait for a sync, there are many times more.
-_SAMPLE_OF_MANY = {"death": 127, "power": 997}
+_SAMPLE_OF_MANY = {"death": 499, "power": 3_989}
 _MANY = [scenario.__name__ for scenario in MANY]
 _MODES = [pytest.param(True, id="commit"), pytest.param(False, id="never")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flush", _MODES)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_crashes_of_a_scenario(scenario: str, flush: bool) -> None:
@@ -39,6 +40,7 @@ def test_every_call_fails_in_turn(scenario: str, fault: str, flush: bool) -> Non
     assert sum(result.outcomes.values()) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["aar", "aAr", "arAr"])
 def test_every_window_of_compaction(history: str) -> None:
     result = run(Task("window", history, True, 0, 0))

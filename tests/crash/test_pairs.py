@@ -1,4 +1,4 @@
-"""Every pair of operations is done and crashed here and there; `make crash` goes on for longer."""
+"""Every pair of operations is done, and some are crashed here and there; `make crash` does more."""
 
 import pytest
 
@@ -16,8 +16,8 @@ from tests.crash.pairs import AFTER, BOUNDS, pairs
 
 # One crash in so many: one to three of each pair.
 _SAMPLE = {"death": 149, "power": 19_997}
-# Of one pair in so many: the disks of a loss of power take long to make.
-_PAIRS = {"death": 1, "power": 5}
+# Of one pair in so many: its disks take longer to make than to try.
+_PAIRS = {"death": 5, "power": 11}
 
 
 def test_the_document_says_which_pairs_are_reached() -> None:
@@ -32,6 +32,7 @@ def test_every_pair_finds_a_planted_bug() -> None:
     assert documented_bugs() == table_of_bugs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CRASHES)
 def test_a_few_crashes_of_pairs(kind: str) -> None:
     failures = []

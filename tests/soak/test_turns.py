@@ -48,16 +48,15 @@ def rows(directory: Path, *words: str) -> list[Row]:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_no_verb_of_the_slice_holds_the_loop(tmp_path: Path) -> None:
-    # Other processes make a turn use up to three times as much of a processor, so the best counts,
-    # and the limit is that of the unit tests; `make turns` holds the 20 ms.
-    tries = [rows(tmp_path / str(number), *JUDGED) for number in range(2)]
-    assert {row.verb for row in tries[0]} >= set(JUDGED)
-    assert {(row.verb, row.code) for row in tries[0]} == {
-        (row.verb, row.expected) for row in tries[0]
-    }
-    for several in zip(*tries, strict=True):
-        best = min(several, key=lambda row: row.longest.cpu_ms)
-        assert best.verb not in JUDGED or best.longest.cpu_ms < limit_here_s() * 1000, best
+    # Other processes make a turn use up to three times as much of a processor, so what was long is
+    # tried again, and the limit is that of the unit tests; `make turns` holds the 20 ms.
+    limit_ms = limit_here_s() * 1000
+    found = rows(tmp_path / "first", *JUDGED)
+    assert {row.verb for row in found} >= set(JUDGED)
+    assert {(row.verb, row.code) for row in found} == {(row.verb, row.expected) for row in found}
+    long = {row.verb for row in found if row.longest.cpu_ms >= limit_ms} & set(JUDGED)
+    again = rows(tmp_path / "again", *long) if long else []
+    assert [row for row in again if row.verb in long and row.longest.cpu_ms >= limit_ms] == []
 
 
 @pytest.mark.slow

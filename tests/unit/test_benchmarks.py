@@ -273,6 +273,7 @@ def test_the_driver_refuses_addresses_outside_this_machine() -> None:
     assert "loopback addresses only" in " ".join(done.stderr.replace("│", "").split())
 
 
+@pytest.mark.slow
 def test_a_quick_run_of_the_driver(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     chosen = ["--quick", "--scenario", "heartbeat", "--without", "coterie", "--without", "mock"]

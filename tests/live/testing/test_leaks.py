@@ -1,8 +1,10 @@
 """What a broker leaves behind fails its close, with its name. Each kind of leak is planted."""
 
 import asyncio
+import gc
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -115,3 +117,23 @@ def test_thread_of_another_library_is_no_leak() -> None:
         other.start()
     end.set()
     other.join()
+
+
+def test_connection_accepted_as_the_broker_is_broken_off_is_closed() -> None:
+    """The loop accepts a socket in one turn and makes the connection in the next one."""
+    with Broker() as kafka, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        loop = loop_of(kafka)
+
+        def connect_and_break_off() -> socket.socket:
+            # The next turn has this callback, then the accept. The turn after it breaks off the
+            # broker, then makes the connection.
+            loop.call_soon(lambda: loop.call_soon(kafka.server.break_off))
+            return socket.create_connection(kafka.address)
+
+        with kafka.thread.call(connect_and_break_off) as client:
+            client.settimeout(30)
+            assert client.recv(1) == b""
+        kafka.kill()
+        gc.collect()
+    assert [str(each.message) for each in warned if each.category is ResourceWarning] == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from coterie.address import Address
+from coterie.cli.console_options import ConsoleArguments, console_options
 from coterie.cli.control_options import ControlArguments, control_options
 from coterie.cli.http_options import HttpArguments, http_options
 from coterie.cli.recording_options import RecordingArguments, recording_options
@@ -126,6 +127,7 @@ _NEVER = 1_000_000
 @http_options
 @recording_options
 @control_options
+@console_options
 @click.option(
     "--stop-with-input",
     is_flag=True,
@@ -175,6 +177,7 @@ def command(
     http: HttpArguments,
     recording: RecordingArguments,
     control: ControlArguments,
+    console: ConsoleArguments,
     stop_with_input: bool,
     log_level: str,
     log_format: str,
@@ -219,6 +222,7 @@ def command(
             acls=_acls(acls, config),
             announcement=file.announcement,
             brokers=brokers,
+            beside=console.beside(place),
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None

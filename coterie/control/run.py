@@ -34,6 +34,9 @@ from coterie.server.run import (
     prepared_log,
     run_process,
     signalled,
+    start_beside,
+    stop_beside,
+    try_http_ports,
     try_listeners,
     try_port,
 )
@@ -150,10 +153,13 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         raise CannotStart(listening_failed(asked.address, "--control", error)) from error
     try:
         _announce(asked, kafka, server.address)
+        addresses = Address.parse_list(kafka.bootstrap_servers, 0)
+        await start_beside(options, addresses)
         end_start()
         await stopping.wait()
     finally:
         await server.stop()
+        await stop_beside(options)
         code = await _close(kafka, log)
     if fatal:
         log.error("broker failed", reason=fatal[0])
@@ -192,7 +198,7 @@ async def _try_ports(options: Options, asked: ControlOptions) -> None:
     else:
         await try_listeners(options.place)
     await try_port(asked.address, "--control")
-    await try_port(options.metrics_address, "--metrics-port")
+    await try_http_ports(options)
 
 
 async def _close(kafka: "ServedBroker | ServedCluster", log: "Logger") -> int:

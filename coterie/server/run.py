@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coterie import __version__
 from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
+from coterie.server.beside import Beside, bootstrap_of
 from coterie.server.broker import Broker
 from coterie.server.code_pages import unmap_code_of_the_start
 from coterie.server.config.config import Config
@@ -92,6 +93,7 @@ class Options(NamedTuple):
         acls: access rules to add; there is an authorizer if there are any.
         announcement: text to print when the broker is ready.
         brokers: how many brokers there are.
+        beside: what runs besides them; None for nothing.
     """
 
     place: Place
@@ -110,6 +112,7 @@ class Options(NamedTuple):
     acls: "Sequence[Acl]" = ()
     announcement: str = ""
     brokers: int = 1
+    beside: Beside | None = None
 
     @property
     def metrics_address(self) -> Address:
@@ -140,7 +143,7 @@ def run_process(serve: Callable[[FileHandles], int]) -> int:
 async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     await try_listeners(options.place)
-    await try_port(options.metrics_address, "--metrics-port")
+    await try_http_ports(options)
     log = prepared_log(options)
     environment = Environment.of_process(log)
     broker = open_broker(options, environment, handles)
@@ -173,6 +176,11 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     print_ready(options, addresses)
     if metrics is not None:
         print_metrics(options, metrics.address)
+    try:
+        await start_beside(options, addresses[:1])
+    except CannotStart:
+        await _stop(broker, metrics, recorder)
+        raise
     if broker.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
@@ -186,6 +194,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if broker.fatal.done():
         log.error("broker failed", reason=broker.fatal.result())
         code = EXIT_FAILED
+    await stop_beside(options)
     await _stop(broker, metrics, recorder)
     return code
 
@@ -235,6 +244,39 @@ def print_metrics(options: Options, address: Address) -> None:
 def metrics_failed(options: Options, error: OSError) -> CannotStart:
     """Return why the metrics cannot be served."""
     return CannotStart(listening_failed(options.metrics_address, "--metrics-port", error))
+
+
+async def try_http_ports(options: Options) -> None:
+    """Find out whether the ports of metrics and console can be used; see `try_port`."""
+    await try_port(options.metrics_address, "--metrics-port")
+    if options.beside is not None:
+        await try_port(options.beside.address, options.beside.option)
+
+
+async def start_beside(options: Options, addresses: Sequence[Address]) -> None:
+    """Start what runs besides the brokers, and print where it is.
+
+    Args:
+        options: the options.
+        addresses: the first listener of each broker.
+
+    Raises:
+        CannotStart: its port cannot be used.
+    """
+    if options.beside is None:
+        return
+    try:
+        line = await asyncio.to_thread(options.beside.start, bootstrap_of(list(addresses)))
+    except OSError as error:
+        text = listening_failed(options.beside.address, options.beside.option, error)
+        raise CannotStart(text) from error
+    print(line, flush=True)
+
+
+async def stop_beside(options: Options) -> None:
+    """Stop what runs besides the brokers."""
+    if options.beside is not None:
+        await asyncio.to_thread(options.beside.stop)
 
 
 def is_plain(place: Place) -> bool:

@@ -33,8 +33,10 @@ from coterie.server.run import (
     record,
     run_process,
     signalled,
+    start_beside,
+    stop_beside,
+    try_http_ports,
     try_listeners,
-    try_port,
     watch,
 )
 
@@ -59,7 +61,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     place = options.place
     listeners = await free_listeners(options)
-    await try_port(options.metrics_address, "--metrics-port")
+    await try_http_ports(options)
     log = prepared_log(options)
     shared = open_shared_parts(options, Environment.of_process(log), handles)
     by_node = dict(zip(shared.node_ids, listeners, strict=True))
@@ -98,17 +100,17 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         await _stop(cluster, metrics, recorder)
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]
-    print_brokers_ready(options, [addresses[0] for addresses in started.values()])
+    firsts = [addresses[0] for addresses in started.values()]
+    print_brokers_ready(options, firsts)
     if metrics is not None:
         print_metrics(options, metrics.address)
+    try:
+        await start_beside(options, firsts)
+    except CannotStart:
+        await _stop(cluster, metrics, recorder)
+        raise
     if first.tls_listeners:
-        from coterie.server.tls.certificates import reload_certificates
-
-        def reload() -> None:
-            for broker in cluster.brokers.values():
-                reload_certificates(broker)
-
-        on_signals(["SIGHUP"], reload)
+        on_signals(["SIGHUP"], _reload_certificates, cluster)
     end_start()
     watchdog = watch(first)
     await stopping.wait()
@@ -118,8 +120,16 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if fatal.done():
         log.error("brokers failed", reason=fatal.result())
         code = EXIT_FAILED
+    await stop_beside(options)
     await _stop(cluster, metrics, recorder)
     return code
+
+
+def _reload_certificates(cluster: Cluster) -> None:
+    from coterie.server.tls.certificates import reload_certificates
+
+    for broker in cluster.brokers.values():
+        reload_certificates(broker)
 
 
 async def _stop(

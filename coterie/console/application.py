@@ -19,7 +19,7 @@ from coterie.client.errors import ClientError
 from coterie.console.api import ROUTES
 from coterie.console.document import document
 from coterie.console.places import Place
-from coterie.console.routes import Event, Request, Route, values_of
+from coterie.console.routes import Event, File, Request, Route, values_of
 from coterie.server.network.http_errors import Refused, failure_of
 from coterie.server.network.http_exchange import (
     JSON_TYPE,
@@ -128,7 +128,8 @@ class ConsoleApplication:
             return None
         loop = asyncio.get_running_loop()
         waiting = loop.run_in_executor(self._threads, route.answer, request)
-        return _json(200, await unless_disconnected(waiting, receive))
+        found = await unless_disconnected(waiting, receive)
+        return _saved(found) if isinstance(found, File) else _json(200, found)
 
     async def _stream(self, events: Iterator[Event], receive: Receive, send: Send) -> None:
         """Send events as they come, until there are no more or the reader is gone."""
@@ -164,6 +165,12 @@ class ConsoleApplication:
 
 def _json(status: int, body: Any, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:
     return Answer(status, json.dumps(body).encode(), JSON_TYPE, headers)
+
+
+def _saved(file: File) -> Answer:
+    disposition = f'attachment; filename="{file.name}"'.encode("ascii")
+    headers = ((b"content-disposition", disposition),)
+    return Answer(200, file.body, file.content_type, headers)
 
 
 def _client_failure(error: ClientError) -> Mapping[str, Any]:

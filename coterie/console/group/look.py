@@ -5,7 +5,7 @@ earlier looks that rates, trends and checks need. It belongs to one thread at a 
 """
 
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from coterie.client.share_groups import describe_share_groups
 from coterie.client.software import Software
 from coterie.client.topics import describe_topics
 from coterie.console.group.log import GroupLog
+from coterie.console.model.series import Ends, Steps
 from coterie.pipeline.findings.of_journal import journal_findings
 from coterie.protocol.messages.journal_records import Fact, MemberJoined, StaticMemberReplaced
 
@@ -30,13 +31,14 @@ MAX_FACTS = 10_000
 # `groups check` looks back and waits so long by default.
 CHECKED_PERIOD_MS = 3_600_000
 CHECK_INTERVAL_S = 10.0
-# A trend of a quarter of an hour in which a step is a pixel or two.
-TREND_STEP_S = 10.0
-TREND_STEPS = 90
+# Two looks that are nearer say little of rates: commits come in steps.
+_RATE_S = 2.0
+# Trends of more partitions would be most of what is sent.
+MAX_TRENDS = 256
 # Offsets are read for these types only; share groups have others.
 _WITH_OFFSETS = ("classic", "consumer")
 
-Trend = dict[TopicPartition, int | None]
+Points = list[list[int]]
 
 
 class Seen(NamedTuple):
@@ -52,7 +54,9 @@ class Seen(NamedTuple):
         commit_times: when each partition was committed last.
         software: the client libraries of its members.
         findings: what is wrong with it; None if it is not checked.
-        trend: earlier lags, oldest first, by time in epoch milliseconds.
+        lag_ages: by partition how old the oldest record is that is not read, as far as it is known.
+        trends: by partition the lags until now; none if there are too many partitions.
+        lag_trend: the lags of all partitions together until now.
     """
 
     at_ms: int
@@ -64,7 +68,9 @@ class Seen(NamedTuple):
     commit_times: Mapping[TopicPartition, int]
     software: Mapping[str, Software]
     findings: list[Found] | None
-    trend: Sequence[tuple[int, Trend]]
+    lag_ages: Mapping[TopicPartition, int]
+    trends: Mapping[TopicPartition, Points]
+    lag_trend: Points
 
 
 class GroupMemory:
@@ -84,7 +90,9 @@ class GroupMemory:
         self._next_offset = 0
         self._looks: deque[Look] = deque()
         self._checked: tuple[float, Past] | None = None
-        self._trend: deque[tuple[int, Trend]] = deque(maxlen=TREND_STEPS)
+        self._ends: defaultdict[TopicPartition, Ends] = defaultdict(Ends)
+        self._lags: defaultdict[TopicPartition, Steps] = defaultdict(Steps)
+        self._lag = Steps()
         self._state: tuple[str, int] = "", 0
         self._names: dict[str, str] = {}
 
@@ -136,44 +144,61 @@ class GroupMemory:
         look = look_at(cluster, [self.group_id])
         group = look.groups.get(self.group_id) or _other_group(cluster, self.group_id)
         if group is None:
-            self._looks.clear()
-            self._trend.clear()
-            self._state = "", 0
+            self._forget()
             return None
         if self._state[0] != group.state:
             self._state = group.state, now_ms
         has_offsets = group.type in _WITH_OFFSETS
         before = self._looks[0] if self._looks else None
         checked = self._check(cluster, look, before) if has_offsets else None
-        if has_offsets:
-            self._note(look, now_ms)
+        ages = self._note(look, now_ms) if has_offsets else {}
+        with_trends = len(self._lags) <= MAX_TRENDS
         return Seen(
             now_ms,
             group,
             self._state[1],
             look.sample if has_offsets else None,
-            before.sample if before is not None else None,
+            None if before is None or _seconds(before, look) < _RATE_S else before.sample,
             None if self.facts is None else tuple(self.facts),
             dict(self.log.commit_times),
             self._software(group),
             checked,
-            tuple(self._trend),
+            ages,
+            {each: lags.points for each, lags in self._lags.items()} if with_trends else {},
+            self._lag.points,
         )
 
-    def _note(self, look: Look, now_ms: int) -> None:
-        """Keep a look for the next ones: the oldest of the last `CHECK_INTERVAL_S` is compared."""
+    def _forget(self) -> None:
+        """Forget the looks at a group that does not exist any more."""
+        self._looks.clear()
+        self._ends.clear()
+        self._lags.clear()
+        self._lag = Steps()
+        self._state = "", 0
+
+    def _note(self, look: Look, now_ms: int) -> dict[TopicPartition, int]:
+        """Keep a look for the next ones; return how old the oldest unread records are.
+
+        The oldest look of the last `CHECK_INTERVAL_S` is the one that is compared with.
+        """
         self._looks.append(look)
-        while (
-            len(self._looks) > 1
-            and self._looks[1].sample.at_s <= look.sample.at_s - CHECK_INTERVAL_S
-        ):
+        while len(self._looks) > 1 and _seconds(self._looks[1], look) >= CHECK_INTERVAL_S:
             self._looks.popleft()
-        if not self._trend or now_ms - self._trend[-1][0] >= TREND_STEP_S * 1000:
-            sample = look.sample
-            lags = {
-                each: sample.lag(self.group_id, each) for each in sample.committed[self.group_id]
-            }
-            self._trend.append((now_ms, lags))
+        sample, ages = look.sample, {}
+        known = []
+        for partition, committed in sample.committed[self.group_id].items():
+            lag, end = sample.lag(self.group_id, partition), sample.ends.get(partition)
+            if lag is None or end is None:
+                continue
+            known.append(lag)
+            self._lags[partition].add(now_ms, lag)
+            self._ends[partition].add(now_ms, end)
+            age_ms = self._ends[partition].age_ms(committed.offset, now_ms)
+            if age_ms is not None:
+                ages[partition] = age_ms
+        if known:
+            self._lag.add(now_ms, sum(known))
+        return ages
 
     def _check(self, cluster: Cluster, look: Look, before: Look | None) -> list[Found]:
         """Return what `groups check` finds; the past of all groups is read now and then only."""
@@ -196,6 +221,10 @@ class GroupMemory:
             and each.member_id in members
             and (each.client_software_name is not None or each.principal is not None)
         }
+
+
+def _seconds(before: Look, look: Look) -> float:
+    return look.sample.at_s - before.sample.at_s
 
 
 def is_changed(one: GroupDescription | None, other: GroupDescription | None) -> bool:

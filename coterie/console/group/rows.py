@@ -6,16 +6,16 @@ Times are epoch milliseconds, and a value that is not known is null.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.client.cluster import TopicPartition
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_rows import member_rows, offset_rows, state_row
+from coterie.client.group_totals import catch_up_s, totals_row
 from coterie.client.health.checks import Found
 from coterie.client.health.observation import short_name
 from coterie.client.names import counted
-from coterie.client.progress import rates_between, total
+from coterie.client.progress import Sample
 from coterie.client.times import duration_text
 from coterie.client.waiting import Phase, Timeouts, phase_of, timeouts_of
-from coterie.console.group.look import Seen, Trend
+from coterie.console.group.look import Seen
 from coterie.protocol.messages.journal_records import (
     Fact,
     GenerationCompleted,
@@ -26,11 +26,9 @@ from coterie.protocol.messages.journal_records import (
 
 # A page shows so many partitions of a group; the number of all is there, too.
 MAX_PARTITIONS = 2_000
-# Trends of more partitions would be most of what is sent.
-MAX_TRENDS = 256
-# A change of the lag that is smaller than this part of what is produced is none: commits come in
-# steps.
-_EQUAL_RATES = 0.1
+
+# What totals are made of where a group has no offsets.
+_NONE = Sample(0.0, {}, {})
 
 Json = dict[str, Any]
 
@@ -41,27 +39,35 @@ def group_json(seen: Seen) -> Json:
     phase = phase_of(group, seen.facts)
     generation = generation_of(group, seen.facts)
     partitions = _partitions(seen)
-    lag = total(each["lag"] for each in partitions)
+    totals = totals_row(None if seen.sample is None else group, seen.before, seen.sample or _NONE)
+    catch_up = catch_up_s(totals["lag"], totals["lag_growth_per_s"], totals["produced_per_s"])
+    # A group that has read everything has caught up, whatever is produced.
+    catch_up = 0.0 if totals["lag"] == 0 else catch_up
     since_ms, is_recorded = (
         (seen.seen_ms, False) if phase.since_ms is None else (phase.since_ms, True)
     )
-    return state_row(group) | {
-        "at_ms": seen.at_ms,
-        "exists": True,
-        "sentence": _sentence(seen, phase, since_ms, generation, lag),
-        "generation": generation,
-        "since_ms": since_ms,
-        "since_is_recorded": is_recorded,
-        "has_journal": seen.facts is not None,
-        "phase": _phase(phase, seen.at_ms),
-        "lag": lag,
-        "catch_up_s": _catch_up_s(seen, lag),
-        "lag_trend": [[at_ms, total(lags.values())] for at_ms, lags in seen.trend],
-        "members": _members(seen),
-        "partitions": partitions[:MAX_PARTITIONS],
-        "partition_count": len(partitions),
-        "findings": None if seen.findings is None else list(map(finding_row, seen.findings)),
-    }
+    return (
+        state_row(group)
+        | totals
+        | {
+            "at_ms": seen.at_ms,
+            "exists": True,
+            "sentence": _sentence(seen, phase, since_ms, generation, totals["lag"], catch_up),
+            "generation": generation,
+            "since_ms": since_ms,
+            "since_is_recorded": is_recorded,
+            "has_journal": seen.facts is not None,
+            "phase": _phase(phase, seen.at_ms),
+            "member_count": len(group.members),
+            "catch_up_s": catch_up,
+            "lag_ms": max(seen.lag_ages.values(), default=None),
+            "lag_trend": seen.lag_trend,
+            "members": _members(seen),
+            "partitions": partitions[:MAX_PARTITIONS],
+            "partition_count": len(partitions),
+            "findings": None if seen.findings is None else list(map(finding_row, seen.findings)),
+        }
+    )
 
 
 def gone_json(group_id: str, at_ms: int) -> Json:
@@ -102,7 +108,12 @@ def generation_of(group: GroupDescription, facts: Sequence[Fact] | None) -> int 
 
 
 def _sentence(
-    seen: Seen, phase: Phase, since_ms: int, generation: int | None, lag: float | None
+    seen: Seen,
+    phase: Phase,
+    since_ms: int,
+    generation: int | None,
+    lag: float | None,
+    catch_up: float | None,
 ) -> str:
     """Return the group in a sentence: Stable for 12 min, generation 17, range, 3 members, ..."""
     group = seen.group
@@ -115,11 +126,9 @@ def _sentence(
         counted(len(group.members), "member"),
         *([f"lag {lag:,.0f}"] if lag is not None else []),
     ]
-    catch_up_s = _catch_up_s(seen, lag)
-    if catch_up_s is not None:
-        parts.append(
-            f"caught up in {duration_text(int(catch_up_s * 1000))}" if catch_up_s else "caught up"
-        )
+    if catch_up is not None:
+        soon = f" in {duration_text(int(catch_up * 1000))}" if catch_up else ""
+        parts.append(f"caught up{soon}")
     text = ", ".join(parts)
     waits = waits_text(phase, seen.at_ms)
     return f"{text}; waits for {waits}" if waits else text
@@ -205,39 +214,13 @@ def _partitions(seen: Seen) -> list[Json]:
         return []
     rows = offset_rows(seen.group, seen.before, seen.sample, seen.commit_times)
     names = {each.member_id: short_name(each) for each in seen.group.members}
-    with_trends = len(rows) <= MAX_TRENDS
     return [
         row
         | {
             "owner": names.get(row["consumer_id"]),
-            "last_commit_ms": seen.commit_times.get((row["topic"], row["partition"])),
-            "lag_ms": 0 if row["lag"] == 0 else None,
-            "trend": _trend((row["topic"], row["partition"]), seen.trend) if with_trends else [],
+            "last_commit_ms": seen.commit_times.get(partition),
+            "lag_ms": seen.lag_ages.get(partition),
+            "trend": seen.trends.get(partition, []),
         }
-        for row in rows
+        for partition, row in (((row["topic"], row["partition"]), row) for row in rows)
     ]
-
-
-def _trend(partition: TopicPartition, trend: Sequence[tuple[int, Trend]]) -> list[list[int | None]]:
-    return [[at_ms, lags.get(partition)] for at_ms, lags in trend]
-
-
-def _catch_up_s(seen: Seen, lag: float | None) -> float | None:
-    """Return in how many seconds the group has read everything; None if unknown or never."""
-    if lag is None or seen.sample is None:
-        return None
-    if not lag:
-        return 0.0
-    group_id = seen.group.group_id
-    rates = [
-        rates_between(seen.before, seen.sample, group_id, each)
-        for each in seen.sample.committed[group_id]
-    ]
-    both = [each for each in rates if each.consumed is not None and each.produced is not None]
-    consumed = total(each.consumed for each in both)
-    produced = total(each.produced for each in both)
-    if consumed is None or produced is None or consumed <= produced:
-        return None
-    if produced and consumed - produced <= _EQUAL_RATES * produced:
-        return None
-    return lag / (consumed - produced)

@@ -18,8 +18,10 @@ from urllib.parse import parse_qsl
 from coterie.client.errors import ClientError
 from coterie.console.api import ROUTES
 from coterie.console.document import document
+from coterie.console.event import Event, encoded
+from coterie.console.hub import Subscription, failure_event
 from coterie.console.places import Place
-from coterie.console.routes import Event, Request, Route, values_of
+from coterie.console.routes import Request, Route, values_of
 from coterie.server.network.http_errors import Refused, failure_of
 from coterie.server.network.http_exchange import (
     JSON_TYPE,
@@ -130,22 +132,28 @@ class ConsoleApplication:
         waiting = loop.run_in_executor(self._threads, route.answer, request)
         return _json(200, await unless_disconnected(waiting, receive))
 
-    async def _stream(self, events: Iterator[Event], receive: Receive, send: Send) -> None:
+    async def _stream(
+        self, events: Subscription | Iterator[Event], receive: Receive, send: Send
+    ) -> None:
         """Send events as they come, until there are no more or the reader is gone."""
         head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": 200, "headers": [*head, *_SECURITY]})
+        start = {"type": "http.response.start", "status": 200, "headers": [*head, *_SECURITY]}
         try:
+            await send(start)
             await unless_disconnected(self._send_events(events, send), receive)
+            await send({"type": "http.response.body", "body": b""})
         except Disconnected:
             return
-        await send({"type": "http.response.body", "body": b""})
+        finally:
+            if isinstance(events, Subscription):
+                await events.aclose()
 
-    async def _send_events(self, events: Iterator[Event], send: Send) -> None:
-        async for each in self._in_thread(events):
-            text = f"event: {each.name}\ndata: {json.dumps(each.data)}\n\n"
-            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+    async def _send_events(self, events: Subscription | Iterator[Event], send: Send) -> None:
+        chunks = events if isinstance(events, Subscription) else self._in_thread(events)
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def _in_thread(self, events: Iterator[Event]) -> AsyncIterator[Event]:
+    async def _in_thread(self, events: Iterator[Event]) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         try:
             while True:
@@ -154,12 +162,9 @@ class ConsoleApplication:
                 if event is _END:
                     return
                 assert isinstance(event, Event)
-                yield event
-        except ClientError as error:
-            yield Event("error", _client_failure(error))
+                yield encoded(event)
         except Exception as error:  # noqa: BLE001 - every error is an answer
-            self._report_failure(error)
-            yield Event("error", failure_of(error, {}).body)
+            yield encoded(failure_event(error))
 
 
 def _json(status: int, body: Any, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:

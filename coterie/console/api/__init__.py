@@ -1,10 +1,11 @@
 """The rows of the console's API, a subject a module."""
 
-from coterie.console.api import cluster, records, topics, transactions
+from coterie.console.api import cluster, events, records, topics, transactions
 from coterie.console.routes import Route
 
 ROUTES: tuple[Route, ...] = (
     *cluster.ROUTES,
+    *events.ROUTES,
     *topics.ROUTES,
     *records.ROUTES,
     *transactions.ROUTES,

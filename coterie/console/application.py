@@ -9,6 +9,7 @@ not waited for by anybody else.
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
@@ -56,6 +57,8 @@ _TYPES = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
+# Neither "." and ".." nor what a file system reads as a separator, a drive or an end.
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 # So many requests block at once; a stream occupies one while its page is open.
 THREADS = 40
 _END = object()
@@ -136,8 +139,13 @@ class ConsoleApplication:
         self, events: Subscription | Iterator[Event], receive: Receive, send: Send
     ) -> None:
         """Send events as they come, until there are no more or the reader is gone."""
-        head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
-        start = {"type": "http.response.start", "status": 200, "headers": [*head, *_SECURITY]}
+        head = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            *_SECURITY,
+        ]
+        start = {"type": "http.response.start", "status": 200, "headers": head}
         try:
             await send(start)
             await unless_disconnected(self._send_events(events, send), receive)
@@ -178,10 +186,10 @@ def _client_failure(error: ClientError) -> Mapping[str, Any]:
 def _file(method: str, name: str) -> Answer:
     """Return a file of the page; names are those of the package, so nothing else can be read."""
     if method not in ("GET", "HEAD"):
-        raise Refused("MethodNotAllowed", f"{method} is not served", (b"allow", b"GET"))
+        raise Refused("MethodNotAllowed", f"{method} is not served", (b"allow", b"GET, HEAD"))
     found = files("coterie.console") / "assets"
     for part in (name or "index.html").split("/"):
-        if part in ("", ".", "..") or "\\" in part or ":" in part:
+        if not _FILE_NAME.fullmatch(part):
             raise Refused("NotFound", f"there is no /{name}")
         found = found / part
     kind = _TYPES.get(name.rpartition(".")[2] or "html") if name else _TYPES["html"]

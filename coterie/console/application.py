@@ -37,6 +37,7 @@ from coterie.server.network.http_exchange import (
     send_answer,
     unless_disconnected,
 )
+from coterie.web.modules import COMPONENTS, components
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self';"
@@ -56,6 +57,7 @@ _TYPES = {
 }
 # So many requests block at once; a stream occupies one while its page is open.
 THREADS = 40
+_SHARED = COMPONENTS.removeprefix("/")
 _END = object()
 
 
@@ -174,8 +176,11 @@ def _file(method: str, name: str) -> Answer:
     """Return a file of the page; names are those of the package, so nothing else can be read."""
     if method not in ("GET", "HEAD"):
         raise Refused("MethodNotAllowed", f"{method} is not served", (b"allow", b"GET"))
-    found = files("coterie.console") / "assets"
-    for part in (name or "index.html").split("/"):
+    if name.startswith(_SHARED):
+        found, rest = components(), name.removeprefix(_SHARED)
+    else:
+        found, rest = files("coterie.console") / "assets", name or "index.html"
+    for part in rest.split("/"):
         if part in ("", ".", "..") or "\\" in part or ":" in part:
             raise Refused("NotFound", f"there is no /{name}")
         found = found / part

@@ -1,9 +1,17 @@
 // The rebalances of all groups over time: a strip with their number, which always covers the whole
 // time and in which the chosen part is marked, and a row for each group.
-const ROW = 18, FIRST_GROUPS = 20, STRIP = 40, BUCKET = 4;
+import { rowsOf, when } from '/shared/data.js';
+import { causeKind, keysOf, markReplaced, nearest, rebalanceTip, shadeSilences } from '/shared/marks.js';
+import { inside, label, plot } from '/shared/plot.js';
+import { range } from '/shared/time.js';
+import { colour, el } from '/shared/view.js';
+import { both, counted, grouped } from '/shared/words.js';
 
-function timeline(open) {
-  const every = DATA.groups.filter(group => group.rebalances && group.rebalances.length);
+export const FIRST_GROUPS = 20;
+const ROW = 18, STRIP = 40, BUCKET = 4;
+
+export function timeline(data, open) {
+  const every = data.groups.filter(group => group.rebalances && group.rebalances.length);
   let shown = Math.min(FIRST_GROUPS, every.length);
   const moments = every.flatMap(group => rowsOf(group).rebalances.map(when)).filter(at => at !== null);
 
@@ -30,7 +38,7 @@ function timeline(open) {
     Math.max(60, ...every.slice(0, shown).map(group => group.id.length * 6.4 + 14)));
   const strip = plot({
     label: () => `${counted(moments.length, 'rebalance')} of all groups over time`,
-    height: () => STRIP, left: room, span: () => WHOLE, draw: drawStrip,
+    height: () => STRIP, left: room, span: () => data.whole, draw: drawStrip,
     hit: (x, y, frame) => x < frame.left ? null
       : { lines: [`${counted(countAt(moments, frame, x), 'rebalance')}`, both(frame.at(x))] },
   });
@@ -43,7 +51,7 @@ function timeline(open) {
       context.fillStyle = colour('panel');
       context.fillRect(left, y, right - left, ROW - 4);
     });
-    inside(frame, () => shadeSilences(frame));
+    inside(frame, () => shadeSilences(frame, data.silences));
     every.slice(0, shown).forEach((group, n) => {
       const y = top + n * ROW;
       inside(frame, () => {
@@ -68,11 +76,10 @@ function timeline(open) {
 
   const rows = plot({
     label: () => `Rebalances of ${counted(shown, 'group')} over time`,
-    height: () => shown * ROW, left: room, span: () => range || WHOLE, draw, hit,
+    height: () => shown * ROW, left: room, span: () => range || data.whole, draw, hit,
   });
   const kinds = new Set(every.flatMap(group => rowsOf(group).rebalances.map(row => causeKind(row.cause))));
-  const keys = el('div', { class: 'keys' }, ...CAUSES.filter(each => kinds.has(each)).map(([name, fill]) =>
-    el('span', {}, el('i', { style: `background:${fill}` }), name)));
+  const keys = keysOf([...kinds]);
   const all = shown < every.length ? el('button', { type: 'button', onclick: () => {
     shown = every.length;
     all.remove();

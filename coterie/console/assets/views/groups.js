@@ -1,0 +1,5 @@
+// All groups.
+export function open(main) {
+  main.textContent = 'Groups';
+  return { close() {} };
+}

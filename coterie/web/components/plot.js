@@ -1,7 +1,7 @@
 // A drawing with a time axis on a canvas. Dragging over it chooses the time that all drawings show,
 // a double click or Escape shows everything again, and a pointer or finger on it shows a tip.
 import { colour, el, hideTip, showTip } from './view.js';
-import { setRange, watch } from './time.js';
+import { setRange, watchTime } from './time.js';
 import { clock, offset, ticks, zone } from './words.js';
 
 const FONT = '11px system-ui, sans-serif';
@@ -98,7 +98,7 @@ export function plot({ label, height, left, span, draw, hit }) {
   canvas.addEventListener('keydown', event => zoomByKey(event, span()));
   new ResizeObserver(() => { if (host.clientWidth !== (frame && frame.width)) paint(); }).observe(host);
   // What is folded has no width, and is painted when it gets one.
-  watch(paint);
+  watchTime(paint);
   return { element: host, paint };
 }
 

@@ -4,7 +4,7 @@ import { SECOND } from './words.js';
 // The chosen time; null for everything.
 export let range = null;
 let whole = null;
-const watchers = new Set();
+const watchers = new Set(), drawings = new Set();
 let isScheduled = false;
 
 // Call a function whenever the time that is shown has changed.
@@ -12,9 +12,20 @@ export function watch(watcher) {
   watchers.add(watcher);
 }
 
+// Call a function that draws whenever the time that is shown has changed, or has moved on.
+export function watchTime(paint) {
+  drawings.add(paint);
+}
+
+// Draw again what has an axis up to now.
+export function moveOn() {
+  for (const paint of drawings) paint();
+}
+
 // Forget everything that was drawn: the page shows something else now.
 export function forgetTime() {
   watchers.clear();
+  drawings.clear();
   range = null;
   whole = null;
 }
@@ -29,7 +40,7 @@ export function redraw() {
   isScheduled = true;
   requestAnimationFrame(() => {
     isScheduled = false;
-    for (const watcher of watchers) watcher();
+    for (const watcher of [...drawings, ...watchers]) watcher();
   });
 }
 

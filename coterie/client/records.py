@@ -5,6 +5,7 @@ transactions are included. Checksums are not checked, because TCP has its own an
 checked what it stored.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster, TopicPartition
@@ -55,10 +56,31 @@ def fetch(
     Raises:
         Refused: the partition does not exist, or its leader refuses.
     """
-    found = _fetched(cluster, partition, offset, max_wait_ms)
-    if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        offset = partition_offsets(cluster, {partition: EARLIEST})[partition]
-        found = _fetched(cluster, partition, offset, max_wait_ms)
+    return fetch_each(cluster, {partition: offset}, max_wait_ms)[partition]
+
+
+def fetch_each(
+    cluster: Cluster, offsets: Mapping[TopicPartition, int], max_wait_ms: int = 0
+) -> dict[TopicPartition, Fetched]:
+    """Read records of several partitions, with one request to each of their leaders in turn.
+
+    Args:
+        cluster: the cluster.
+        offsets: the offset of the first record, by partition.
+        max_wait_ms: how long each of the leaders may wait for new records in any partition.
+
+    Raises:
+        Refused: a partition does not exist, or its leader refuses.
+    """
+    found = _fetched(cluster, offsets, max_wait_ms)
+    lost = [key for key, each in found.items() if each.error_code == ErrorCode.OFFSET_OUT_OF_RANGE]
+    begins = partition_offsets(cluster, dict.fromkeys(lost, EARLIEST)) if lost else {}
+    if lost:
+        found |= _fetched(cluster, begins, max_wait_ms)
+    return {key: _decoded(key, each, begins.get(key, offsets[key])) for key, each in found.items()}
+
+
+def _decoded(partition: TopicPartition, found: FetchResponsePartition, offset: int) -> Fetched:
     if found.error_code:
         raise Refused(found.error_code, f"Records of {partition[0]}-{partition[1]}")
     try:
@@ -71,35 +93,47 @@ def fetch(
 
 
 def _fetched(
-    cluster: Cluster, partition: TopicPartition, offset: int, max_wait_ms: int
-) -> FetchResponsePartition:
-    name, index = partition
-    topics = {topic.name: topic.topic_id for topic in cluster.metadata([name]).topics}
+    cluster: Cluster, offsets: Mapping[TopicPartition, int], max_wait_ms: int
+) -> dict[TopicPartition, FetchResponsePartition]:
+    described = cluster.metadata(dict.fromkeys(name for name, _ in offsets)).topics
+    ids = {topic.name: topic.topic_id for topic in described}
+    names = {topic.topic_id: topic.name or "" for topic in described}
 
-    def request_for(_: list[TopicPartition]) -> FetchRequest:
-        wanted = FetchRequestPartition(
-            partition=index, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
-        )
-        # Up to version 12 the topic is identified by its name, from 13 on by its id.
-        topic = FetchRequestTopic(
-            topic=name, topic_id=topics.get(name, ZERO_UUID), partitions=[wanted]
-        )
+    def request_for(keys: list[TopicPartition]) -> FetchRequest:
+        topics: dict[str, list[FetchRequestPartition]] = {}
+        for name, index in keys:
+            wanted = FetchRequestPartition(
+                partition=index,
+                fetch_offset=offsets[name, index],
+                partition_max_bytes=_FETCH_BYTES,
+            )
+            topics.setdefault(name, []).append(wanted)
         return FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=1 if max_wait_ms else 0,
             max_bytes=_FETCH_BYTES,
-            topics=[topic],
+            # Up to version 12 a topic is identified by its name, from 13 on by its id.
+            topics=[
+                FetchRequestTopic(topic=name, topic_id=ids.get(name, ZERO_UUID), partitions=parts)
+                for name, parts in topics.items()
+            ],
         )
 
     def results(
         response: FetchResponse,
     ) -> dict[TopicPartition, tuple[int, FetchResponsePartition]]:
-        partitions = [each for topic in response.responses for each in topic.partitions]
+        found = {
+            (topic.topic or names.get(topic.topic_id, ""), each.partition_index): each
+            for topic in response.responses
+            for each in topic.partitions
+        }
         # If the whole request is refused the response has no partitions.
-        found = partitions[0] if partitions else _refused(index, response.error_code)
-        return {partition: (found.error_code, found)}
+        refused = {
+            key: _refused(key[1], response.error_code) for key in offsets if not response.responses
+        }
+        return {key: (each.error_code, each) for key, each in (refused | found).items()}
 
-    return cluster.call_leaders([partition], request_for, FetchResponse, results)[partition]
+    return cluster.call_leaders(offsets, request_for, FetchResponse, results)
 
 
 def _refused(index: int, error: int) -> FetchResponsePartition:

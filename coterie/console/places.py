@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
+from coterie.console.hub import Hub
 
 
 class Place:
@@ -18,6 +19,7 @@ class Place:
     Attributes:
         bootstrap: its address, as it was given.
         allows_changes: whether the console may change something.
+        hub: what is pushed to its pages.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Place:
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
+        self.hub = Hub()
         self._connect = connect
         self._idle: list[Cluster] = []
         self._lock = threading.Lock()
@@ -55,6 +58,7 @@ class Place:
 
     def close(self) -> None:
         """Close the connections; those that are borrowed are closed when they are given back."""
+        self.hub.close()
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

@@ -1,7 +1,7 @@
 """The rows of `groups describe --offsets`: offsets, lag, rates, and the time of the last commit."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,16 +9,8 @@ from coterie.cli.output import NOTHING, Column, Row, lag_style, time_text
 from coterie.cli.timeline import duration_text
 from coterie.client.cluster import TopicPartition
 from coterie.client.group_description import GroupDescription
-from coterie.client.progress import (
-    Rates,
-    Sample,
-    partitions_of_members,
-    rates_between,
-    total,
-)
-
-# The part of a rate by which another one may differ from it and still be called equal.
-_EQUAL_RATES = 0.1
+from coterie.client.group_totals import EQUAL_RATES
+from coterie.client.progress import Sample, partitions_of_members, rates_between
 
 
 def rate_text(value: Any) -> str:
@@ -35,17 +27,6 @@ def age_text(value: Any) -> str:
     return f"{duration_text(max(age_ms, 0))} ago"
 
 
-def lag_growth(rates: Iterable[Rates]) -> float | None:
-    """Return the records each second by which a lag grows; None if it is not known.
-
-    A partition whose consumption is not known has no lag, so it does not count.
-    """
-    return total(
-        None if each.consumed is None or each.produced is None else each.produced - each.consumed
-        for each in rates
-    )
-
-
 def catch_up_text(lag: float | None, growth: float | None, produced: float | None) -> str | None:
     """Return how long the group needs to read everything at these rates; None if not known.
 
@@ -58,8 +39,7 @@ def catch_up_text(lag: float | None, growth: float | None, produced: float | Non
         return None
     if not lag:
         return "caught up"
-    # Commits come in steps, so a small difference is none.
-    if produced and abs(growth) <= _EQUAL_RATES * produced:
+    if produced and abs(growth) <= EQUAL_RATES * produced:
         return "keeps up"
     if growth < 0:
         return f"in {duration_text(int(lag / -growth * 1000))}"

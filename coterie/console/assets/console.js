@@ -45,7 +45,11 @@ function facts() {
 }
 
 function drawHead() {
-  const state = condition ? condition.state : 'connecting';
+  // A console that answers may look at a broker that does not.
+  const isAway = condition && condition.state === 'live' && cluster && cluster.state === 'broken';
+  const state = isAway ? 'broken' : condition ? condition.state : 'connecting';
+  const why = isAway ? `${cluster.error}. ${cluster.remedy || ''}` : condition ? condition.why : '';
+  const since = isAway ? cluster.since_ms : condition ? condition.sinceMs : null;
   const part = address && VIEWS[address.name] ? VIEWS[address.name].part : null;
   render(html`
     <div class="bar">
@@ -59,8 +63,8 @@ function drawHead() {
     ${cluster ? html`<dl class="facts"><div><dt>at</dt><dd><bdi>${cluster.bootstrap}</bdi></dd></div>${
       facts().map(([words, value]) => html`<div><dt>${words}</dt><dd><bdi>${value}</bdi></dd></div>`)}${
       cluster.allows_changes ? html`<div class="warning"><dt>changes</dt><dd>allowed</dd></div>` : nothing}</dl>` : nothing}
-    ${state === 'broken' ? html`<p class="broken" role="alert">${condition.why} What is shown is of ${
-      new Date(condition.sinceMs).toISOString().slice(11, 19)} UTC.</p>` : nothing}`, head);
+    ${state === 'broken' ? html`<p class="broken" role="alert">${why} What is shown is of ${
+      new Date(since).toISOString().slice(11, 19)} UTC.</p>` : nothing}`, head);
 }
 
 function showFailure(error) {
@@ -95,6 +99,9 @@ async function openView() {
   }
 }
 
+new ResizeObserver(() => {
+  document.documentElement.style.setProperty('--head', `${head.offsetHeight}px`);
+}).observe(head);
 watchCondition(next => { condition = next; drawHead(); });
 addEventListener('hashchange', openView);
 main.replaceChildren();

@@ -21,8 +21,8 @@ function say(state, why = '') {
   for (const watcher of watchers) watcher(condition);
 }
 
-// Call `receive(name, data)` for each event of a stream; the function that is returned ends it.
-// After a break the first events come again: they say everything.
+// Call `receive(name, data, isFirst)` for each event of a stream; the function that is returned ends it.
+// The first event of a name says everything, also when a stream that broke was opened again.
 export function follow(path, receive) {
   const one = { path, receive, attempt: 0, controller: null, timer: null };
   followed.add(one);
@@ -42,14 +42,16 @@ export function pause(wanted) {
 
 async function open(one) {
   shut(one);
-  const controller = one.controller = new AbortController();
+  const controller = one.controller = new AbortController(), names = new Set();
   try {
     await stream(one.path, (name, data) => {
       if (controller.signal.aborted) return;
       if (name === 'error') throw new Failure(data);
       one.attempt = 0;
       say('live');
-      one.receive(name, data);
+      const isFirst = !names.has(name);
+      names.add(name);
+      one.receive(name, data, isFirst);
     }, controller.signal);
     if (!controller.signal.aborted) retry(one, 'The stream of events has ended.');
   } catch (error) {

@@ -21,7 +21,7 @@ from coterie.console.document import document
 from coterie.console.event import Event, encoded
 from coterie.console.hub import Subscription, client_failure, failure_event
 from coterie.console.places import Place
-from coterie.console.routes import Request, Route, values_of
+from coterie.console.routes import File, Request, Route, values_of
 from coterie.console.threads import Threads
 from coterie.server.network.http_application import HttpApplication, json_answer
 from coterie.server.network.http_errors import Refused
@@ -111,7 +111,8 @@ class ConsoleApplication(HttpApplication):
             await self._stream(route.answer(request), receive, send)
             return None
         waiting = self._threads.run(route.answer, request)
-        return json_answer(await unless_disconnected(waiting, receive))
+        found = await unless_disconnected(waiting, receive)
+        return _saved(found) if isinstance(found, File) else json_answer(found)
 
     def _failed(self, error: Exception) -> Answer:
         if isinstance(error, ClientError):
@@ -143,6 +144,11 @@ class ConsoleApplication(HttpApplication):
                     yield encoded(event)
         except Exception as error:  # noqa: BLE001 - the reader is told
             yield encoded(failure_event(error, self._report_failure))
+
+
+def _saved(file: File) -> Answer:
+    disposition = f'attachment; filename="{file.name}"'.encode("ascii")
+    return Answer(200, file.body, file.content_type, ((b"content-disposition", disposition),))
 
 
 def _file(method: str, name: str) -> Answer:

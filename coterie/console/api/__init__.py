@@ -1,6 +1,6 @@
 """The rows of the console's API, a subject a module."""
 
-from coterie.console.api import cluster, events
+from coterie.console.api import cluster, events, group
 from coterie.console.routes import Route
 
-ROUTES: tuple[Route, ...] = (*cluster.ROUTES, *events.ROUTES)
+ROUTES: tuple[Route, ...] = (*cluster.ROUTES, *events.ROUTES, *group.ROUTES)

@@ -35,6 +35,7 @@ from coterie.server.network.http_exchange import (
     path_segments,
     unless_disconnected,
 )
+from coterie.web.modules import COMPONENTS, components
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self';"
@@ -62,6 +63,7 @@ _STREAM_HEADERS = [
 ]
 # So many requests block at once; a search occupies one while it runs.
 THREADS = 40
+_SHARED = COMPONENTS.removeprefix("/")
 
 
 class ConsoleApplication(HttpApplication):
@@ -108,7 +110,8 @@ class ConsoleApplication(HttpApplication):
         if route.streams:
             await self._stream(route.answer(request), receive, send)
             return None
-        found = await unless_disconnected(self._threads.run(route.answer, request), receive)
+        waiting = self._threads.run(route.answer, request)
+        found = await unless_disconnected(waiting, receive)
         return _saved(found) if isinstance(found, File) else json_answer(found)
 
     def _failed(self, error: Exception) -> Answer:
@@ -145,16 +148,18 @@ class ConsoleApplication(HttpApplication):
 
 def _saved(file: File) -> Answer:
     disposition = f'attachment; filename="{file.name}"'.encode("ascii")
-    headers = ((b"content-disposition", disposition),)
-    return Answer(200, file.body, file.content_type, headers)
+    return Answer(200, file.body, file.content_type, ((b"content-disposition", disposition),))
 
 
 def _file(method: str, name: str) -> Answer:
     """Return a file of the page; names are those of the package, so nothing else can be read."""
     if method not in ("GET", "HEAD"):
         raise Refused("MethodNotAllowed", f"{method} is not served", (b"allow", b"GET, HEAD"))
-    found = files("coterie.console") / "assets"
-    for part in (name or "index.html").split("/"):
+    if name.startswith(_SHARED):
+        found, rest = components(), name.removeprefix(_SHARED)
+    else:
+        found, rest = files("coterie.console") / "assets", name or "index.html"
+    for part in rest.split("/"):
         if not _FILE_NAME.fullmatch(part):
             raise Refused("NotFound", f"there is no /{name}")
         found = found / part

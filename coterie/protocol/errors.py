@@ -172,4 +172,10 @@ DEFAULT_MESSAGES = {
         " message was sent to an incompatible broker. See the broker logs for more details."
     ),
     ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
+    ErrorCode.UNSUPPORTED_VERSION: "The version of API is not supported.",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
+        "The coordinator is loading and hence can't process requests."
+    ),
+    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
 }

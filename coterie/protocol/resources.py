@@ -150,6 +150,12 @@ ReadShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 WriteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 DeleteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 ReadShareGroupStateSummary CLUSTER CLUSTER_ACTION - results.partitions
+DescribeShareGroupOffsets GROUP DESCRIBE groups.group_id groups
+. TOPIC DESCRIBE groups.topics.topic_name groups.topics.partitions
+AlterShareGroupOffsets GROUP READ group_id -
+. TOPIC READ topics.topic_name responses.partitions
+DeleteShareGroupOffsets GROUP DELETE group_id -
+. TOPIC READ topics.topic_name responses
 AddRaftVoter CLUSTER ALTER - -
 RemoveRaftVoter CLUSTER ALTER - -
 """

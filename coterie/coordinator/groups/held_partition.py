@@ -101,7 +101,7 @@ class HeldPartition(PartitionState):
             effects.absorb(self.settle(part, now_ms))
         if operation.response is not None:
             response = self.error_response(operation.request, error, operation.version)
-            send_response(operation, response, effects)
+            send_response(operation.to, response, effects)
             operation.response = None
 
     def release(self, effects: Effects[Any]) -> None:

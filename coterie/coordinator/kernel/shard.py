@@ -217,7 +217,7 @@ class Shard:
             if operation.durable_events:
                 effects.add_events(operation.durable_events)
             if operation.response is not None:
-                send_response(operation, operation.response, effects)
+                send_response(operation.to, operation.response, effects)
             if operation.completion is not None:
                 self.complete(operation.completion, now_ms, effects)
         assert not operations, "the server acknowledges the appends that it was given, and no more"
@@ -307,7 +307,7 @@ class Shard:
         for operation in self.unacknowledged:
             if operation.response is not None:
                 response = self.error_response(operation.request, error, operation.version)
-                send_response(operation, response, effects)
+                send_response(operation.to, response, effects)
         failed = {operation.key for operation in self.unacknowledged}
         self.forget(error, failed, now_ms, effects, state)
         assert self.is_blank, f"partition {self.partition} is given up and keeps something"
@@ -316,9 +316,14 @@ class Shard:
         self.state = state
 
 
-def send_response(operation: Operation, response: Any, effects: Effects[Any]) -> None:
-    """Send a delayed response, or put it into its place in a response about several groups."""
-    to = operation.to
+def send_response(to: Any, response: Any, effects: Effects[Any]) -> None:
+    """Send a delayed response, or put it into its place in a response about several groups.
+
+    Args:
+        to: its address, or its place; None to send nothing.
+        response: the response, or the part of it.
+        effects: receives what is to be sent.
+    """
     if type(to) is ResponsePart:
         to.deliver(response, effects)
     elif to is not None:

@@ -130,15 +130,9 @@ _VERBS = {
     Delete: "delete share group state",
     ReadSummary: "read share group state summary",
 }
-_REASONS = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
-        "The coordinator is loading and hence can't process requests."
-    ),
-    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
-}
 
 
 def unavailable(request: StateRequest, error: ErrorCode) -> StateResult:
     """Return the answer of a coordinator that cannot serve a request now."""
-    reason = _REASONS.get(error, DEFAULT_MESSAGES.get(error, error.name))
+    reason = DEFAULT_MESSAGES.get(error, error.name)
     return StateResult(error, f"Unable to {_VERBS[type(request)]}: {reason}")

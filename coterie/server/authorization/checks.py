@@ -27,6 +27,8 @@ from coterie.server.authorization.offsets import offset_commit, offset_fetch
 from coterie.server.authorization.outcome import Check
 from coterie.server.authorization.produce import produce
 from coterie.server.authorization.share_groups import (
+    alter_share_group_offsets,
+    describe_share_group_offsets,
     share_group_describe,
     share_group_heartbeat,
 )
@@ -99,6 +101,8 @@ _BY_HAND: dict[ApiKey, Check] = {
     ApiKey.SHARE_GROUP_DESCRIBE: share_group_describe,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: alter_share_group_offsets,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: describe_share_group_offsets,
     ApiKey.SHARE_FETCH: share_fetch,
     ApiKey.SHARE_ACKNOWLEDGE: share_acknowledge,
 }

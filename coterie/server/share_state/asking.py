@@ -4,7 +4,8 @@ Each is taken apart into requests about one, and the answers are put together. C
 messages, and the group coordinator makes them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -160,6 +161,8 @@ _APIS = {
 
 # Asks about one share partition; the function is called with the answer, now or later.
 Ask = Callable[[StateRequest, Callable[[StateResult], None]], None]
+# A question about one share partition, and what takes its answer.
+Question = tuple[StateRequest, Callable[[StateResult], None]]
 
 
 # Calls a function in a later turn of the event loop.
@@ -178,59 +181,82 @@ def ask_all(api: ApiKey, message: Any, ask: Ask, done: Callable[[Any], None], la
         done: called with the response when all answers are there, now or later.
         later: goes on in a later turn of the event loop.
     """
-    _Asking(_APIS[api], message, ask, done, later).go_on()
+    made = _APIS[api]
+    topics = message.topics if message.group_id else []
+    results = [
+        made.topic(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions))
+        for topic in topics
+    ]
+    questions = _questions(made, message.group_id, topics, results)
+    ask_each(questions, ask, lambda: done(made.response(results=results)), later)
+
+
+def _questions(
+    api: _Api, group_id: str, topics: list[Any], results: list[Any]
+) -> Iterator[Question | None]:
+    """Yield the questions of a message, whose answers go into `results`."""
+    for topic, result in zip(topics, results, strict=True):
+        for place, asked in enumerate(topic.partitions):
+            take = partial(_take, api, result.partitions, place, asked.partition)
+            try:
+                yield api.request(ShareKey(group_id, topic.topic_id, asked.partition), asked), take
+            except MalformedFrame:
+                take(StateResult(ErrorCode.UNKNOWN_SERVER_ERROR))
+                yield None
+
+
+def _take(api: _Api, parts: list[Any], place: int, partition: int, result: StateResult) -> None:
+    parts[place] = api.result(partition, result)
+
+
+def ask_each(
+    questions: Iterator[Question | None], ask: Ask, done: Callable[[], None], later: Later
+) -> None:
+    """Ask questions, of many in several turns.
+
+    Args:
+        questions: the questions; None stands for a piece of work without one.
+        ask: asks about one share partition.
+        done: called when all answers were taken, now or later.
+        later: goes on in a later turn of the event loop.
+    """
+    _Asking(questions, ask, done, later).go_on()
 
 
 class _Asking:
-    """The questions of one message."""
+    """Questions that are asked one after the other, and answered in any order."""
 
     def __init__(
-        self, api: _Api, message: Any, ask: Ask, done: Callable[[Any], None], later: Later
+        self,
+        questions: Iterator[Question | None],
+        ask: Ask,
+        done: Callable[[], None],
+        later: Later,
     ) -> None:
-        self._api = api
-        self._message = message
+        self._questions = questions
         self._ask = ask
         self._done = done
         self._later = later
-        topics = message.topics if message.group_id else []
-        self._results = [
-            api.topic(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions))
-            for topic in topics
-        ]
-        self._questions = (
-            (topic.topic_id, asked, result.partitions, place)
-            for topic, result in zip(topics, self._results, strict=True)
-            for place, asked in enumerate(topic.partitions)
-        )
-        # Those that are missing, counting the asking itself as one.
+        # The answers that are missing, counting the asking itself as one.
         self._left = 1
 
     def go_on(self) -> None:
         """Ask the next questions, and go on later if there are more."""
         questions = list(islice(self._questions, _AT_ONCE))
         for question in questions:
-            self._ask_one(*question)
+            if question is not None:
+                self._left += 1
+                self._ask(question[0], partial(self._answered, question[1]))
         if len(questions) == _AT_ONCE:
             self._later(self.go_on)
         else:
             self._one_done()
 
-    def _ask_one(self, topic_id: bytes, asked: Any, parts: list[Any], place: int) -> None:
-        self._left += 1
-
-        def answered(result: StateResult) -> None:
-            parts[place] = self._api.result(asked.partition, result)
-            self._one_done()
-
-        key = ShareKey(self._message.group_id, topic_id, asked.partition)
-        try:
-            request = self._api.request(key, asked)
-        except MalformedFrame:
-            answered(StateResult(ErrorCode.UNKNOWN_SERVER_ERROR))
-            return
-        self._ask(request, answered)
+    def _answered(self, take: Callable[[StateResult], None], result: StateResult) -> None:
+        take(result)
+        self._one_done()
 
     def _one_done(self) -> None:
         self._left -= 1
         if not self._left:
-            self._done(self._api.response(results=self._results))
+            self._done()

@@ -312,6 +312,24 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     }),
     ("DeleteShareGroupState", {"group_id": "g1", "topics": _shared()}),
     ("ReadShareGroupStateSummary", {"group_id": "g1", "topics": _shared(leader_epoch=0)}),
+    # The group is created by the request after this one.
+    ("DescribeShareGroupOffsets", {"groups": [
+        {"group_id": "g-absent", "topics": "null"},
+        {"group_id": "g2", "topics": [
+            {"topic_name": name, "partitions": [0]} for name in TOPICS
+        ]},
+    ]}),
+    ("AlterShareGroupOffsets", {"group_id": "g-absent", "topics": [
+        {"topic_name": name, "partitions": [{"partition_index": 0, "start_offset": 0}]}
+        for name in TOPICS
+    ]}),
+    ("DescribeShareGroupOffsets", {"groups": [
+        {"group_id": "g-absent", "topics": "null"},
+        {"group_id": "g1", "topics": [{"topic_name": "t1", "partitions": [0]}]},
+    ]}),
+    ("DeleteShareGroupOffsets", {"group_id": "g-absent", "topics": [
+        {"topic_name": name} for name in TOPICS
+    ]}),
 ]  # fmt: skip
 
 

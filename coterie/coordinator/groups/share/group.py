@@ -81,14 +81,14 @@ class ShareGroup(RecordedGroup):
         initializing_since: by topic id, when its partitions began to be initialized; not logged.
         at_rest: what a heartbeat saw that had nothing to write; None after a load.
         computation: the computation of a large target that is under way; None if there is none.
-        deletions: the deletions of the group that wait for the share coordinator.
+        waiting: the requests of clients that wait for the share coordinator.
         is_gone: whether its partition was given up.
     """
 
     __slots__ = (
-        "at_rest", "by_name", "computation", "deletions", "epoch", "initializing_since",
+        "at_rest", "by_name", "computation", "epoch", "initializing_since",
         "is_gone", "metadata", "most_members", "state_partitions", "state_value",
-        "target_epoch", "target_metadata", "target_values", "topics",
+        "target_epoch", "target_metadata", "target_values", "topics", "waiting",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
@@ -113,7 +113,7 @@ class ShareGroup(RecordedGroup):
         self.initializing_since: dict[bytes, int] = {}
         self.at_rest: Rest | None = None
         self.computation: Any = None
-        self.deletions: list[StateRequest] = []
+        self.waiting: list[StateRequest] = []
         self.is_gone = False
 
     def __repr__(self) -> str:
@@ -306,7 +306,7 @@ class ShareGroup(RecordedGroup):
 
     def waits_for(self, now_ms: int) -> str | None:  # noqa: ARG002
         """See `GroupLike`."""
-        if self.deletions or self.state_partitions.deleting:
+        if self.state_partitions.deleting:
             return "the share coordinator, which deletes the state of partitions"
         if self.state_partitions.initializing:
             return "the share coordinator, which initializes the state of partitions"

@@ -15,11 +15,11 @@ from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.initialization import (
     delete_state_first,
     forget_topic,
-    refuse_deletion,
 )
 from coterie.coordinator.groups.share.members import remove_member, start_session
 from coterie.coordinator.groups.share.records import ShareRecords
-from coterie.coordinator.groups.share.refusal import heartbeat_error_response
+from coterie.coordinator.groups.share.refusal import heartbeat_error_response, offsets_error
+from coterie.coordinator.groups.share.state_answers import refuse_waiting
 from coterie.coordinator.groups.share.states import GroupState
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.target import compute_some
@@ -27,6 +27,8 @@ from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from coterie.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.leave_group import LeaveGroupRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -43,6 +45,8 @@ class ShareType(GroupType):
     error_responses: Mapping[type, ErrorResponse] = {
         ShareGroupHeartbeatRequest: heartbeat_error_response,
         DescribedShareGroup: describe_error_part,
+        AlterShareGroupOffsetsRequest: offsets_error,
+        DeleteShareGroupOffsetsRequest: offsets_error,
     }
 
     def records(self) -> GroupRecords:
@@ -79,11 +83,11 @@ class ShareType(GroupType):
             effects.cancel(TimerKind.TARGET, group.group_id)
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
-        """See `GroupType`; only deletions are delayed."""
+        """See `GroupType`; what waits for the share coordinator is delayed."""
         assert not group.is_gone, f"{group} is given up twice"
         self.removed(group, effects)
-        for request in list(group.deletions):
-            refuse_deletion(request, error, effects)
+        for request in list(group.waiting):
+            refuse_waiting(request, error, effects)
         group.is_gone = True
 
     def timer_fired(
@@ -125,9 +129,8 @@ class ShareType(GroupType):
         now_ms: int,  # noqa: ARG002 - as above
         effects: Effects[Any],
     ) -> None:
-        """Refuse a deletion whose record is not acknowledged in time."""
-        if completion.to is not None:
-            refuse_deletion(completion, error, effects)
+        """Refuse what a client has asked for, if its record is not acknowledged in time."""
+        refuse_waiting(completion, error, effects)
 
     def handle(
         self,

@@ -1,15 +1,15 @@
-"""The delivery state of a group's partitions: when it is created, and what becomes of the answers.
+"""The delivery state of a group's partitions: when it is created, and when it is deleted.
 
 A heartbeat writes that partitions are being initialized, together with its other records. When
 these are durable the share coordinator is asked. Heartbeats do not wait for it
-[share-groups/initialization].
+[share-groups/initialization]; what becomes of its answers is in `state_answers`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from coterie.coordinator.groups.admin import delete_group
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.responses import DeletedGroup
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.state_partitions import StatePartitions, Topic, Topics
 from coterie.coordinator.groups.share.state_request import StateRequest
@@ -17,7 +17,6 @@ from coterie.coordinator.groups.share.step import Step, records_of
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
 from coterie.protocol.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
@@ -33,6 +32,9 @@ from coterie.protocol.messages.share_group_records import ShareGroupStatePartiti
 
 # The start offset of partitions from which nothing was read: their leaders choose it.
 _NOT_KNOWN = -1
+
+# By topic id and partition.
+StartOffsets = Mapping[bytes, Mapping[int, int]]
 
 
 def write_state(step: Step, parts: StatePartitions) -> None:
@@ -54,26 +56,44 @@ def begin_initialization(step: Step) -> Topics:
 
 def ask_for_state(step: Step, topics: Topics) -> None:
     """Ask for the state of partitions as soon as the records of the step are durable."""
-    group, operation = step.group, step.effects.operation
     if not topics:
         return
-    assert operation is not None, f"{group} asks for state without a record"
-    message = InitializeShareGroupStateRequest(
+    message = state_to_create(
+        step.group,
+        {
+            topic_id: dict.fromkeys(sorted(topic.partitions), _NOT_KNOWN)
+            for topic_id, topic in topics.items()
+        },
+    )
+    ask_when_durable(step, StateRequest(step.group, message, step.context))
+
+
+def state_to_create(group: ShareGroup, offsets: StartOffsets) -> InitializeShareGroupStateRequest:
+    """Return what asks for the state of partitions, which begin at some offsets."""
+    return InitializeShareGroupStateRequest(
         group_id=group.group_id,
         topics=[
             InitializeStateTopic(
                 topic_id=topic_id,
                 partitions=[
                     InitializeStatePartition(
-                        partition=index, state_epoch=group.epoch, start_offset=_NOT_KNOWN
+                        partition=index, state_epoch=group.epoch, start_offset=offset
                     )
-                    for index in sorted(topic.partitions)
+                    for index, offset in partitions.items()
                 ],
             )
-            for topic_id, topic in sorted(topics.items())
+            for topic_id, partitions in sorted(offsets.items())
         ],
     )
-    operation.completion = StateRequest(group, message, step.context)
+
+
+def ask_when_durable(step: Step, request: StateRequest) -> None:
+    """Ask the share coordinator when the records of a step are durable, which fit a batch."""
+    operation = step.effects.operation
+    assert operation is not None, f"{step.group} asks for state without a record"
+    operation.completion = request
+    if request.to is not None:
+        step.group.waiting.append(request)
 
 
 def _without_state(group: ShareGroup, now_ms: int, partition: PartitionState) -> Topics:
@@ -98,59 +118,6 @@ def _without_state(group: ShareGroup, now_ms: int, partition: PartitionState) ->
     return found
 
 
-# -- answers ---------------------------------------------------------------------------------------
-
-
-def state_answered(
-    partition: PartitionState, request: StateRequest, answer: Any, now_ms: int
-) -> Effects[DeleteGroupsResponseResult]:
-    """Handle the answer of the share coordinator about a group that is still the same one.
-
-    Args:
-        partition: the partition of the group.
-        request: what was asked.
-        answer: the response to `request.message`, with a result for each partition.
-        now_ms: the time.
-    """
-    group: ShareGroup = request.group
-    failures = [each for topic in answer.results for each in topic.partitions if each.error_code]
-    if isinstance(request.message, InitializeShareGroupStateRequest):
-        return _initialized(Step(partition, group, now_ms), request.message, failed=bool(failures))
-    group.deletions.remove(request)
-    if not failures:
-        return delete_group(partition, group.group_id, now_ms, request.context)
-    return Effects(
-        DeleteGroupsResponseResult(
-            group_id=group.group_id,
-            error_code=failures[0].error_code,
-            error_message=failures[0].error_message,
-        )
-    )
-
-
-def _initialized(
-    step: Step, message: InitializeShareGroupStateRequest, *, failed: bool
-) -> Effects[Any]:
-    """Write that the state of partitions exists, or that none of them is being initialized."""
-    parts = step.group.state_partitions
-    topics = {
-        topic.topic_id: Topic(
-            parts.initializing[topic.topic_id].name,
-            parts.initializing[topic.topic_id].partitions.intersection(
-                each.partition for each in topic.partitions
-            ),
-        )
-        for topic in message.topics
-        # A topic may have been deleted meanwhile.
-        if topic.topic_id in parts.initializing
-    }
-    if topics:
-        write_state(step, parts.failed(topics) if failed else parts.done(topics))
-        # If they do not fit the partitions stay as they are, and are initialized again later.
-        step.fits()
-    return step.effects
-
-
 # -- deletion --------------------------------------------------------------------------------------
 
 
@@ -171,30 +138,27 @@ def delete_state_first(
         return Effects(
             DeleteGroupsResponseResult(group_id=group.group_id, error_code=LARGE_OPERATION_ERROR)
         )
-    message = DeleteShareGroupStateRequest(
+    request = StateRequest(
+        group, state_to_delete(group, state), context, to, asked=DeletedGroup(group.group_id)
+    )
+    ask_when_durable(step, request)
+    return step.effects
+
+
+def state_to_delete(
+    group: ShareGroup, partitions: Mapping[bytes, Collection[int]]
+) -> DeleteShareGroupStateRequest:
+    """Return what asks for the end of the state of partitions, which are given by topic id."""
+    return DeleteShareGroupStateRequest(
         group_id=group.group_id,
         topics=[
             DeleteStateTopic(
                 topic_id=topic_id,
                 partitions=[DeleteStatePartition(partition=index) for index in indexes],
             )
-            for topic_id, indexes in state.items()
+            for topic_id, indexes in partitions.items()
         ],
     )
-    request = StateRequest(group, message, context, to)
-    group.deletions.append(request)
-    assert step.effects.operation is not None, f"{group} is deleted without a record"
-    step.effects.operation.completion = request
-    return step.effects
-
-
-def refuse_deletion(request: StateRequest, error: ErrorCode, effects: Effects[Any]) -> None:
-    """Answer a deletion that will not come to its end; what was written stays."""
-    group: ShareGroup = request.group
-    if request in group.deletions:
-        group.deletions.remove(request)
-        result = DeleteGroupsResponseResult(group_id=group.group_id, error_code=error)
-        request.to.deliver(result, effects)
 
 
 def forget_topic(partition: PartitionState, topic_id: bytes, now_ms: int) -> Iterator[Effects[Any]]:

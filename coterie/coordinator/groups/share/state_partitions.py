@@ -97,14 +97,27 @@ class StatePartitions(NamedTuple):
             _dropped(self.deleting, topic_ids),
         )
 
-    def all_deleting(self) -> "StatePartitions":
-        """Return it with everything that there is being deleted."""
+    def deleting_begun(self, topic_ids: Collection[bytes]) -> "StatePartitions":
+        """Return it with topics that are being deleted, with all their partitions."""
         named = {
             topic_id: topic.name
             for topics in (self.initializing, self.initialized)
             for topic_id, topic in topics.items()
+            if topic_id in topic_ids
         }
-        return StatePartitions({}, {}, {**named, **self.deleting})
+        return StatePartitions(
+            _dropped(self.initializing, topic_ids),
+            _dropped(self.initialized, topic_ids),
+            {**named, **self.deleting},
+        )
+
+    def all_deleting(self) -> "StatePartitions":
+        """Return it with everything that there is being deleted."""
+        return self.deleting_begun({*self.initializing, *self.initialized})
+
+    def deleted(self, topic_ids: Collection[bytes]) -> "StatePartitions":
+        """Return it without topics whose state was deleted, unless that was begun anew."""
+        return self._replace(deleting=_dropped(self.deleting, topic_ids))
 
     def with_state(self, topics: TopicsImage) -> dict[bytes, list[int]]:
         """Return all partitions that may have state, by topic id.

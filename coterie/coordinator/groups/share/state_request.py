@@ -9,6 +9,8 @@ from typing import Any
 
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsResponse
+from coterie.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsResponse
 from coterie.protocol.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
@@ -22,6 +24,9 @@ from coterie.protocol.messages.initialize_share_group_state import (
     InitializeStateTopicResult,
 )
 
+# The answer to a client that has changed offsets.
+OffsetsResponse = AlterShareGroupOffsetsResponse | DeleteShareGroupOffsetsResponse
+
 
 class StateRequest:
     """A request of one group.
@@ -30,11 +35,13 @@ class StateRequest:
         group: the group. One that was deleted and created again is another one.
         message: what is asked.
         context: the client whose request it follows from.
-        to: what waits for the answer, which is the place of the group in a DeleteGroups; None if
-            nobody does.
+        to: where that client's answer goes: the place of the group in a DeleteGroups, or the
+            address of an answer about offsets; None if nobody waits.
+        asked: the request that waits, or the part of one; None if nobody waits.
+        response: the answer about offsets, to which the errors of partitions are missing.
     """
 
-    __slots__ = ("context", "group", "message", "to")
+    __slots__ = ("asked", "context", "group", "message", "response", "to")
 
     def __init__(
         self,
@@ -42,11 +49,17 @@ class StateRequest:
         message: InitializeShareGroupStateRequest | DeleteShareGroupStateRequest,
         context: RequestContext,
         to: Any = None,
+        *,
+        asked: Any = None,
+        response: OffsetsResponse | None = None,
     ) -> None:
+        assert (to is None) == (asked is None), "who waits for an answer has asked"
         self.group = group
         self.message = message
         self.context = context
         self.to = to
+        self.asked = asked
+        self.response = response
 
     def __repr__(self) -> str:
         return f"StateRequest({self.message!r})"

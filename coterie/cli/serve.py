@@ -190,9 +190,7 @@ def command(
     COTERIE_NUM_PARTITIONS, and the environment overrides --properties. docs/configuration.md lists
     the settings that have an effect. The broker runs until Ctrl-C or SIGTERM.
     """
-    started = time.monotonic()
-    # Until `end_start`: what survives one search for reference cycles is code, which stays.
-    gc.set_threshold(gc.get_threshold()[0], _NEVER)
+    started = _begin()
     # Imported here because `coterie --help` and other commands do not need the server.
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
@@ -230,6 +228,13 @@ def command(
         given = f"--secure {secure}" if properties is None else f"--properties {properties}"
         raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _begin() -> float:
+    """Return the time of the start by the monotonic clock, and collect only young garbage."""
+    # Until `end_start`: what survives one search for reference cycles is code, which stays.
+    gc.set_threshold(gc.get_threshold()[0], _NEVER)
+    return time.monotonic()
 
 
 def _flush_mode(text: str, data_dir: str) -> "FlushMode":

@@ -19,26 +19,28 @@ from coterie.control.operations import BROKER, MAX_WAIT_S, Table
 from coterie.control.serving import Serving
 from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
+from coterie.server.listening import (
+    CannotStart,
+    listening_failed,
+    port_option,
+    try_listeners,
+    try_port,
+)
 from coterie.server.network.http_access import HttpAccess
 from coterie.server.network.http_server import Bounds, HttpServer
 from coterie.server.operating_system import on_signals
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
-    CannotStart,
     Options,
     end_start,
-    listening_failed,
     metrics_failed,
-    port_option,
     prepared_log,
     run_process,
     signalled,
     start_beside,
     stop_beside,
     try_http_ports,
-    try_listeners,
-    try_port,
 )
 from coterie.testing.errors import BrokerLeak, BrokerNotStarted
 
@@ -154,7 +156,9 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     try:
         _announce(asked, kafka, server.address)
         addresses = Address.parse_list(kafka.bootstrap_servers, 0)
-        await start_beside(options, addresses)
+        beside = await start_beside(options, addresses)
+        if beside:
+            print(beside, flush=True)
         end_start()
         await stopping.wait()
     finally:

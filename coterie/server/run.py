@@ -6,7 +6,6 @@ once.
 """
 
 import asyncio
-import errno
 import gc
 import os
 import sys
@@ -28,6 +27,13 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
+from coterie.server.listening import (
+    CannotStart,
+    listening_failed,
+    port_option,
+    try_listeners,
+    try_port,
+)
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.http_access import OPEN, HttpAccess
@@ -57,9 +63,6 @@ _STOPPING = ("SIGTERM", "SIGINT", "SIGBREAK")
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-
-# The setting that gives several listeners their ports.
-LISTENERS = "listeners"
 
 # How many new objects start a search for reference cycles. Requests leave no cycles behind, so with
 # Python's default of 700 the searches would find nothing and cost time. A search of 8,000 holds the
@@ -120,10 +123,6 @@ class Options(NamedTuple):
         return Address(self.place.host, self.metrics_port or 0)
 
 
-class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
-    """The broker cannot start here; the text says why and what to do about it."""
-
-
 def run(options: Options) -> int:
     """Run a broker until a signal or a fatal error stops it; return the exit code."""
     return run_process(lambda handles: run_on_fastest_loop(_serve(options, handles)))
@@ -163,6 +162,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
 
             metrics = await serve_metrics(lambda: broker, options.metrics_address, options.http)
         addresses = await broker.start(place.listeners)
+        beside = await start_beside(options, addresses[:1])
     except CannotListen as error:
         await _stop(broker, metrics, recorder)
         option = port_option(place)
@@ -170,17 +170,14 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     except OSError as error:
         await _stop(broker, metrics, recorder)
         raise metrics_failed(options, error) from error
-    except ConfigError as error:
+    except (ConfigError, CannotStart) as error:
         await _stop(broker, metrics, recorder)
         raise CannotStart(str(error)) from error
     print_ready(options, addresses)
     if metrics is not None:
         print_metrics(options, metrics.address)
-    try:
-        await start_beside(options, addresses[:1])
-    except CannotStart:
-        await _stop(broker, metrics, recorder)
-        raise
+    if beside:
+        print(beside, flush=True)
     if broker.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
@@ -253,8 +250,8 @@ async def try_http_ports(options: Options) -> None:
         await try_port(options.beside.address, options.beside.option)
 
 
-async def start_beside(options: Options, addresses: Sequence[Address]) -> None:
-    """Start what runs besides the brokers, and print where it is.
+async def start_beside(options: Options, addresses: Sequence[Address]) -> str:
+    """Start what runs besides the brokers, and return the line that says where it is.
 
     Args:
         options: the options.
@@ -264,13 +261,12 @@ async def start_beside(options: Options, addresses: Sequence[Address]) -> None:
         CannotStart: its port cannot be used.
     """
     if options.beside is None:
-        return
+        return ""
     try:
-        line = await asyncio.to_thread(options.beside.start, bootstrap_of(list(addresses)))
+        return await asyncio.to_thread(options.beside.start, bootstrap_of(list(addresses)))
     except OSError as error:
         text = listening_failed(options.beside.address, options.beside.option, error)
         raise CannotStart(text) from error
-    print(line, flush=True)
 
 
 async def stop_beside(options: Options) -> None:
@@ -282,39 +278,6 @@ async def stop_beside(options: Options) -> None:
 def is_plain(place: Place) -> bool:
     """Return whether there is one listener, without security, which --port could describe."""
     return len(place.listeners) == 1 and (place.listeners[0].protocol is SecurityProtocol.PLAINTEXT)
-
-
-def port_option(place: Place) -> str:
-    """Return what sets the ports of the listeners: an option, or the setting."""
-    return "--port" if len(place.listeners) == 1 else LISTENERS
-
-
-async def try_listeners(place: Place) -> None:
-    """Find out whether all listeners can listen before anything else happens; see `try_port`."""
-    for each in place.listeners:
-        await try_port(each.address, port_option(place))
-
-
-async def try_port(address: Address, option: str) -> None:
-    """Find out whether a port is free before anything else happens [terminal/ports-first].
-
-    Args:
-        address: where to listen; port 0 is none in particular.
-        option: sets the port.
-
-    Raises:
-        CannotStart: the port is taken.
-    """
-    if not address.port:
-        return
-    try:
-        trial = await asyncio.get_running_loop().create_server(
-            asyncio.Protocol, address.host, address.port, start_serving=False
-        )
-    except OSError as error:
-        raise CannotStart(listening_failed(address, option, error)) from error
-    trial.close()
-    await trial.wait_closed()
 
 
 async def _stop(
@@ -501,17 +464,3 @@ def open_shared_parts(
 
 def _damage_remedy(error: StorageError) -> str:
     return f"{remedy_for(error)}; or " if isinstance(error, CorruptLog) else ""
-
-
-def listening_failed(address: Address, option: str, error: OSError) -> str:
-    """Return why an address cannot be listened on, and what to do; `option` sets its port."""
-    if error.errno == errno.EADDRINUSE:
-        free = "0 in listeners" if option == LISTENERS else f"{option} 0"
-        return (
-            f"{address} is in use by another program; stop it, or choose another port"
-            f" ({free} picks a free one)"
-        )
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"this user may not listen on {address}; choose a port above 1023 with {option}"
-    reason = error.strerror or str(error)
-    return f"can't listen on {address}: {reason}; --host must be an address of this machine"

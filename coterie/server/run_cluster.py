@@ -15,18 +15,21 @@ from coterie.server.config.place import Place
 from coterie.server.config.sources import ConfigError
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
+from coterie.server.listening import (
+    CannotStart,
+    listening_failed,
+    port_option,
+    try_listeners,
+)
 from coterie.server.operating_system import on_signals, run_on_fastest_loop
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
-    CannotStart,
     Options,
     begin_recorder,
     end_start,
-    listening_failed,
     metrics_failed,
     open_shared_parts,
-    port_option,
     prepared_log,
     print_metrics,
     print_ready_on,
@@ -36,7 +39,6 @@ from coterie.server.run import (
     start_beside,
     stop_beside,
     try_http_ports,
-    try_listeners,
     watch,
 )
 
@@ -89,6 +91,8 @@ async def _serve(options: Options, handles: FileHandles) -> int:
                 lambda: cluster, options.metrics_address, options.http
             )
         started = await cluster.start(by_node)
+        firsts = [addresses[0] for addresses in started.values()]
+        beside = await start_beside(options, firsts)
     except CannotListen as error:
         await _stop(cluster, metrics, recorder)
         text = listening_failed(error.address, port_option(place), error)
@@ -96,19 +100,15 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     except OSError as error:
         await _stop(cluster, metrics, recorder)
         raise metrics_failed(options, error) from error
-    except ConfigError as error:
+    except (ConfigError, CannotStart) as error:
         await _stop(cluster, metrics, recorder)
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]
-    firsts = [addresses[0] for addresses in started.values()]
     print_brokers_ready(options, firsts)
     if metrics is not None:
         print_metrics(options, metrics.address)
-    try:
-        await start_beside(options, firsts)
-    except CannotStart:
-        await _stop(cluster, metrics, recorder)
-        raise
+    if beside:
+        print(beside, flush=True)
     if first.tls_listeners:
         on_signals(["SIGHUP"], _reload_certificates, cluster)
     end_start()

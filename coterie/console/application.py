@@ -21,6 +21,7 @@ from coterie.console.api import ROUTES
 from coterie.console.document import document
 from coterie.console.places import Place
 from coterie.console.routes import Event, Request, Route, values_of
+from coterie.console.values import check_value
 from coterie.server.network.http_errors import Refused, failure_of
 from coterie.server.network.http_exchange import (
     JSON_TYPE,
@@ -218,3 +219,6 @@ def _check_parameters(route: Route, given: Mapping[str, Any]) -> None:
     for each in route.parameters:
         if each.is_required and each.name not in given:
             raise Refused("BadRequest", f"{each.name}: missing")
+        # A query has texts only, which its row reads.
+        if route.method == "POST" and each.name in given:
+            check_value(each.name, given[each.name], each.schema)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
+from coterie.console.changes.plan import Previews
 
 
 class Place:
@@ -18,6 +19,7 @@ class Place:
     Attributes:
         bootstrap: its address, as it was given.
         allows_changes: whether the console may change something.
+        previews: the changes that were shown.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Place:
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
+        self.previews = Previews()
         self._connect = connect
         self._idle: list[Cluster] = []
         self._lock = threading.Lock()

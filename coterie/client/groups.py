@@ -153,8 +153,7 @@ def remove_members(
 ) -> dict[str, int]:
     """Remove members as an administrator does; return the error code of each by its member id.
 
-    A client that goes on notices it at its next heartbeat, and joins anew. The coordinator refuses
-    members of the consumer protocol [client/expelled-members].
+    A client that goes on notices it at its next heartbeat, and joins anew.
 
     Raises:
         Refused: the coordinator refuses the request as a whole.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
-from coterie.console.changes.plan import Previews
+from coterie.console.changes.previews import Previews
 
 
 class Place:

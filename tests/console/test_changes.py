@@ -1,86 +1,30 @@
 """Changes of a console, over a broker: what previews say, what is carried out, what is refused."""
 
-import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from coterie.cli.main import main
 from coterie.client.cluster import Cluster
 from coterie.client.groups import describe_groups
-from coterie.client.offsets import commit_offsets, committed_offsets
 from coterie.console.changes.verbs import VERBS
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
-from coterie.testing import Broker
-from tests.console.raw_requests import LIMIT_S, Answered, ask
-
-Row = dict[str, Any]
-
-
-class Changing:
-    """A console that may change its broker."""
-
-    def __init__(self, kafka: Broker, console: ConsoleServer, cluster: Cluster) -> None:
-        self.kafka, self.console, self.cluster = kafka, console, cluster
-
-    def asked(self, path: str, body: Row) -> Answered:
-        return ask(self.console, "POST", f"/api/changes/{path}", body)
-
-    def preview(self, verb: str, **fields: Any) -> Row:
-        answered = self.asked(f"{verb}/preview", fields)
-        assert answered.status == 200, answered.body
-        found: Row = answered.json
-        assert found["verb"] == verb
-        return found
-
-    def carry_out(self, shown: Row, confirm: str | None = None) -> Row:
-        body = {"token": shown["token"], **({"confirm": confirm} if confirm else {})}
-        answered = self.asked(shown["verb"], body)
-        assert answered.status == 200, answered.body
-        found: Row = answered.json
-        return found
-
-    def committed(self, group: str) -> dict[tuple[str, int], int]:
-        return {key: at.offset for key, at in committed_offsets(self.cluster, group).items()}
-
-    def commit(self, group: str, *offsets: int, topic: str = "orders") -> None:
-        errors = commit_offsets(
-            self.cluster, group, {(topic, index): each for index, each in enumerate(offsets)}
-        )
-        assert set(errors.values()) == {0}
+from tests.console.changing import Changing, Row, changing_console, refused
+from tests.console.raw_requests import LIMIT_S, ask
+from tests.unit.cli.live_member import join, leave
 
 
 @pytest.fixture(scope="module")
 def changing() -> Iterator[Changing]:
-    """A console that may change a broker with a topic of ten records in each partition."""
-    with Broker(topics={"orders": 2}) as kafka:
-        servers = kafka.bootstrap_servers
+    """A console of a topic with ten records in each partition."""
+    with changing_console(orders=2) as running:
         for index in range(2):
-            kafka.produce("orders", *map(str, range(10)), partition=index)
-        place = Place(lambda: Cluster(servers, LIMIT_S), servers, allows_changes=True)
-        with ConsoleServer(place) as console, Cluster(servers, LIMIT_S) as cluster:
-            yield Changing(kafka, console, cluster)
-
-
-def refused(answered: Answered, status: int, text: str) -> None:
-    assert answered.status == status, answered.body
-    assert text in answered.json["error"]
+            running.kafka.produce("orders", *map(str, range(10)), partition=index)
+        yield running
 
 
 # --- every verb -----------------------------------------------------------------------------------
-
-
-def command_of(changing: Changing, shown: Row) -> Any:
-    """Run the command line of a preview; return what it prints as JSON."""
-    words = shlex.split(shown["command"])
-    assert words[0] == "coterie"
-    at = ["--bootstrap-server", changing.kafka.bootstrap_servers]
-    found = CliRunner().invoke(main, [words[1], words[2], *at, "--json", *words[3:]])
-    assert found.exit_code == 0, found.output
-    return found.output
 
 
 def test_console_that_is_read_only_previews(changing: Changing) -> None:
@@ -155,7 +99,7 @@ def test_offsets_are_reset_by_each_rule(
     assert list(changing.committed(group).values()) == new
     # The command line does the same.
     changing.commit(group, 4, 5)
-    command_of(changing, shown)
+    changing.command(shown)
     assert list(changing.committed(group).values()) == new
 
 
@@ -260,72 +204,39 @@ def test_groups_are_deleted(changing: Changing) -> None:
     assert not {"old", "-older"} & set(changing.kafka.groups)
     changing.commit("old", 4, 5)
     changing.commit("-older", 1)
-    command_of(changing, shown)
+    changing.command(shown)
     assert not {"old", "-older"} & set(changing.kafka.groups)
 
 
-Joined = Callable[[str], Any]
-
-
-@pytest.fixture
-def joined(changing: Changing) -> Iterator[Joined]:
-    """Makes a group with a member that reads the topic, by a consumer of kafka-python."""
-    import kafka as kafka_python
-
-    consumers = []
-
-    def join(group: str) -> Any:
-        consumer = kafka_python.KafkaConsumer(
-            "orders",
-            bootstrap_servers=changing.kafka.bootstrap_servers,
-            group_id=group,
-            client_id="worker-1",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-        )
-        consumers.append(consumer)
-        while not consumer.assignment():
-            consumer.poll(100)
-        changing.kafka.group(group).wait_stable(members=1)
-        return consumer
-
-    yield join
-    for each in consumers:
-        each.close(autocommit=False)
-
-
-def test_group_with_members_is_left_alone(changing: Changing, joined: Joined) -> None:
+def test_group_with_members_is_left_alone(changing: Changing) -> None:
     changing.commit("busy", 4, 5)
     empty = changing.preview("reset-offsets", group="busy", to="earliest")
     deletion = changing.preview("delete-groups", groups=["busy"])
-    joined("busy")
+    member_id = join(changing.cluster, group_id="busy", orders=[0, 1])
     for shown, confirm in ((empty, None), (deletion, "busy")):
         done = changing.carry_out(shown, confirm)
         assert not done["carried_out"], "a member has joined since"
         (left_out,) = done["preview"]["refused"]
         assert left_out["subject"] == "busy"
-        assert "worker-1" in left_out["cause"]
+        assert "1 member: coterie" in left_out["cause"]
         assert done["preview"]["token"] is None
     subscribed = changing.preview("delete-offsets", group="busy", topics=["orders"])
     assert "still subscribed" in subscribed["refused"][0]["cause"]
     assert changing.committed("busy") == {("orders", 0): 4, ("orders", 1): 5}
+    leave(changing.cluster, member_id, group_id="busy")
 
 
-def test_member_is_expelled(changing: Changing, joined: Joined) -> None:
-    joined("crowd")
-    (member,) = describe_groups(changing.cluster, ["crowd"])["crowd"].members
-    shown = changing.preview("expel-members", group="crowd", members=[member.member_id, "x"])
+def test_member_is_expelled(changing: Changing) -> None:
+    member_id = join(changing.cluster, group_id="crowd", orders=[0, 1])
+    shown = changing.preview("expel-members", group="crowd", members=[member_id, "x"])
     (row,) = shown["rows"]
-    assert (row["client_id"], row["partition_count"]) == ("worker-1", 2)
+    assert (row["member_id"], row["partition_count"]) == (member_id, 2)
     assert [each["subject"] for each in shown["refused"]] == ["x"]
     (done,) = changing.carry_out(shown)["rows"]
     assert (done["expelled"], done["error"]) == (True, None)
-    left = {
-        each.member_id for each in describe_groups(changing.cluster, ["crowd"])["crowd"].members
-    }
-    assert member.member_id not in left
-    assert any("expelled in the console" in line for line in lines_of(changing.kafka, "crowd"))
+    assert describe_groups(changing.cluster, ["crowd"])["crowd"].members == []
+    assert any("expelled in the console" in line for line in history(changing, "crowd"))
 
 
-def lines_of(kafka: Broker, group: str) -> list[str]:
-    return kafka.group(group).history_lines()
+def history(changing: Changing, group: str) -> list[str]:
+    return changing.kafka.group(group).history_lines()

@@ -5,10 +5,10 @@ state that it stands on has changed since: then the answer has the new preview.
 """
 
 from functools import partial
-from typing import Any
 
 from coterie.console.changes.fields import name, text
-from coterie.console.changes.plan import Verb, carry_out
+from coterie.console.changes.plan import Row
+from coterie.console.changes.verb import Verb
 from coterie.console.changes.verbs import VERBS
 from coterie.console.routes import Request, Route
 
@@ -18,17 +18,24 @@ _FIELDS = (
 )
 
 
-def _preview(verb: Verb, request: Request) -> dict[str, Any]:
+def _preview(verb: Verb, request: Request) -> Row:
     with request.place.cluster() as cluster:
         plan = verb.plan(cluster, request.body)
-    return request.place.previews.show(verb, request.body, plan)
+    return request.place.previews.show(verb.name, request.body, plan)
 
 
-def _carry_out(verb: Verb, request: Request) -> dict[str, Any]:
+def _carry_out(verb: Verb, request: Request) -> Row:
+    """Carry out a plan that was shown, or return a new preview if what it stands on has changed."""
     previews = request.place.previews
-    shown = previews.take(verb, request.body["token"], request.body.get("confirm"))
+    shown = previews.take(verb.name, request.body["token"], request.body.get("confirm"))
     with request.place.cluster() as cluster:
-        return carry_out(cluster, previews, shown)
+        now = verb.plan(cluster, shown.fields)
+        if now.guard != shown.plan.guard:
+            again = previews.show(verb.name, shown.fields, now)
+            return {"carried_out": False, "rows": [], "command": None, "preview": again}
+        rows = verb.carry_out(cluster, shown.plan)
+    command = shown.plan.command
+    return {"carried_out": True, "rows": rows, "command": command, "preview": None}
 
 
 def _rows_of(verb: Verb) -> tuple[Route, ...]:

@@ -1,11 +1,14 @@
 """What a console can change: each change is planned and shown before it is carried out.
 
-plan         a verb, its plan, and the plans that were shown
-groups       reset offsets, delete offsets and groups, expel members
-topics       create and delete topics, produce a record
-settings     alter settings
-transactions abort transactions
-VERBS        all of them (in `verbs`)
+plan          what a change would do
+previews      the plans that were shown
+verb          a change, as data; `verbs` has all of them
+offsets       reset and delete committed offsets
+groups        delete groups, expel members
+topics        create and delete topics, produce a record
+settings      alter settings
+transactions  abort transactions
+fields        the fields that describe changes
 
 Invariants: a plan changes nothing; what is carried out is a plan that was shown, and only while all
 that its guard names is as it was then.

@@ -9,7 +9,8 @@ from coterie.client.group_description import GroupDescription
 from coterie.client.groups import delete_groups, describe_groups, remove_members
 from coterie.client.offsets import committed_offsets_of_groups
 from coterie.console.changes import fields as f
-from coterie.console.changes.plan import Plan, Refusal, Row, Verb, arguments, command_line, counted
+from coterie.console.changes.plan import Plan, Refusal, Row, arguments, command_line, counted
+from coterie.console.changes.verb import Verb
 from coterie.protocol.errors import ErrorCode
 
 _EMPTY = "Empty"

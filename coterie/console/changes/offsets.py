@@ -32,11 +32,11 @@ from coterie.console.changes.plan import (
     Plan,
     Refusal,
     Row,
-    Verb,
     command_line,
     counted,
     refusal_of,
 )
+from coterie.console.changes.verb import Verb
 from coterie.protocol.errors import ErrorCode
 from coterie.server.network.http_errors import Refused
 

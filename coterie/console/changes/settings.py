@@ -4,18 +4,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.client.cluster import Cluster
-from coterie.client.configs import Change, Setting, alter_settings, describe_settings
+from coterie.client.configs import (
+    DEFAULT_SOURCE,
+    Change,
+    Setting,
+    alter_settings,
+    describe_settings,
+)
 from coterie.client.errors import ClientError
 from coterie.console.changes import fields as f
 from coterie.console.changes.plan import (
     Plan,
     Row,
-    Verb,
     arguments,
     command_line,
     counted,
     refusal_of,
 )
+from coterie.console.changes.verb import Verb
 from coterie.protocol.messages.incremental_alter_configs import DELETE, SET
 from coterie.server.network.http_errors import Refused
 
@@ -62,13 +68,18 @@ def _plan_alter(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
 
 
 def _row(kind: str, name: str, key: str, now: Setting | None, sets: Mapping[str, str]) -> Row:
-    """Return a setting with the keys of `configs describe`, and what it would become."""
+    """Return a setting with the keys of `configs describe`, and what it would become.
+
+    `new_value` is None where the broker does not say to which value it returns.
+    """
     new_value, new_source = sets.get(key), _OWN_SOURCE[kind]
     if key not in sets:
         own = _OWN_SOURCE[kind]
         below = [each for each in (now.synonyms if now else []) if each.source != own]
-        new_value = below[0].value if below else None
-        new_source = below[0].source if below else "default"
+        new_source = below[0].source if below else DEFAULT_SOURCE
+        # A synonym may have another unit, which its last word names: hours for milliseconds.
+        is_same = bool(below) and below[0].name.split(".")[-1] == key.rsplit(".", maxsplit=1)[-1]
+        new_value = below[0].value if is_same else None
     return {
         "type": kind,
         "name": name,

@@ -22,12 +22,12 @@ from coterie.console.changes.plan import (
     Plan,
     Refusal,
     Row,
-    Verb,
     arguments,
     command_line,
     counted,
     refusal_of,
 )
+from coterie.console.changes.verb import Verb
 from coterie.server.network import http_errors
 
 _FORMATS = ("text", "json", "hex", "null")

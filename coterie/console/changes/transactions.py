@@ -12,11 +12,11 @@ from coterie.console.changes.plan import (
     Plan,
     Refusal,
     Row,
-    Verb,
     arguments,
     command_line,
     refusal_of,
 )
+from coterie.console.changes.verb import Verb
 
 _ONGOING = "Ongoing"
 

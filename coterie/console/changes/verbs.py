@@ -1,7 +1,7 @@
 """All changes that a console can make."""
 
 from coterie.console.changes import groups, offsets, settings, topics, transactions
-from coterie.console.changes.plan import Verb
+from coterie.console.changes.verb import Verb
 
 VERBS: tuple[Verb, ...] = (
     *offsets.VERBS,

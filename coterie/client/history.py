@@ -134,10 +134,20 @@ def follow_history(
         max_wait_ms: how long the broker may wait for new records; less than the cluster's timeout.
     """
     while True:
-        found = fetch(cluster, journal.partition, offset, max_wait_ms)
-        offset = found.next_offset
-        if found.records:
-            yield _read(journal, found.records, offset)
+        found = read_on(cluster, journal, offset, max_wait_ms)
+        if found.next_offset != offset:
+            offset = found.next_offset
+            yield found
+
+
+def read_on(cluster: Cluster, journal: Journal, offset: int, max_wait_ms: int) -> History:
+    """Return what was recorded from an offset on; nothing if nothing is recorded in time.
+
+    Args:
+        cluster, journal, offset, max_wait_ms: see `follow_history`.
+    """
+    found = fetch(cluster, journal.partition, offset, max_wait_ms)
+    return _read(journal, found.records, found.next_offset)
 
 
 def _read(journal: Journal, records: list[Record], next_offset: int) -> History:

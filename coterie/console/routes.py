@@ -34,6 +34,20 @@ class Request(NamedTuple):
     body: Mapping[str, Any]
 
 
+class File(NamedTuple):
+    """An answer that is a file, which a browser saves.
+
+    Attributes:
+        body: its bytes.
+        content_type: what they are.
+        name: its name; letters, digits, dots, dashes and underscores only.
+    """
+
+    body: bytes
+    content_type: str
+    name: str
+
+
 class Parameter(NamedTuple):
     """A parameter of a query, or a field of a body.
 
@@ -63,6 +77,7 @@ class Route(NamedTuple):
         parameters: those of the query, or the fields of the body of a POST.
         streams: whether it answers with events.
         changes: whether it changes something, so that it is refused without --allow-changes.
+        is_file: whether it answers with a `File`.
     """
 
     method: str
@@ -72,6 +87,7 @@ class Route(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     streams: bool = False
     changes: bool = False
+    is_file: bool = False
 
 
 Events = Iterator[Event]

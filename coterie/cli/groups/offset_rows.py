@@ -1,16 +1,12 @@
 """The rows of `groups describe --offsets`: offsets, lag, rates, and the time of the last commit."""
 
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from coterie.cli.output import NOTHING, Column, Row, lag_style, time_text
-from coterie.cli.timeline import duration_text
-from coterie.client.cluster import TopicPartition
-from coterie.client.group_description import GroupDescription
+from coterie.cli.output import NOTHING, Column, lag_style
 from coterie.client.group_totals import EQUAL_RATES
-from coterie.client.progress import Sample, partitions_of_members, rates_between
+from coterie.client.times import duration_text
 
 
 def rate_text(value: Any) -> str:
@@ -52,42 +48,3 @@ RATES = (CONSUMED, PRODUCED)
 LAST_COMMIT = Column("LAST-COMMIT", "last_commit", 20)
 LAST_COMMIT_AGE = Column("LAST COMMIT", "last_commit", text=age_text)
 LAG = Column("LAG", "lag", style=lag_style, number=True)
-
-
-def offset_rows(
-    group: GroupDescription,
-    before: Sample | None,
-    sample: Sample,
-    commit_times: Mapping[TopicPartition, int],
-) -> list[Row]:
-    """Return a row for each partition that has a committed offset or an owner, in order."""
-    members = {member.member_id: member for member in group.members}
-    owners = partitions_of_members(group)
-    rows: list[Row] = []
-    for partition in sorted(sample.committed[group.group_id].keys() | owners):
-        committed = sample.committed[group.group_id].get(partition)
-        committed_ms = commit_times.get(partition)
-        owner = members[owners[partition][-1]] if partition in owners else None
-        rates = rates_between(before, sample, group.group_id, partition)
-        rows.append(
-            {
-                "group": group.group_id,
-                "topic": partition[0],
-                "partition": partition[1],
-                "leader_epoch": committed.leader_epoch
-                if committed and committed.leader_epoch >= 0
-                else None,
-                "current_offset": None if committed is None else committed.offset,
-                "log_end_offset": sample.ends.get(partition),
-                "lag": sample.lag(group.group_id, partition),
-                "metadata": None if committed is None else committed.metadata,
-                "consumer_id": owner.member_id if owner else None,
-                "group_instance_id": owner.group_instance_id if owner else None,
-                "host": owner.host if owner else None,
-                "client_id": owner.client_id if owner else None,
-                "consumed_per_s": rates.consumed,
-                "produced_per_s": rates.produced,
-                "last_commit": None if committed_ms is None else time_text(committed_ms),
-            }
-        )
-    return rows

@@ -3,10 +3,12 @@
 const KEY = 'coterie-token';
 
 function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  const params = new URLSearchParams(location.hash.slice(1)), given = params.get('token');
   if (given === null) return sessionStorage.getItem(KEY);
   sessionStorage.setItem(KEY, given);
-  history.replaceState(null, '', location.pathname);
+  params.delete('token');
+  const rest = params.toString();
+  history.replaceState(null, '', rest ? `#${rest}` : location.pathname);
   return given;
 }
 

@@ -1,52 +1,68 @@
 // Tables that can be sorted by any column, leave out empty columns, show their first rows, and show
 // that there is more to scroll to.
+import { el } from './view.js';
+import { counted, grouped } from './words.js';
+
 const FIRST_ROWS = 50;
 
 // A column: its title, the value that orders the rows, and, if it is not that value, the cell.
-function column(title, value, { cell = null, number = false, time = false } = {}) {
+export function column(title, value, { cell = null, number = false, time = false } = {}) {
   return { title, value, cell, number, time };
 }
 
-function isEmpty(value) {
+export function isEmpty(value) {
   return value === null || value === undefined || value === '';
 }
 
-function compare(one, other, direction) {
+export function compare(one, other, direction) {
   if (isEmpty(one) || isEmpty(other)) return isEmpty(one) - isEmpty(other);
   if (typeof one === 'string') return direction * one.localeCompare(other, 'en', { numeric: true });
   return direction * (one - other);
 }
 
-// A table of `rows()`, which may change with the range; `update` shows them anew.
-function table(caption, columns, rows, noun) {
-  const every = rows();
-  const used = columns.filter(each => every.some(row => !isEmpty(each.value(row))));
-  let order = null, direction = 1, most = FIRST_ROWS;
-  const body = el('tbody');
-  const heads = used.map(each => el('th', { scope: 'col', class: each.number ? 'n' : null },
-    el('button', { type: 'button', onclick: () => sortBy(each) }, each.title)));
+// A table of `rows()`, which may change; `update` shows them anew, in the order that was chosen.
+export function table(caption, columns, rows, noun) {
+  let used = [], heads = [], order = null, direction = 1, most = FIRST_ROWS;
+  const body = el('tbody'), head = el('tr');
   const inner = el('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': caption },
-    el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, ...heads)), body));
+    el('table', {}, el('caption', {}, caption), el('thead', {}, head), body));
   const outer = el('div', { class: 'scroller' }, inner);
   const more = el('p', { class: 'note' });
 
   function sortBy(chosen) {
     direction = order === chosen ? -direction : chosen.number || chosen.time ? -1 : 1;
     order = chosen;
-    heads.forEach((head, number) => {
-      if (used[number] === order)
-        head.setAttribute('aria-sort', direction > 0 ? 'ascending' : 'descending');
-      else head.removeAttribute('aria-sort');
-    });
+    markOrder();
     update();
   }
 
+  function markOrder() {
+    heads.forEach((each, number) => {
+      if (used[number] === order)
+        each.setAttribute('aria-sort', direction > 0 ? 'ascending' : 'descending');
+      else each.removeAttribute('aria-sort');
+    });
+  }
+
+  // The heads of columns that have a value in any row.
+  function updateHeads(every) {
+    const next = columns.filter(each => every.some(row => !isEmpty(each.value(row))));
+    if (heads.length && next.length === used.length && next.every((each, n) => each === used[n])) return;
+    used = next;
+    heads = used.map(each => el('th', { scope: 'col', class: each.number ? 'n' : null },
+      el('button', { type: 'button', onclick: () => sortBy(each) }, each.title)));
+    head.replaceChildren(...heads);
+    markOrder();
+  }
+
   function update() {
-    const found = rows();
+    const { found, every } = rows();
+    updateHeads(every);
     if (order) found.sort((a, b) => compare(order.value(a), order.value(b), direction)
       || compare(columns[0].value(a), columns[0].value(b), 1));
-    body.replaceChildren(...found.slice(0, most).map(row => el('tr', {}, ...used.map(each =>
-      el('td', { class: each.number ? 'n' : each.time ? 't' : null }, cellOf(each, row))))));
+    keepFocus(body, () => body.replaceChildren(...found.slice(0, most).map(row => el('tr', {},
+      ...used.map(each =>
+        el('td', { class: each.number ? 'n' : each.time ? 't' : null }, cellOf(each, row)))))));
     const isCut = found.length > most;
     more.replaceChildren(
       isCut || found.length < every.length ? `${grouped(Math.min(most, found.length))} of ${
@@ -62,6 +78,19 @@ function table(caption, columns, rows, noun) {
   new ResizeObserver(() => hintScroll(outer, inner)).observe(inner);
   update();
   return { element: el('div', {}, outer, more), update };
+}
+
+// Rows that are all shown, whatever the chosen time.
+export function allRows(rows) {
+  return () => ({ found: [...rows()], every: rows() });
+}
+
+// Change the rows; what has the focus keeps it, by its place.
+function keepFocus(body, change) {
+  const places = () => [...body.querySelectorAll('button, [tabindex]')];
+  const place = places().indexOf(document.activeElement);
+  change();
+  if (place >= 0 && places()[place]) places()[place].focus({ preventScroll: true });
 }
 
 function cellOf(each, row) {

@@ -1,7 +1,9 @@
-// Elements, tips, and the time that all drawings show.
+// Elements, names, tips and colours.
+import { redraw, showAround } from './time.js';
+import { localBelow, moment, offset } from './words.js';
 
 // An element. Text is always text: nothing on this page is parsed as HTML.
-function el(tag, attributes = {}, ...children) {
+export function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
@@ -13,24 +15,24 @@ function el(tag, attributes = {}, ...children) {
 }
 
 // A name, isolated because a name in Arabic would otherwise turn the words around it.
-function nameOf(text, full) {
+export function nameOf(text, full) {
   return el('bdi', full ? { 'data-tip': full, tabindex: 0 } : {}, text === '' ? '(empty name)' : text);
 }
 
-function memberOf(group, number) {
+export function memberOf(group, number) {
   if (number === null || number === undefined) return '';
   const [text, full] = group.names[number];
   return nameOf(text, full);
 }
 
-function memberText(group, number) {
+export function memberText(group, number) {
   return number === null || number === undefined ? '' : group.names[number][0];
 }
 
 const tip = el('div', { class: 'tip', role: 'tooltip', hidden: true });
 document.body.append(tip);
 
-function showTip(lines, x, y) {
+export function showTip(lines, x, y) {
   tip.replaceChildren(...lines.filter(Boolean).map(line => el('p', {}, line)));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
@@ -40,7 +42,7 @@ function showTip(lines, x, y) {
   tip.style.top = `${above > 8 ? above : Math.min(y + 18, innerHeight - box.height - 8)}px`;
 }
 
-function hideTip() {
+export function hideTip() {
   tip.hidden = true;
 }
 
@@ -69,35 +71,6 @@ document.addEventListener('keydown', event => {
   if (event.key === 'Escape') hideTip();
 });
 
-// The time that all drawings and tables of rebalances show; null for everything.
-let range = null;
-const watchers = new Set();
-let isScheduled = false;
-
-function redraw() {
-  if (isScheduled) return;
-  isScheduled = true;
-  requestAnimationFrame(() => {
-    isScheduled = false;
-    for (const watcher of watchers) watcher();
-  });
-}
-
-function setRange(next) {
-  range = next && WHOLE && next[1] > next[0] ? [Math.round(next[0]), Math.round(next[1])] : null;
-  redraw();
-}
-
-// Show a moment with what happened shortly before and after it.
-function showAround(from, to) {
-  const end = to === null ? from : to, around = Math.max((end - from) * 0.5, 5 * SECOND);
-  setRange([from - around, end + around]);
-}
-
-function inRange(from, to) {
-  return !range || (from <= range[1] && (to === null ? from : to) >= range[0]);
-}
-
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
   colours.clear();
   redraw();
@@ -106,14 +79,14 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
 const colours = new Map();
 
 // The value of a colour of the style sheet, for canvases.
-function colour(name) {
+export function colour(name) {
   if (!colours.has(name))
     colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
   return colours.get(name);
 }
 
 // A time in a table: UTC, below it the reader's time, and the drawings show it when it is pressed.
-function timeCell(at, to) {
+export function timeCell(at, to) {
   if (at === null || at === undefined) return 'unknown';
   const button = el('button', { type: 'button', onclick: () => showAround(at, to) }, moment(at));
   return el('span', {}, button, offset(at) ? el('small', {}, localBelow(at)) : null);

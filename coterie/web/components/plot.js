@@ -1,8 +1,12 @@
 // A drawing with a time axis on a canvas. Dragging over it chooses the time that all drawings show,
 // a double click or Escape shows everything again, and a pointer or finger on it shows a tip.
+import { colour, el, hideTip, showTip } from './view.js';
+import { setRange, watchTime } from './time.js';
+import { clock, offset, ticks, zone } from './words.js';
+
 const FONT = '11px system-ui, sans-serif';
 const EDGE = 8, NEAR = 5, NEAR_FINGER = 14, LEAST_DRAG = 6;
-const BAR_COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8a6d3b',
+export const BAR_COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8a6d3b',
   '#7a5195', '#5c8a00', '#b0413e'];
 
 // Arguments:
@@ -12,7 +16,7 @@ const BAR_COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d5
 //   span     the time to draw
 //   draw     draws a frame: { context, width, height, top, left, right, from, to, x(at), at(x) }
 //   hit      returns what is at a place of a frame: { lines: of the tip, pick: for a click }, or null
-function plot({ label, height, left, span, draw, hit }) {
+export function plot({ label, height, left, span, draw, hit }) {
   const canvas = el('canvas', { tabindex: 0, role: 'img', 'aria-label': label() });
   const brush = el('div', { class: 'brush', hidden: true });
   const host = el('div', { class: 'plot' }, canvas, brush);
@@ -94,7 +98,7 @@ function plot({ label, height, left, span, draw, hit }) {
   canvas.addEventListener('keydown', event => zoomByKey(event, span()));
   new ResizeObserver(() => { if (host.clientWidth !== (frame && frame.width)) paint(); }).observe(host);
   // What is folded has no width, and is painted when it gets one.
-  watchers.add(paint);
+  watchTime(paint);
   return { element: host, paint };
 }
 
@@ -130,7 +134,7 @@ function axis({ context, top, left, right, height, from, to, x }) {
 }
 
 // Draw only between the labels and the right edge.
-function inside({ context, left, right, height }, draw) {
+export function inside({ context, left, right, height }, draw) {
   context.save();
   context.beginPath();
   context.rect(left, 0, right - left, height);
@@ -140,7 +144,7 @@ function inside({ context, left, right, height }, draw) {
 }
 
 // Write a label that is cut to the room that it has.
-function label(context, text, x, y, room) {
+export function label(context, text, x, y, room) {
   let shown = text;
   if (context.measureText(shown).width > room) {
     let letters = Math.max(1, Math.floor(shown.length * room / context.measureText(shown).width) - 1);
@@ -149,31 +153,4 @@ function label(context, text, x, y, room) {
   context.textAlign = 'right';
   context.fillStyle = colour('ink');
   context.fillText(shown, x, y);
-}
-
-const CAUSES = [
-  // Which of both it was is not known.
-  ['leave or expiry', '#cc79a7', cause => cause === 'leave or expiry'],
-  ['expiry', '#d55e00', cause => cause.includes('expir') && !cause.includes('leave')],
-  ['leave', '#e69f00', cause => cause.includes('leave') || cause.includes('left')],
-  ['join', '#0072b2', cause => cause === 'join'],
-  ['other', '#8a6fb0', () => true],
-];
-
-function causeKind(cause) {
-  return CAUSES.find(([, , fits]) => fits(cause));
-}
-
-function rebalanceTip(group, row) {
-  const by = row.by === null ? '' : ` by ${memberText(group, row.by)}`;
-  const change = [['joined', '+'], ['left', '−'], ['replaced', '=']].flatMap(([name, sign]) =>
-    row[name].slice(0, 4).map(each => `${sign} ${memberText(group, each)}`));
-  return [
-    `${row.cause}${by}, ${unitOf(row)} ${row.toGeneration === null ? UNKNOWN : row.toGeneration}`,
-    both(when(row)),
-    `took ${duration(row.duration)}, without owner ${duration(row.unowned)} over all partitions`,
-    `moved ${grouped(row.moved)} (needed ${grouped(row.needed)}), ${counted(row.members || 0, 'member')}`,
-    change.join(', '),
-    row.reason || '',
-  ];
 }

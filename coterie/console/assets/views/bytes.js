@@ -39,6 +39,8 @@ function dump(bytes) {
   return lines.join('\n');
 }
 
+const EMPTY = /^[{[]\s*[}\]]$/;
+
 // JSON with line breaks. Its numbers and strings are not touched: parsing would round large numbers.
 export function indented(text) {
   const parts = [];
@@ -47,7 +49,8 @@ export function indented(text) {
     if (token === '{' || token === '[') parts.push(token, line(++depth));
     else if (token === '}' || token === ']') parts.push(line(--depth), token);
     else if (token === ',') parts.push(token, line(depth));
-    else parts.push(token === ':' ? ': ' : token.length < 1e6 && /^[{[]/.test(token) ? token.replace(/\s+/, '') : token);
+    else if (token === ':') parts.push(': ');
+    else parts.push(EMPTY.test(token) ? token.replace(/\s+/, '') : token);
   }
   return parts.join('');
 }

@@ -16,7 +16,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from shutil import get_terminal_size
 from typing import Any, NamedTuple
 
@@ -56,11 +55,6 @@ printable = names.printable
 def cell_text(value: Any) -> str:
     """Return a value as the text of a cell."""
     return NOTHING if value is None or value == "" else printable(str(value))
-
-
-def time_text(at_ms: int) -> str:
-    """Return epoch milliseconds as an ISO 8601 time in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def bytes_text(size_bytes: int | None) -> str:

@@ -234,18 +234,6 @@ def _ranges(numbers: list[int]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
 
 
-def duration_text(duration_ms: int) -> str:
-    """Return a duration in suitable units: 12 ms, 2.31 s, 4 min 5 s, 2 h 3 min."""
-    if duration_ms < 1_000:
-        return f"{duration_ms} ms"
-    if duration_ms < 60_000:
-        return f"{duration_ms / 1000:.2f} s"
-    minutes, seconds = divmod(duration_ms // 1000, 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def member_name(member_id: str, group_instance_id: str | None = None) -> str:
     """Return the instance id of a member, or else its member id with the UUID shortened."""
     if group_instance_id is not None:

@@ -10,8 +10,9 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.main import CommandGroup
 from coterie.cli.options import json_option
-from coterie.cli.output import Column, Row, note, print_json, print_rows, printable, time_text
+from coterie.cli.output import Column, Row, note, print_json, print_rows, printable
 from coterie.cli.values import short_duration_ms
+from coterie.client.times import time_text
 from coterie.client.tokens import (
     DEFAULT_MS,
     Token,

@@ -12,7 +12,7 @@ from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError
 from coterie.client.offsets import EARLIEST, partition_offsets
 from coterie.client.records import fetch
-from coterie.client.topics import describe_topics
+from coterie.client.topics import Topic, describe_topics
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.describe_configs import (
@@ -76,15 +76,25 @@ def journal_of(cluster: Cluster, group_id: str) -> Journal:
     Raises:
         NoJournal: there is none; the cause says why.
     """
-    journal, offsets = describe_topics(cluster, [JOURNAL_TOPIC, OFFSETS_TOPIC])
-    if not journal.partitions:
-        raise _no_journal(cluster)
+    journal, offsets = journal_topics(cluster)
     count = len(offsets.partitions)
     return Journal(
         group_id,
         (JOURNAL_TOPIC, partition_for(group_id, len(journal.partitions))),
         partition_for(group_id, count) if count else None,
     )
+
+
+def journal_topics(cluster: Cluster) -> tuple[Topic, Topic]:
+    """Return the topics of the journal and of the group log.
+
+    Raises:
+        NoJournal: there is no journal; the cause says why.
+    """
+    journal, offsets = describe_topics(cluster, [JOURNAL_TOPIC, OFFSETS_TOPIC])
+    if not journal.partitions:
+        raise _no_journal(cluster)
+    return journal, offsets
 
 
 def read_history(cluster: Cluster, journal: Journal, since_ms: int | None = None) -> History:
@@ -112,62 +122,6 @@ def read_history(cluster: Cluster, journal: Journal, since_ms: int | None = None
         offset = found.next_offset
 
 
-def read_histories(cluster: Cluster, since_ms: int) -> dict[str, list[Fact]]:
-    """Return the facts of every group up to now, each as `read_history` returns them.
-
-    Args:
-        cluster: the cluster.
-        since_ms: epoch milliseconds.
-
-    Raises:
-        NoJournal: there is none.
-    """
-    journal, offsets = describe_topics(cluster, [JOURNAL_TOPIC, OFFSETS_TOPIC])
-    if not journal.partitions:
-        raise _no_journal(cluster)
-    log_partitions = len(offsets.partitions)
-    numbers = [each.partition_index for each in journal.partitions]
-    begins = partition_offsets(cluster, {(JOURNAL_TOPIC, each): since_ms for each in numbers})
-    histories: dict[str, list[Fact]] = {}
-    for partition, offset in sorted(begins.items()):
-        if offset >= 0:
-            _read_all(cluster, partition, offset, since_ms, log_partitions, histories)
-    return histories
-
-
-def _read_all(
-    cluster: Cluster,
-    partition: TopicPartition,
-    offset: int,
-    since_ms: int,
-    log_partitions: int,
-    histories: dict[str, list[Fact]],
-) -> None:
-    """Read a partition of the journal to its end, and add its facts to those of their groups."""
-    # The facts about partitions of the group log, which concern the groups of these.
-    of_partitions: dict[int, list[Fact]] = {}
-    groups_of: dict[int, list[str]] = {}
-    while True:
-        found = fetch(cluster, partition, offset)
-        for record in found.records:
-            group_id, fact = _decoded(partition, record)
-            if isinstance(fact, UnknownFact) or fact.at_ms < since_ms:
-                continue
-            if isinstance(fact, PartitionLoaded | PartitionUnloaded):
-                of_partitions.setdefault(fact.partition, []).append(fact)
-                for group_id in groups_of.get(fact.partition, ()):
-                    histories[group_id].append(fact)
-                continue
-            if group_id not in histories:
-                number = partition_for(group_id, log_partitions) if log_partitions else -1
-                groups_of.setdefault(number, []).append(group_id)
-                histories[group_id] = list(of_partitions.get(number, ()))
-            histories[group_id].append(fact)
-        if found.next_offset >= found.end_offset or found.next_offset == offset:
-            return
-        offset = found.next_offset
-
-
 def follow_history(
     cluster: Cluster, journal: Journal, offset: int, max_wait_ms: int
 ) -> Iterator[History]:
@@ -180,10 +134,20 @@ def follow_history(
         max_wait_ms: how long the broker may wait for new records; less than the cluster's timeout.
     """
     while True:
-        found = fetch(cluster, journal.partition, offset, max_wait_ms)
-        offset = found.next_offset
-        if found.records:
-            yield _read(journal, found.records, offset)
+        found = read_on(cluster, journal, offset, max_wait_ms)
+        if found.next_offset != offset:
+            offset = found.next_offset
+            yield found
+
+
+def read_on(cluster: Cluster, journal: Journal, offset: int, max_wait_ms: int) -> History:
+    """Return what was recorded from an offset on; nothing if nothing is recorded in time.
+
+    Args:
+        cluster, journal, offset, max_wait_ms: see `follow_history`.
+    """
+    found = fetch(cluster, journal.partition, offset, max_wait_ms)
+    return _read(journal, found.records, found.next_offset)
 
 
 def _read(journal: Journal, records: list[Record], next_offset: int) -> History:
@@ -197,7 +161,7 @@ def _read(journal: Journal, records: list[Record], next_offset: int) -> History:
         # Most records are about other groups; only their keys are read.
         if record.key is None or record.key[_TYPE_BYTES:] not in wanted:
             continue
-        fact = _decoded(journal.partition, record).fact
+        fact = journal_fact(journal.partition, record).fact
         if isinstance(fact, UnknownFact):
             unknown += 1
         elif _concerns(journal, fact):
@@ -205,7 +169,12 @@ def _read(journal: Journal, records: list[Record], next_offset: int) -> History:
     return History(facts, unknown, next_offset)
 
 
-def _decoded(partition: TopicPartition, record: Record) -> JournalRecord:
+def journal_fact(partition: TopicPartition, record: Record) -> JournalRecord:
+    """Return the fact of a record of the journal.
+
+    Raises:
+        ClientError: it is not a record of a journal.
+    """
     try:
         return decode_fact(record.key, record.value)
     except MalformedFrame as error:

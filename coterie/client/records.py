@@ -1,30 +1,15 @@
 """Reading the records of a partition with Fetch.
 
 Transactions are not evaluated: control records are left out, and the records of open and aborted
-transactions are included. Checksums are not checked, because TCP has its own and the broker has
-checked what it stored.
+transactions are included.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from coterie.client.batches import FetchedBatches, fetch_batches
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.errors import ClientError, Refused
-from coterie.client.offsets import EARLIEST, partition_offsets
-from coterie.protocol.errors import ErrorCode, MalformedFrame
-from coterie.protocol.messages.fetch import (
-    FetchRequest,
-    FetchRequestPartition,
-    FetchRequestTopic,
-    FetchResponse,
-    FetchResponsePartition,
-)
-from coterie.protocol.record_batch_layout import HEADER_BYTES
-from coterie.protocol.records import Record, decode_records, read_header
-from coterie.protocol.wire import ZERO_UUID
-
-# The maximum size of one response: a large topic takes few round trips, and neither side needs much
-# memory.
-_FETCH_BYTES = 4 * 1024 * 1024
+from coterie.protocol.records import Record
 
 
 class Fetched(NamedTuple):
@@ -54,83 +39,34 @@ def fetch(
 
     Raises:
         Refused: the partition does not exist, or its leader refuses.
+        ClientError: a record can't be decoded.
     """
-    found = _fetched(cluster, partition, offset, max_wait_ms)
-    if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        offset = partition_offsets(cluster, {partition: EARLIEST})[partition]
-        found = _fetched(cluster, partition, offset, max_wait_ms)
-    if found.error_code:
-        raise Refused(found.error_code, f"Records of {partition[0]}-{partition[1]}")
-    try:
-        records, next_offset = _records(found.records or b"", offset)
-    except MalformedFrame as error:
-        raise ClientError(
-            f"A record of {partition[0]}-{partition[1]} can't be decoded: {error}."
-        ) from error
-    return Fetched(records, next_offset, found.high_watermark)
+    return fetch_each(cluster, {partition: offset}, max_wait_ms)[partition]
 
 
-def _fetched(
-    cluster: Cluster, partition: TopicPartition, offset: int, max_wait_ms: int
-) -> FetchResponsePartition:
-    name, index = partition
-    topics = {topic.name: topic.topic_id for topic in cluster.metadata([name]).topics}
+def fetch_each(
+    cluster: Cluster, offsets: Mapping[TopicPartition, int], max_wait_ms: int = 0
+) -> dict[TopicPartition, Fetched]:
+    """Read records of several partitions, with one request to each of their leaders in turn.
 
-    def request_for(_: list[TopicPartition]) -> FetchRequest:
-        wanted = FetchRequestPartition(
-            partition=index, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
-        )
-        # Up to version 12 the topic is identified by its name, from 13 on by its id.
-        topic = FetchRequestTopic(
-            topic=name, topic_id=topics.get(name, ZERO_UUID), partitions=[wanted]
-        )
-        return FetchRequest(
-            max_wait_ms=max_wait_ms,
-            min_bytes=1 if max_wait_ms else 0,
-            max_bytes=_FETCH_BYTES,
-            topics=[topic],
-        )
+    Args:
+        cluster: the cluster.
+        offsets: the offset of the first record, by partition.
+        max_wait_ms: how long each of the leaders may wait for new records in any partition.
 
-    def results(
-        response: FetchResponse,
-    ) -> dict[TopicPartition, tuple[int, FetchResponsePartition]]:
-        partitions = [each for topic in response.responses for each in topic.partitions]
-        # If the whole request is refused the response has no partitions.
-        found = partitions[0] if partitions else _refused(index, response.error_code)
-        return {partition: (found.error_code, found)}
-
-    return cluster.call_leaders([partition], request_for, FetchResponse, results)[partition]
-
-
-def _refused(index: int, error: int) -> FetchResponsePartition:
-    return FetchResponsePartition(
-        partition_index=index,
-        error_code=error or ErrorCode.UNKNOWN_SERVER_ERROR,
-        high_watermark=-1,
-        aborted_transactions=None,
-        records=None,
-    )
-
-
-def _records(data: bytes, offset: int) -> tuple[list[Record], int]:
-    """Return the records from `offset` on, and the offset after the last whole batch.
-
-    The last batch of a response may be cut off at its maximum size.
+    Raises:
+        Refused: a partition does not exist, or its leader refuses.
+        ClientError: a record can't be decoded.
     """
-    records: list[Record] = []
-    position = 0
-    next_offset = offset
-    # The last batch is cut off if the response had no room for it.
-    while position + HEADER_BYTES <= len(data):
-        header = read_header(data, position)
-        if position + header.length_bytes > len(data):
-            break
-        if not header.is_control:
-            records += [
-                record
-                for record in decode_records(data, header, position)
-                if record.offset >= offset
-            ]
-        position += header.length_bytes
-        next_offset = header.next_offset
-    return records, next_offset
+    found = fetch_batches(cluster, offsets, max_wait_ms=max_wait_ms)
+    return {key: _of_batches(each) for key, each in found.items()}
+
+
+def _of_batches(found: FetchedBatches) -> Fetched:
+    records = [
+        record
+        for batch in found.batches
+        if not batch.header.is_control
+        for record in found.records(batch)
+    ]
+    return Fetched(records, found.next_offset, found.end_offset)

@@ -9,7 +9,7 @@ from coterie.console.routes import Route
 
 _ABOUT = "What the console shows, with the keys that `--json` of the commands has."
 _NAME = re.compile(r"\{([a-z_]+)\}")
-_EVENTS, _JSON = "text/event-stream", "application/json"
+_EVENTS, _JSON, _FILE = "text/event-stream", "application/json", "application/octet-stream"
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _described(route: Route) -> dict[str, Any]:
-    kind = _EVENTS if route.streams else _JSON
+    kind = _EVENTS if route.streams else _FILE if route.is_file else _JSON
     found: dict[str, Any] = {
         "summary": route.about,
         "responses": {"200": {"description": route.about, "content": {kind: {}}}},

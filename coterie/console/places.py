@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
 from coterie.console.changes.previews import Previews
+from coterie.console.hub import Hub
 
 
 class Place:
@@ -20,6 +21,7 @@ class Place:
         bootstrap: its address, as it was given.
         allows_changes: whether the console may change something.
         previews: the changes that were shown.
+        hub: what is pushed to its pages.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Place:
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
         self.previews = Previews()
+        self.hub = Hub()
         self._connect = connect
         self._idle: list[Cluster] = []
         self._lock = threading.Lock()
@@ -58,6 +61,7 @@ class Place:
 
     def close(self) -> None:
         """Close the connections; those that are borrowed are closed when they are given back."""
+        self.hub.close()
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

@@ -1,12 +1,15 @@
 """The rows of the console's API: an address, what it answers, and the words of its document.
 
 A row is data: the application finds it, decodes its parameters, and calls its function in a thread.
-A row with `streams` yields events, which are sent to the page as server-sent events as they come.
+A row with `streams` has server-sent events for its answer: those of a source of the hub, which cost
+no thread, or an iterator of events, which blocks one while it is read.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coterie.console.event import Event as Event  # noqa: PLC0414 - the rows import it from here
 
 if TYPE_CHECKING:
     from coterie.console.places import Place
@@ -31,16 +34,18 @@ class Request(NamedTuple):
     body: Mapping[str, Any]
 
 
-class Event(NamedTuple):
-    """A server-sent event.
+class File(NamedTuple):
+    """An answer that is a file, which a browser saves.
 
     Attributes:
-        name: what it is about.
-        data: its JSON.
+        body: its bytes.
+        content_type: what they are.
+        name: its name; letters, digits, dots, dashes and underscores only.
     """
 
+    body: bytes
+    content_type: str
     name: str
-    data: Any
 
 
 class Parameter(NamedTuple):
@@ -66,11 +71,13 @@ class Route(NamedTuple):
         method: GET, or POST for what changes something or previews a change.
         path: the address, with names in braces.
         about: what it answers, in a sentence.
-        answer: returns the JSON of the answer; with `streams` an iterator of events. It runs in a
-            thread and may block.
+        answer: returns the JSON of the answer; it runs in a thread and may block. With `streams`
+            it returns at once, either a `Subscription` of the hub or an iterator of events, which
+            runs in a thread and may block.
         parameters: those of the query, or the fields of the body of a POST.
         streams: whether it answers with events.
         changes: whether it changes something, so that it is refused without --allow-changes.
+        is_file: whether it answers with a `File`.
     """
 
     method: str
@@ -80,6 +87,7 @@ class Route(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     streams: bool = False
     changes: bool = False
+    is_file: bool = False
 
 
 Events = Iterator[Event]

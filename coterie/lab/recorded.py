@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import MS, SECOND
+from coterie.lab.recorded_script import forming_of
 from coterie.lab.scenario import Scenario, check_sizes
 from coterie.lab.script import Event, Recording, pod_name
 from coterie.pipeline.report.history import Story
@@ -29,7 +30,6 @@ _QUIET_US = 180 * SECOND
 _FORM_S = 60
 # Connect may wait for its delay more than once.
 _TAIL_S = 2_000
-_FORMING_US = 5 * SECOND
 _DOWN_MS = 2_000
 _AT_ONCE_MS = 5_000
 # More events than this take too long; the last ones are replayed.
@@ -125,8 +125,7 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
             running.pop(each.pod, None)
     sessions = sorted({row["session_timeout_ms"] for row in tables["member_sessions"]} - {None})
     beat_ms = _beat_ms(tables["rebalances"], sessions[-1]) if sessions else None
-    spread_us = _FORMING_US // max(1, len(running))
-    forming = tuple(Event(n * spread_us, "start", pod) for n, pod in enumerate(running))
+    forming = forming_of(running, len(running))
     owned = {
         (row["topic"], row["partition"]) for row in tables["ownership"] if row["partition"] >= 0
     }

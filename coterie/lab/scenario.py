@@ -14,8 +14,11 @@ poll_gap_ms = 100
 [[script]]                       # times from the end of forming on; up to jitter_s (3) later
 at_s = 0
 do = "join"
+
+A recorded history is `forming` and `[[recorded]]` in place of the steps; see `recorded_script`.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -25,6 +28,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.errors import WrongInput, closest
 from coterie.lab.parameters import Parameters, with_settings
+from coterie.lab.recorded_script import recorded_lines, recording_of
 from coterie.lab.script import Recording, check_steps
 
 MAX_MEMBERS = 3_000
@@ -32,7 +36,7 @@ MAX_PARTITIONS = 20_000
 _KEYS = {
     "title": str, "story": str, "members": int, "partitions": int, "topics": int, "form_s": int,
     "tail_s": int, "claims": list, "expect": list, "set": dict, "script": list, "machines": list,
-    "picture": str,
+    "picture": str, "forming": list, "recorded": list,
 }  # fmt: skip
 _EXPECTATION = re.compile(
     r"^(?P<metric>\w+): (?P<left>[\w.-]+) (?P<relation><=|>=|<|>|=) "
@@ -194,6 +198,7 @@ def parse_scenario(name: str, text: str) -> Scenario:
             settings=table.get("set", {}),
             expect=tuple(map(_expectation, table.get("expect", ()))),
             claims=tuple(table.get("claims", ())),
+            recording=_recording(table),
         )
         check_sizes(scenario)
         check_steps(scenario.script)
@@ -201,6 +206,41 @@ def parse_scenario(name: str, text: str) -> Scenario:
     except (tomllib.TOMLDecodeError, WrongInput) as error:
         raise WrongInput(f"Scenario {name}: {error}") from None
     return scenario
+
+
+def _recording(table: dict[str, Any]) -> Recording | None:
+    if "recorded" not in table:
+        return None
+    if table["script"]:
+        raise WrongInput("'recorded' takes the place of the steps: leave 'script' empty.")
+    return recording_of(table.get("forming", []), table["recorded"])
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """Return a scenario with a recorded script as the text of a file that has the same script."""
+    assert scenario.recording is not None, "only recorded scripts are written"
+    forming, events = recorded_lines(scenario.recording)
+    lines = [
+        f"title = {_toml_text(scenario.title)}",
+        f"story = {_toml_text(scenario.story)}",
+        *(
+            f"{name} = {getattr(scenario, name)}"
+            for name in ("members", "partitions", "topics", "form_s", "tail_s")
+        ),
+        "script = []",
+        forming,
+        "",
+        "[set]",
+        *(f"{name} = {json.dumps(value)}" for name, value in scenario.settings.items()),
+        *events,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_text(text: str) -> str:
+    """Return a text as a string of TOML, whose escapes are those of JSON but for surrogates."""
+    seen = "".join(each if each.isprintable() else "?" for each in text)
+    return json.dumps(seen, ensure_ascii=False)
 
 
 def _check_keys(table: dict[str, Any]) -> None:

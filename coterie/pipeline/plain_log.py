@@ -57,29 +57,44 @@ def plain_records(directory: str) -> Iterator[PlainRecord]:
 
 
 def plain_rows(directory: str, view: str) -> Iterator[Row]:
-    """Yield the rows of a view with the columns of a group's records; other columns are None.
+    """Yield the rows of a view; see `plain_row`.
 
     Args:
         directory: the directory of a partition.
         view: raw, commits, groups or consumer_epochs.
     """
     for record in plain_records(directory):
-        key_type = int.from_bytes(record.key[:2], signed=True) if len(record.key) > 1 else None
-        row: Row = {"log_offset": record.offset, "record_ts": record.at_us}
-        try:
-            if view == "raw":
-                row |= {"key": record.key, "value": record.value}
-            elif view == "groups" and key_type == GROUP_KEY_TYPE:
-                row |= group_fields(record.key, record.value)
-            elif view == "commits" and key_type in COMMIT_KEY_TYPES:
-                row |= commit_fields(record.key, record.value)
-            elif view == "consumer_epochs" and key_type in KINDS:
-                row |= epoch_fields(record.key, record.value)
-            else:
-                continue
-        except MalformedFrame:
-            continue
-        for name in row:
-            if name.endswith("_ts") and row[name] is not None:
-                row[name] = _EPOCH + timedelta(microseconds=row[name])
-        yield defaultdict(lambda: None, row)
+        row = plain_row(record, view)
+        if row is not None:
+            yield row
+
+
+def plain_row(record: PlainRecord, view: str) -> Row | None:
+    """Return a record as a row with the columns of a group's records; other columns are None.
+
+    Args:
+        record: the record.
+        view: raw, commits, groups or consumer_epochs.
+
+    Returns:
+        None if the record is not of this view.
+    """
+    key_type = int.from_bytes(record.key[:2], signed=True) if len(record.key) > 1 else None
+    row: Row = {"log_offset": record.offset, "record_ts": record.at_us}
+    try:
+        if view == "raw":
+            row |= {"key": record.key, "value": record.value}
+        elif view == "groups" and key_type == GROUP_KEY_TYPE:
+            row |= group_fields(record.key, record.value)
+        elif view == "commits" and key_type in COMMIT_KEY_TYPES:
+            row |= commit_fields(record.key, record.value)
+        elif view == "consumer_epochs" and key_type in KINDS:
+            row |= epoch_fields(record.key, record.value)
+        else:
+            return None
+    except MalformedFrame:
+        return None
+    for name in row:
+        if name.endswith("_ts") and row[name] is not None:
+            row[name] = _EPOCH + timedelta(microseconds=row[name])
+    return defaultdict(lambda: None, row)

@@ -130,9 +130,10 @@ def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) ->
     from coterie.client.cluster import Cluster
     from coterie.client.topics import create_topic
     from coterie.pipeline.engine import LocalEngine
-    from coterie.pipeline.jobs.replay import replay_groups, summed
+    from coterie.pipeline.jobs.replay import replay_groups
     from coterie.pipeline.jobs.run import run
     from coterie.pipeline.part_files import read_table
+    from coterie.pipeline.replay_rows import summed
     from coterie.pipeline.store import Store
     from tests.pipeline.test_kafka_input import join_a_group, wait_for_journal
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.cli.output import printable
-from coterie.cli.timeline import Event, duration_text, joined_text, member_name
+from coterie.cli.timeline import Event, joined_text, member_name
 from coterie.client.names import counted
+from coterie.client.times import duration_text
 from coterie.protocol.messages import consumer_group_facts as facts
 
 _UNKNOWN_MS = -1

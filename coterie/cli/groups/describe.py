@@ -1,6 +1,6 @@
 """`coterie groups describe`: offsets and lag, members, or state of groups."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import click
@@ -9,7 +9,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.describe_for_people import Tables, print_for_people
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, interval_option, looks_at
-from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT, RATES, offset_rows
+from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT, RATES
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
     NOTHING,
@@ -25,10 +25,10 @@ from coterie.cli.output import (
 )
 from coterie.client.cluster import Cluster
 from coterie.client.commit_times import commit_times
-from coterie.client.group_description import GroupDescription
+from coterie.client.group_rows import member_rows, offset_rows, state_row
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.progress import Sample, partitions_of_members, take_sample
-from coterie.client.software import Software, client_software
+from coterie.client.software import client_software
 
 # Share and streams groups have no members with assigned partitions in this sense.
 _SHOWN_TYPES = ("classic", "consumer")
@@ -155,11 +155,11 @@ def _look(
     missing = [name for name, group in described.items() if not group.exists]
     failure = _not_shown(cluster, missing) if missing else None
     if view == "state":
-        return _Look([(group, _state_rows(group)) for group in found], None, (), failure)
+        return _Look([(group, [state_row(group)]) for group in found], None, (), failure)
     if view == "members":
         ids = {member.member_id for group in found for member in group.members if verbose}
         software = client_software(cluster, ids) if verbose else {}
-        tables = [(group, _member_rows(group, software)) for group in found]
+        tables = [(group, member_rows(group, software)) for group in found]
         return _Look(tables, None, (), failure)
     sample = take_sample(cluster, {each.group_id: partitions_of_members(each) for each in found})
     earlier = before.sample if before else None
@@ -199,50 +199,6 @@ def _print_as_kafka(look: _Look, view: str, *, verbose: bool) -> None:
         else:
             columns = _COLUMNS[view](rows, verbose=verbose)
             print_table([*columns, *look.shown], rows, fitted=False)
-
-
-def _member_rows(group: GroupDescription, software: Mapping[str, Software]) -> list[Row]:
-    return [
-        {
-            "group": group.group_id,
-            "consumer_id": member.member_id,
-            "group_instance_id": member.group_instance_id,
-            "host": member.host,
-            "client_id": member.client_id,
-            "partition_count": member.partition_count,
-            "member_epoch": member.member_epoch,
-            "assignment": member.assignment,
-            "target_epoch": group.assignment_epoch,
-            "target_assignment": member.target_assignment,
-            "worker": None if member.worker is None else member.worker._asdict(),
-            "subscription": member.topics,
-            "regex": member.regex,
-            **_software_row(software.get(member.member_id)),
-        }
-        for member in sorted(group.members, key=lambda member: member.member_id)
-    ]
-
-
-def _software_row(software: Software | None) -> Row:
-    keys = "client_software", "client_software_version", "principal"
-    return dict(zip(keys, software or (None,) * len(keys), strict=True))
-
-
-def _state_rows(group: GroupDescription) -> list[Row]:
-    return [
-        {
-            "group": group.group_id,
-            "coordinator": str(group.coordinator.address),
-            "coordinator_id": group.coordinator.node_id,
-            "type": group.type,
-            "protocol_type": group.protocol_type,
-            "assignment_strategy": group.protocol,
-            "state": group.state,
-            "group_epoch": group.group_epoch,
-            "target_assignment_epoch": group.assignment_epoch,
-            "member_count": len(group.members),
-        }
-    ]
 
 
 def _offset_columns(_: Iterable[Row], *, verbose: bool) -> list[Column]:

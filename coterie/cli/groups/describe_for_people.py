@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT_AGE, RATES, catch_up_text, lag_growth
+from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT_AGE, RATES, catch_up_text
 from coterie.cli.output import (
     Column,
     Row,
@@ -20,6 +20,7 @@ from coterie.cli.output import (
 )
 from coterie.cli.timeline import work_text
 from coterie.client.group_description import GroupDescription
+from coterie.client.group_totals import lag_growth
 from coterie.client.names import short_member
 from coterie.client.progress import Rates, total
 

@@ -2,8 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -11,28 +9,18 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import no_such_groups
 from coterie.cli.groups.journal_events import JournalEvents
 from coterie.cli.options import complete_groups, json_option
-from coterie.cli.output import Row, note, print_json, print_line, printable, time_text
+from coterie.cli.output import note, print_json, print_line, printable
 from coterie.cli.timeline import Timeline
 from coterie.cli.values import NATURAL, short_duration_ms
 from coterie.client.cluster import Cluster
+from coterie.client.fact_rows import fact_row
 from coterie.client.groups import describe_groups
 from coterie.client.history import Journal, follow_history, journal_of, read_history
 from coterie.client.resetting import duration_ms_of, timestamp_of
-from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages import connect_protocol
-from coterie.protocol.messages.consumer_protocol import (
-    TopicPartition,
-    decode_assignment,
-    decode_subscription,
-)
 from coterie.protocol.messages.journal_records import (
-    FACT_NAMES,
     Fact,
-    GenerationCompleted,
-    GenerationMember,
     RebalanceBegan,
 )
-from coterie.protocol.messages.offset_facts import OffsetsExpired
 
 # With --follow: how long the broker may delay the response to a Fetch that finds nothing new.
 _FOLLOW_WAIT_MS = 1_000
@@ -103,7 +91,7 @@ class _Printer:
                 for line in self._timeline.lines(self._events.event(fact)):
                     print_line(line)
             return
-        rows = [_row(self._group_id, fact) for fact in facts]
+        rows = [fact_row(self._group_id, fact) for fact in facts]
         if not self._one_line_each:
             print_json(rows)
             return
@@ -181,61 +169,3 @@ def _last_rebalances(facts: list[Fact], count: int) -> list[Fact]:
     while first and facts[first - 1].at_ms == facts[first].at_ms:
         first -= 1
     return facts[first:]
-
-
-def _row(group_id: str, fact: Fact) -> Row:
-    """Return a fact with stable keys, and with the consumer protocol in it decoded."""
-    row: Row = {"group": group_id, "at": time_text(fact.at_ms), "event": FACT_NAMES[type(fact)]}
-    row |= {name: getattr(fact, name) for name in fact.fields_}
-    if fact.node_id < 0:
-        # There was one broker.
-        del row["node_id"]
-    if isinstance(fact, GenerationCompleted):
-        row["members"] = [_member_row(member, fact.protocol_type) for member in fact.members]
-    elif isinstance(fact, OffsetsExpired):
-        row["topics"] = {
-            each.topic: {str(part.partition): part.committed_offset for part in each.partitions}
-            for each in fact.topics
-        }
-    return row
-
-
-def _member_row(member: GenerationMember, protocol_type: str) -> Row:
-    row: Row = {name: getattr(member, name) for name in member.fields_}
-    if protocol_type == connect_protocol.PROTOCOL_TYPE:
-        row["worker"] = _worker(member)
-    for name, data, decoded in (
-        ("subscription", member.subscription, _subscription),
-        ("assignment", member.assignment, _assignment),
-    ):
-        is_known = protocol_type == "consumer"
-        row[name] = _decoded_or_hex(data, decoded) if is_known else data.hex()
-    return row
-
-
-def _worker(member: GenerationMember) -> Row | None:
-    try:
-        return connect_protocol.decode_worker(member.subscription, member.assignment)._asdict()
-    except MalformedFrame:
-        return None
-
-
-def _decoded_or_hex(data: bytes, decoded: Callable[[bytes], Any]) -> Any:
-    try:
-        return decoded(data) if data else ""
-    except MalformedFrame:
-        return data.hex()
-
-
-def _subscription(data: bytes) -> Row:
-    decoded = decode_subscription(data)
-    return {"topics": sorted(decoded.topics), "owned": _by_topic(decoded.owned_partitions)}
-
-
-def _assignment(data: bytes) -> Row:
-    return _by_topic(decode_assignment(data).assigned_partitions)
-
-
-def _by_topic(partitions: list[TopicPartition]) -> Row:
-    by_topic = sorted(partitions, key=lambda each: each.topic)
-    return {each.topic: sorted(each.partitions) for each in by_topic}

@@ -13,7 +13,6 @@ from coterie.cli.timeline import (
     TopicPartition,
     cause_text,
     client_text,
-    duration_text,
     joined_text,
     member_name,
     partition_ranges,
@@ -21,6 +20,7 @@ from coterie.cli.timeline import (
     work_text,
 )
 from coterie.client.names import counted
+from coterie.client.times import duration_text
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages import journal_records as facts
 from coterie.protocol.messages.connect_protocol import PROTOCOL_TYPE as CONNECT

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coterie.cli.groups.looks import looks_at
-from coterie.cli.groups.offset_rows import LAG, RATES, catch_up_text, lag_growth
+from coterie.cli.groups.offset_rows import LAG, RATES, catch_up_text
 from coterie.cli.output import (
     Column,
     Row,
@@ -16,18 +16,9 @@ from coterie.cli.output import (
     state_style,
 )
 from coterie.client.cluster import Cluster
-from coterie.client.group_description import GroupDescription
+from coterie.client.group_totals import WITH_OFFSETS, totals_row
 from coterie.client.groups import describe_groups, list_groups
-from coterie.client.progress import (
-    Sample,
-    partitions_of_members,
-    rates_between,
-    take_sample,
-    total,
-)
-
-# Share and streams groups have other offsets than committed ones.
-_WITH_OFFSETS = ("classic", "consumer")
+from coterie.client.progress import Sample, partitions_of_members, take_sample
 
 
 class _Look(NamedTuple):
@@ -50,7 +41,7 @@ def list_totals(
 
     def look(before: _Look | None) -> _Look:
         listed = list_groups(cluster, states, types)
-        known = [each.group_id for each in listed if each.type in _WITH_OFFSETS]
+        known = [each.group_id for each in listed if each.type in WITH_OFFSETS]
         described = {n: g for n, g in describe_groups(cluster, known).items() if g.exists}
         sample = take_sample(cluster, {n: partitions_of_members(g) for n, g in described.items()})
         earlier = before.sample if before else None
@@ -60,7 +51,7 @@ def list_totals(
                 "type": each.type,
                 "protocol_type": each.protocol_type,
                 "state": each.state,
-                **_totals(described.get(each.group_id), earlier, sample),
+                **totals_row(described.get(each.group_id), earlier, sample),
             }
             for each in listed
         ]
@@ -68,28 +59,6 @@ def list_totals(
 
     (seen,) = looks_at(look, interval_s, watch=False)
     return seen.rows
-
-
-def _totals(group: GroupDescription | None, before: Sample | None, sample: Sample) -> Row:
-    """Return the totals of a group; unknown ones for a group that is not described."""
-    keys = "member_count", "partition_count", "uncommitted_count", "lag"
-    if group is None:
-        return dict.fromkeys((*keys, "consumed_per_s", "produced_per_s", "lag_growth_per_s"))
-    committed = sample.committed[group.group_id]
-    partitions = sorted(committed.keys() | partitions_of_members(group))
-    rates = [rates_between(before, sample, group.group_id, each) for each in partitions]
-    values = (
-        len(group.members),
-        len(partitions),
-        sum(each not in committed for each in partitions),
-        total(sample.lag(group.group_id, each) for each in partitions),
-    )
-    return {
-        **dict(zip(keys, values, strict=True)),
-        "consumed_per_s": total(each.consumed for each in rates),
-        "produced_per_s": total(each.produced for each in rates),
-        "lag_growth_per_s": lag_growth(rates),
-    }
 
 
 def print_totals(rows: list[Row], *, as_json: bool, verbose: bool) -> None:

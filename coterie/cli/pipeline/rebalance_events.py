@@ -21,13 +21,13 @@ from coterie.cli.timeline import (
     TopicPartition,
     cause_text,
     client_text,
-    duration_text,
     joined_text,
     partition_ranges,
     quoted_reason,
     work_text,
 )
 from coterie.client.names import counted
+from coterie.client.times import duration_text
 from coterie.pipeline.timeline.departures import RECORDED
 from coterie.pipeline.timeline.epoch_handovers import GIVEN_UP
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS

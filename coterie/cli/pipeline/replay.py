@@ -104,7 +104,8 @@ def command(
         raise click.UsageError(f"--assignor {assignor} needs --rooms FILE.")
     with pipeline_errors():
         from coterie.pipeline.extent import is_little
-        from coterie.pipeline.jobs.replay import replay_groups, summed
+        from coterie.pipeline.jobs.replay import replay_groups
+        from coterie.pipeline.replay_rows import summed
         from coterie.pipeline.store import Store
         from coterie.pipeline.what_if import ASSUMPTIONS
 

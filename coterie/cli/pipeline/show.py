@@ -8,13 +8,14 @@ import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
-from coterie.cli.output import Row, note, print_json, print_line, printable, time_text
+from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
 from coterie.cli.timeline import Timeline, by_topic
 from coterie.cli.values import NATURAL
 from coterie.client.names import counted
+from coterie.client.times import time_text
 
 if TYPE_CHECKING:
     from coterie.pipeline.show import Commits

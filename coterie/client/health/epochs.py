@@ -28,7 +28,7 @@ _HEARTBEAT_S = 5.0
 _UNREVOKED = "UNREVOKED_PARTITIONS"
 
 
-class _Held(NamedTuple):
+class Held(NamedTuple):
     """The partitions that a member holds back, and the members that shall have them."""
 
     partitions: list[TopicPartition]
@@ -37,8 +37,8 @@ class _Held(NamedTuple):
 
 def held_back_partitions(seen: Observation) -> Iterator[Finding]:
     """A member has partitions that are another one's by the target, at both looks."""
-    held = _held(seen.group)
-    earlier = held if seen.earlier is None else _held(seen.earlier)
+    held = held_partitions(seen.group)
+    earlier = held if seen.earlier is None else held_partitions(seen.earlier)
     members = {each.member_id: each for each in seen.group.members}
     for member_id, now in held.items():
         same = [each for each in now.partitions if each in earlier.get(member_id, now).partitions]
@@ -60,7 +60,7 @@ def held_back_partitions(seen: Observation) -> Iterator[Finding]:
         )
 
 
-def _held(group: GroupDescription) -> dict[str, _Held]:
+def held_partitions(group: GroupDescription) -> dict[str, Held]:
     """Return what each member holds back."""
     shall_have: dict[TopicPartition, DescribedMember] = {}
     for member in group.members:
@@ -72,7 +72,7 @@ def _held(group: GroupDescription) -> dict[str, _Held]:
         partitions = sorted(kept & shall_have.keys())
         if partitions and member.target_assignment is not None:
             waiting = sorted({short_name(shall_have[each]) for each in partitions})
-            found[member.member_id] = _Held(partitions, waiting)
+            found[member.member_id] = Held(partitions, waiting)
     return found
 
 
@@ -116,7 +116,7 @@ def stale_epoch(seen: Observation) -> Iterator[Finding]:
         return
     target_epoch, earlier_target = seen.group.assignment_epoch, seen.earlier.assignment_epoch
     before = {each.member_id: each.member_epoch for each in seen.earlier.members}
-    held = _held(seen.group)
+    held = held_partitions(seen.group)
     stale = [
         each
         for each in seen.group.members

@@ -8,7 +8,8 @@ from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.consumer_groups import with_matched_topics
 from coterie.client.group_description import CONSUMER_GROUP, DescribedMember, GroupDescription
 from coterie.client.groups import CONSUMER_PROTOCOL_TYPE, describe_groups
-from coterie.client.history import NoJournal, read_histories
+from coterie.client.history import NoJournal
+from coterie.client.journal_reader import read_histories
 from coterie.client.names import short_member
 from coterie.client.offsets import EARLIEST, partition_offsets
 from coterie.client.progress import Sample, partitions_of_members, take_sample

@@ -1,6 +1,14 @@
 """The rows of the console's API, a subject a module."""
 
-from coterie.console.api import changes, cluster
+from coterie.console.api import changes, cluster, events, group, records, topics, transactions
 from coterie.console.routes import Route
 
-ROUTES: tuple[Route, ...] = (*cluster.ROUTES, *changes.ROUTES)
+ROUTES: tuple[Route, ...] = (
+    *cluster.ROUTES,
+    *events.ROUTES,
+    *group.ROUTES,
+    *topics.ROUTES,
+    *records.ROUTES,
+    *transactions.ROUTES,
+    *changes.ROUTES,
+)

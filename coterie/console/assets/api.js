@@ -3,10 +3,12 @@
 const KEY = 'coterie-token';
 
 function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  const params = new URLSearchParams(location.hash.slice(1)), given = params.get('token');
   if (given === null) return sessionStorage.getItem(KEY);
   sessionStorage.setItem(KEY, given);
-  history.replaceState(null, '', location.pathname);
+  params.delete('token');
+  const rest = params.toString();
+  history.replaceState(null, '', rest ? `#${rest}` : location.pathname);
   return given;
 }
 
@@ -37,6 +39,19 @@ async function request(path, options = {}) {
 
 export async function get(path, signal) {
   return (await request(path, { signal })).json();
+}
+
+// Save what an address answers as a file of the reader's.
+export async function save(path, signal) {
+  const response = await request(path, { signal });
+  const [, name] = /filename="([^"]*)"/.exec(response.headers.get('Content-Disposition') || '') || [];
+  saveAs(name || 'coterie.json', await response.blob());
+}
+
+export function saveAs(name, blob) {
+  const link = Object.assign(document.createElement('a'), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 export async function post(path, body, signal) {

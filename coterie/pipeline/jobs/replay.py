@@ -14,10 +14,11 @@ from coterie.pipeline.engine import Engine
 from coterie.pipeline.exchange import Outbox, exchange
 from coterie.pipeline.jobs.group_records import READERS, topic_names
 from coterie.pipeline.part_files import shares
+from coterie.pipeline.replay_rows import replay_row
 from coterie.pipeline.schemas import TIMESTAMP, list_of
 from coterie.pipeline.store import Store
 from coterie.pipeline.transforms.histories import HISTORY_ROWS, history_of, records_by_group
-from coterie.pipeline.what_if import ReplayedRebalance, Rooms, replay
+from coterie.pipeline.what_if import GroupReplay, Rooms, replay
 
 _REBALANCE = pa.struct(
     [
@@ -84,7 +85,7 @@ def replay_groups(
         def replay_bucket(bucket: int) -> list[dict[str, Any]]:
             tables = {kind: exchanged.rows(kind, bucket) for kind in HISTORY_ROWS}
             return [
-                _row(history_of(records, names), assignor, rooms)
+                _row(replay(history_of(records, names), assignor, rooms))
                 for records in records_by_group(tables)
                 if not groups or records.group_id in groups
             ]
@@ -93,60 +94,12 @@ def replay_groups(
     return pa.Table.from_pylist(rows, REPLAYS).sort_by("group_id")
 
 
-def _row(history: Any, assignor: str, rooms: Rooms | None) -> dict[str, Any]:
-    found = replay(history, assignor, rooms)
-    return {
-        "group_id": found.group_id,
-        "assignor": found.assignor,
-        "protocols": list(found.protocols),
-        "rebalances": [_rebalance(each) for each in found.rebalances],
-        "left_out": found.left_out,
-        "problem": found.problem,
-    }
-
-
-def _rebalance(replayed: ReplayedRebalance) -> dict[str, Any]:
-    row = replayed._asdict()
-    row["completed_ts"] = row.pop("completed_ms") * 1000
+def _row(replayed: GroupReplay) -> dict[str, Any]:
+    row = replay_row(replayed)
+    for rebalance in row["rebalances"]:
+        # The columns have microseconds.
+        rebalance["completed_ts"] *= 1000
     return row
-
-
-def summed(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of `REPLAYS` with the sums over its rebalances.
-
-    The time without owner is summed over the rebalances for which both times are known (`timed`),
-    and null if there is none.
-    """
-    rebalances = row["rebalances"]
-    timed = [
-        each
-        for each in rebalances
-        if each["unowned_ms"] is not None and each["recorded_unowned_ms"] is not None
-    ]
-    return {
-        "group": row["group_id"],
-        "recorded_protocols": row["protocols"],
-        "assignor": row["assignor"],
-        "rebalances": len(rebalances),
-        "left_out": row["left_out"],
-        "recorded_moved": sum(each["recorded_moved"] for each in rebalances),
-        "moved": sum(each["moved"] for each in rebalances),
-        "recorded_needless": _needless(rebalances, "recorded_moved", "recorded_moved_min"),
-        "needless": _needless(rebalances, "moved", "moved_min"),
-        "timed": len(timed),
-        "recorded_unowned_ms": _sum(timed, "recorded_unowned_ms"),
-        "unowned_ms": _sum(timed, "unowned_ms"),
-        "problem": row["problem"],
-    }
-
-
-def _needless(rebalances: list[dict[str, Any]], moved: str, least: str) -> int:
-    """Sum the moves above the minimum. A less balanced assignment may have fewer than these."""
-    return sum(max(0, each[moved] - each[least]) for each in rebalances if each[least] is not None)
-
-
-def _sum(rebalances: list[dict[str, Any]], name: str) -> int | None:
-    return sum(each[name] for each in rebalances) if rebalances else None
 
 
 def read_rooms(path: str) -> Rooms:

@@ -2,7 +2,8 @@
 
 The order is that of a reader's questions: is anything wrong, in which group, when, who caused it,
 what did it cost, and can the records be trusted. The page loads nothing from elsewhere. `data.py`
-selects, sorts and cuts the rows; `assets/` has the script.
+selects, sorts and cuts the rows; `assets/` has the script, and coterie.web the components that the
+console draws with, too.
 """
 
 import functools
@@ -16,10 +17,10 @@ from string import Template
 from coterie.client.names import printable
 from coterie.pipeline.report.content import Content
 from coterie.pipeline.report.data import page_data
+from coterie.web.modules import components, joined
 
 DEFAULT_TITLE = "Rebalances"
-# The parts of the script, in the order in which they need each other.
-_SCRIPTS = ("words", "data", "view", "tables", "plot", "ownership", "timeline", "group", "page")
+_ASSETS = files("coterie.pipeline.report") / "assets"
 
 
 def render(content: Content, title: str = DEFAULT_TITLE) -> str:
@@ -27,7 +28,7 @@ def render(content: Content, title: str = DEFAULT_TITLE) -> str:
     data = json.dumps(page_data(content), ensure_ascii=False, separators=(",", ":"))
     return Template(_asset("page.html")).substitute(
         title=escape(printable(title), quote=True),
-        style=_asset("page.css"),
+        style=_style(),
         # A name cannot end the element, because no tag can begin in it.
         data=data.replace("<", "\\u003c"),
         script=_script(),
@@ -58,11 +59,15 @@ def write_page(path: str, text: str) -> None:
 
 @functools.cache
 def _script() -> str:
-    # One function around all of it, so that the page has no global names.
-    parts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
-    return f"(() => {{\n'use strict';\n{parts}}})();\n"
+    return joined(_ASSETS, "page.js")
+
+
+@functools.cache
+def _style() -> str:
+    shared = (components() / "components.css").read_text(encoding="utf-8")
+    return shared + _asset("page.css")
 
 
 @functools.cache
 def _asset(name: str) -> str:
-    return (files("coterie.pipeline.report") / "assets" / name).read_text(encoding="utf-8")
+    return (_ASSETS / name).read_text(encoding="utf-8")

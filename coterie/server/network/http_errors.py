@@ -25,6 +25,8 @@ KINDS: dict[str, Kind] = {
     "HostRefused": Kind(403, "use the URL that was printed at the start"),
     "InternalError": Kind(500, "this is a bug of Coterie; its log has the traceback"),
     "MethodNotAllowed": Kind(405, "use a method of the header Allow; /docs lists all operations"),
+    "NoSuchGroup": Kind(404, "`coterie groups list` lists the groups, and so does the first page"),
+    "NothingToReplay": Kind(409, "ask again after a member has joined, left or died"),
     "NotFound": Kind(404, "/docs lists all operations"),
     "NotJson": Kind(415, "send the header `Content-Type: application/json`"),
     "OriginRefused": Kind(403, "open the URL that was printed at the start"),

@@ -15,8 +15,9 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 from coterie.cli.main import main
 from coterie.pipeline import part_files
 from coterie.pipeline.engine import LocalEngine
-from coterie.pipeline.jobs.replay import replay_groups, summed
+from coterie.pipeline.jobs.replay import replay_groups
 from coterie.pipeline.jobs.run import run
+from coterie.pipeline.replay_rows import summed
 from coterie.pipeline.report.page import render
 from coterie.pipeline.report.reading import read_content
 from coterie.pipeline.store import Store

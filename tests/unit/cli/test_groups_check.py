@@ -12,7 +12,8 @@ import pytest
 
 from coterie.client.cluster import Cluster
 from coterie.client.health.checks import CHECKS
-from coterie.client.history import NoJournal, journal_of, read_histories, read_history
+from coterie.client.history import NoJournal, journal_of, read_history
+from coterie.client.journal_reader import read_histories
 from coterie.client.offsets import commit_offsets
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.describe_configs import DescribeConfigsResponse

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from coterie.cli.groups import looks
-from coterie.cli.groups.offset_rows import catch_up_text, lag_growth
+from coterie.cli.groups.offset_rows import catch_up_text
 from coterie.client.cluster import Cluster
 from coterie.client.commit_times import commit_times
+from coterie.client.group_totals import lag_growth
 from coterie.client.offsets import Committed, commit_offsets
 from coterie.client.progress import Rates, Sample, rates_between
 from coterie.protocol.api_keys import ApiKey

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from coterie.cli.groups.journal_events import JournalEvents
-from coterie.cli.timeline import SHOWN_MEMBERS, Timeline, duration_text
+from coterie.cli.timeline import SHOWN_MEMBERS, Timeline
+from coterie.client.times import duration_text
 from coterie.protocol.messages import journal_records as facts
 from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged, StaticMemberLeft
 from coterie.protocol.messages.journal_records import decode_fact

@@ -1,4 +1,14 @@
 // The page from top to bottom: totals, the chosen time, findings, the timeline, groups, the log.
+import { readData, readSegments } from '/shared/data.js';
+import { compare, column, allRows, table } from '/shared/tables.js';
+import { range, setRange, setWhole, showAround, watch } from '/shared/time.js';
+import { el, nameOf } from '/shared/view.js';
+import { UNKNOWN, counted, duration, grouped, local, localBelow, moment, offset } from '/shared/words.js';
+import { anchorOf, groupElement } from './group.js';
+import { FIRST_GROUPS, timeline } from './timeline.js';
+
+const DATA = readData(JSON.parse(document.getElementById('data').textContent));
+const WHOLE = DATA.whole, FINDINGS = DATA.findings;
 const main = document.querySelector('main');
 const FIRST_FINDINGS = 10;
 // More findings of one rule than this are one line until it is pressed.
@@ -36,7 +46,7 @@ function rangeBar() {
     note.textContent = `${duration(to - from)}${offset(from) ? `, ${localBelow(from)} to ${localBelow(to)}` : ''}`;
   }
 
-  watchers.add(update);
+  watch(update);
   update();
   return el('div', { class: 'range' }, el('span', {}, 'Time, UTC'), fields[0], 'to', fields[1], all, note);
 }
@@ -50,7 +60,7 @@ function findings(open) {
   const list = el('ol', { class: 'findings' }), more = el('p', { class: 'note' });
   const buttons = [null, ...counts.keys()].map(name => el('button', { type: 'button', class: 'plain',
     onclick: () => { rule = name; most = FIRST_FINDINGS; update(); } },
-  name === null ? `all ${grouped(DATA.findings.total)}` : `${name} ${grouped(counts.get(name))}`));
+  name === null ? `all ${grouped(DATA.found)}` : `${name} ${grouped(counts.get(name))}`));
 
   function likeOnes(one) {
     return FINDINGS.filter(each => each.rule === one.rule);
@@ -157,7 +167,7 @@ function openGroup(group) {
 }
 
 function segments() {
-  const { rows, total } = DATA.health, number = { number: true };
+  const rows = readSegments(DATA), { total } = DATA.health, number = { number: true };
   if (!rows.length) return [];
   const columns = [column('log', row => row.log, { cell: row => nameOf(row.log) }),
     column('segment', row => row.segment, number), column('records', row => row.records, number),
@@ -169,18 +179,18 @@ function segments() {
     column('damaged', row => row.damaged, { number: true, cell: row => row.damaged
       ? el('span', { class: 'critical' }, grouped(row.damaged)) : '0' }),
     column('bytes', row => row.bytes, number)];
-  const named_ = rows.map(row => named('segment', row));
-  return [el('h2', {}, 'Log segments'), table('Segments of the log', columns, () => [...named_], 'segment').element,
+  return [el('h2', {}, 'Log segments'), table('Segments of the log', columns, allRows(() => rows), 'segment').element,
     total > rows.length ? el('p', { class: 'note' }, `${grouped(rows.length)} of ${counted(total, 'segment')}.`) : ''];
 }
 
+setWhole(WHOLE);
 header();
 if (WHOLE) main.append(rangeBar());
 main.append(el('h2', {}, 'Findings'), ...findings(openGroup));
 if (WHOLE && DATA.groups.some(group => group.count))
   main.append(el('h2', {}, 'All groups over time'),
     el('p', { class: 'note' }, 'Drag over a drawing to choose a time; press a group to open it.'),
-    timeline(openGroup));
+    timeline(DATA, openGroup));
 if (DATA.groups.length) main.append(el('h2', {}, 'Groups'), ...groupList());
 main.append(...segments());
 

@@ -1,0 +1,263 @@
+"""Everything that is read of a group at one time, and what is remembered from look to look.
+
+`GroupMemory` has the journal and the group log of the group as far as they were read, and the
+earlier looks that rates, trends and checks need. It belongs to one thread at a time.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.errors import ClientError, VersionUnsupported
+from coterie.client.group_description import GroupDescription
+from coterie.client.groups import describe_groups, list_groups
+from coterie.client.health.checks import Found, findings
+from coterie.client.health.observation import Look, Past, look_at, look_back, observe
+from coterie.client.history import Journal, NoJournal, journal_of, read_history, read_on
+from coterie.client.progress import Sample
+from coterie.client.share_groups import describe_share_groups
+from coterie.client.software import Software
+from coterie.client.topics import describe_topics
+from coterie.console.group.log import GroupLog
+from coterie.console.model.series import Ends, Steps
+from coterie.pipeline.findings.of_journal import journal_findings
+from coterie.protocol.messages.journal_records import Fact, MemberJoined, StaticMemberReplaced
+
+# A page draws a thousand rebalances, which have some ten facts each.
+MAX_FACTS = 10_000
+# `groups check` looks back and waits so long by default.
+CHECKED_PERIOD_MS = 3_600_000
+CHECK_INTERVAL_S = 10.0
+# Two looks that are nearer say little of rates: commits come in steps.
+_RATE_S = 2.0
+# Trends of more partitions would be most of what is sent.
+MAX_TRENDS = 256
+# Offsets are read for these types only; share groups have others.
+_WITH_OFFSETS = ("classic", "consumer")
+
+Points = list[list[int]]
+
+
+class Seen(NamedTuple):
+    """A group at one time.
+
+    Attributes:
+        at_ms: the time, in epoch milliseconds.
+        group: its description.
+        seen_ms: since when this state has been seen without a change.
+        sample, before: its offsets now and some seconds before; None of a group without offsets, or
+            at the first look.
+        facts: what the journal says of it; None without a journal.
+        commit_times: when each partition was committed last.
+        software: the client libraries of its members.
+        findings: what is wrong with it; None if it is not checked.
+        lag_ages: by partition how old the oldest record is that is not read, as far as it is known.
+        trends: by partition the lags until now; none if there are too many partitions.
+        lag_trend: the lags of all partitions together until now.
+    """
+
+    at_ms: int
+    group: GroupDescription
+    seen_ms: int
+    sample: Sample | None
+    before: Sample | None
+    facts: Sequence[Fact] | None
+    commit_times: Mapping[TopicPartition, int]
+    software: Mapping[str, Software]
+    findings: list[Found] | None
+    lag_ages: Mapping[TopicPartition, int]
+    trends: Mapping[TopicPartition, Points]
+    lag_trend: Points
+
+
+class GroupMemory:
+    """What is known of a group from earlier looks.
+
+    Attributes:
+        facts: the facts of its journal; None without a journal.
+        log: its records in the group log.
+    """
+
+    def __init__(self, group_id: str) -> None:
+        """Know nothing yet."""
+        self.group_id = group_id
+        self.facts: deque[Fact] | None = None
+        self.log = GroupLog(group_id)
+        self._journal: Journal | None = None
+        self._next_offset = 0
+        self._looks: deque[Look] = deque()
+        self._checked: tuple[float, Past] | None = None
+        self._ends: defaultdict[TopicPartition, Ends] = defaultdict(Ends)
+        self._lags: defaultdict[TopicPartition, Steps] = defaultdict(Steps)
+        self._lag = Steps()
+        self._state: tuple[str, int] = "", 0
+        self._names: dict[str, str] = {}
+
+    # -- the past ----------------------------------------------------------------------------------
+
+    def read_past(self, cluster: Cluster, max_wait_ms: int = 0) -> bool:
+        """Read what was recorded since the last call; return whether the history has changed.
+
+        Args:
+            cluster: the cluster.
+            max_wait_ms: how long to wait for a new fact if there is none.
+        """
+        count = 0 if self.facts is None else len(self.facts)
+        has_journal = self._find_journal(cluster)
+        if self._journal is not None and not has_journal:
+            found = read_on(cluster, self._journal, self._next_offset, max_wait_ms)
+            self._next_offset = found.next_offset
+            assert self.facts is not None, "a journal was found"
+            self.facts += found.facts
+            count = len(self.facts) - len(found.facts)
+        has_news = self.log.read(cluster)
+        return has_news or (self.facts is not None and len(self.facts) != count)
+
+    def _find_journal(self, cluster: Cluster) -> bool:
+        """Find the journal and read it; return whether that was done now."""
+        if self._journal is not None:
+            return False
+        try:
+            journal = journal_of(cluster, self.group_id)
+        except NoJournal:
+            return False
+        found = read_history(cluster, journal)
+        self.facts = deque(found.facts, MAX_FACTS)
+        self._journal, self._next_offset = journal, found.next_offset
+        return True
+
+    def topic_names(self, cluster: Cluster) -> dict[str, str]:
+        """Return names by topic id, if the records of the group have ids."""
+        if self.log.epochs:
+            found = {each.topic_id: each.name for each in describe_topics(cluster)}
+            self._names |= {key: name for key, name in found.items() if key is not None}
+        return self._names
+
+    # -- the present -------------------------------------------------------------------------------
+
+    def look(self, cluster: Cluster) -> Seen | None:
+        """Look at the group; None if it does not exist."""
+        now_ms = int(time.time() * 1000)
+        look = look_at(cluster, [self.group_id])
+        group = look.groups.get(self.group_id) or _other_group(cluster, self.group_id)
+        if group is None:
+            self._forget()
+            return None
+        if self._state[0] != group.state:
+            self._state = group.state, now_ms
+        has_offsets = group.type in _WITH_OFFSETS
+        before = self._looks[0] if self._looks else None
+        checked = self._check(cluster, look, before) if has_offsets else None
+        ages = self._note(look, now_ms) if has_offsets else {}
+        with_trends = len(self._lags) <= MAX_TRENDS
+        return Seen(
+            now_ms,
+            group,
+            self._state[1],
+            look.sample if has_offsets else None,
+            None if before is None or _seconds(before, look) < _RATE_S else before.sample,
+            None if self.facts is None else tuple(self.facts),
+            dict(self.log.commit_times),
+            self._software(group),
+            checked,
+            ages,
+            {each: lags.points for each, lags in self._lags.items()} if with_trends else {},
+            self._lag.points,
+        )
+
+    def _forget(self) -> None:
+        """Forget the looks at a group that does not exist any more."""
+        self._looks.clear()
+        self._ends.clear()
+        self._lags.clear()
+        self._lag = Steps()
+        self._state = "", 0
+
+    def _note(self, look: Look, now_ms: int) -> dict[TopicPartition, int]:
+        """Keep a look for the next ones; return how old the oldest unread records are.
+
+        The oldest look of the last `CHECK_INTERVAL_S` is the one that is compared with.
+        """
+        self._looks.append(look)
+        while len(self._looks) > 1 and _seconds(self._looks[1], look) >= CHECK_INTERVAL_S:
+            self._looks.popleft()
+        sample, ages = look.sample, {}
+        known = []
+        for partition, committed in sample.committed[self.group_id].items():
+            lag, end = sample.lag(self.group_id, partition), sample.ends.get(partition)
+            if lag is None or end is None:
+                continue
+            known.append(lag)
+            self._lags[partition].add(now_ms, lag)
+            self._ends[partition].add(now_ms, end)
+            age_ms = self._ends[partition].age_ms(committed.offset, now_ms)
+            if age_ms is not None:
+                ages[partition] = age_ms
+        if known:
+            self._lag.add(now_ms, sum(known))
+        return ages
+
+    def _check(self, cluster: Cluster, look: Look, before: Look | None) -> list[Found]:
+        """Return what `groups check` finds; the past of all groups is read now and then only."""
+        now_s = time.monotonic()
+        if self._checked is None or now_s - self._checked[0] >= CHECK_INTERVAL_S:
+            self._checked = now_s, look_back(cluster, CHECKED_PERIOD_MS, journal_findings)
+        is_apart = before is not None and look.sample.at_s - before.sample.at_s >= CHECK_INTERVAL_S
+        return findings(
+            observe(self.group_id, before if is_apart else None, look, self._checked[1])
+        )
+
+    def _software(self, group: GroupDescription) -> dict[str, Software]:
+        members = {each.member_id for each in group.members}
+        return {
+            each.member_id: Software(
+                each.client_software_name, each.client_software_version, each.principal
+            )
+            for each in self.facts or ()
+            if isinstance(each, MemberJoined | StaticMemberReplaced)
+            and each.member_id in members
+            and (each.client_software_name is not None or each.principal is not None)
+        }
+
+
+def _seconds(before: Look, look: Look) -> float:
+    return look.sample.at_s - before.sample.at_s
+
+
+def is_changed(one: GroupDescription | None, other: GroupDescription | None) -> bool:
+    """Return whether a group looks different: its state, its members, or what they have."""
+    if one is None or other is None:
+        return one is not other
+    return one._replace(coordinator=other.coordinator) != other
+
+
+def describe(cluster: Cluster, group_id: str) -> GroupDescription | None:
+    """Return the description of a group of any type; None if it does not exist."""
+    found = describe_groups(cluster, [group_id])[group_id]
+    return found if found.exists else _other_group(cluster, group_id)
+
+
+def _other_group(cluster: Cluster, group_id: str) -> GroupDescription | None:
+    """Return a group that is neither classic nor a consumer group."""
+    with suppress(VersionUnsupported):
+        shared = describe_share_groups(cluster, [group_id])
+        if group_id in shared:
+            return shared[group_id]
+    with suppress(ClientError):
+        for listed in list_groups(cluster):
+            if listed.group_id == group_id and listed.type not in _WITH_OFFSETS:
+                # No request that this client knows describes its members.
+                return GroupDescription(
+                    group_id=group_id,
+                    exists=True,
+                    type=listed.type,
+                    state=listed.state,
+                    protocol_type=listed.protocol_type,
+                    protocol="",
+                    coordinator=cluster.coordinators([group_id])[group_id],
+                    members=[],
+                )
+    return None

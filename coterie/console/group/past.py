@@ -1,0 +1,142 @@
+"""The history of a group as the report page shows it, and under other protocols.
+
+What `coterie pipeline show` works out from a data directory is worked out here from what a broker
+says: the facts of its journal and the records of its group log. Both call the same functions, so
+both say the same [console/one-history].
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coterie.console.group.log import GroupLog
+from coterie.lab.machines import MACHINES
+from coterie.lab.recorded import ASSUMPTIONS as SCRIPT_ASSUMPTIONS
+from coterie.lab.recorded import recorded_of
+from coterie.lab.run import Run, RunOptions
+from coterie.lab.scenario import scenario_text
+from coterie.pipeline.replay_rows import replay_row, summed
+from coterie.pipeline.report.content import content_of
+from coterie.pipeline.report.data import page_data
+from coterie.pipeline.report.history import Story, story_of
+from coterie.pipeline.report.page import render
+from coterie.pipeline.timeline.combined import group_history
+from coterie.pipeline.timeline.departures import OPEN
+from coterie.pipeline.timeline.from_rows import generations_of
+from coterie.pipeline.timeline.model import GroupHistory
+from coterie.pipeline.timeline.with_departures import with_departures
+from coterie.pipeline.what_if import ASSUMPTIONS, NAMES, WITH_ROOMS, replay
+from coterie.protocol.messages.journal_records import Fact
+from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
+
+# The protocols of consumers that the lab has; the others are of Connect, of earlier releases and of
+# other systems.
+MACHINES_SHOWN = ("eager-3", "static", "cooperative", "consumer")
+ASSIGNORS_SHOWN = tuple(name for name in NAMES if name not in WITH_ROOMS)
+# One run stands for all: the script is recorded, and what is drawn from the seed are delays.
+_SEED = 1
+
+Json = dict[str, Any]
+
+
+class Past(NamedTuple):
+    """A group's history.
+
+    Attributes:
+        history: it.
+        story: its rows.
+        inputs: where it comes from, in words.
+    """
+
+    history: GroupHistory
+    story: Story
+    inputs: list[str]
+
+
+def past_of(
+    group_id: str,
+    facts: Sequence[Fact] | None,
+    log: GroupLog,
+    topic_names: Mapping[str, str],
+    bootstrap: str,
+) -> Past:
+    """Work out the history of a group.
+
+    Args:
+        group_id: the group.
+        facts: what the journal says of it; None without a journal.
+        log: what the group log says of it.
+        topic_names: names by topic id.
+        bootstrap: the address of the broker.
+    """
+    # The timeline is made of facts about the group itself.
+    own = [
+        each for each in facts or () if not isinstance(each, PartitionLoaded | PartitionUnloaded)
+    ]
+    history = group_history(group_id, own, generations_of(log.generations), log.epochs, topic_names)
+    if any(session.exit_kind == OPEN for session in history.sessions):
+        history = with_departures(history, log.commits)
+    sources = [*(["journal"] if facts is not None else []), "group log"]
+    return Past(history, story_of(history), [f"{' and '.join(sources)} of {bootstrap}"])
+
+
+def history_data(past: Past) -> Json:
+    """Return the data of the report page for one group."""
+    return page_data(_content(past))
+
+
+def report_page(past: Past, title: str) -> str:
+    """Return the report page of one group as HTML."""
+    return render(_content(past), title)
+
+
+def script_text(past: Past) -> str:
+    """Return the history as a scenario's file for `coterie lab run`.
+
+    Raises:
+        WrongInput: the history has nothing that can be replayed.
+    """
+    recorded = recorded_of(past.history.group_id, past.story)
+    about = "".join(f"# {each}\n" for each in SCRIPT_ASSUMPTIONS)
+    return f"{about}\n{scenario_text(recorded.scenario)}"
+
+
+def _content(past: Past) -> Any:
+    group = past.story.group
+    if group.span_ms is None:
+        return content_of({}, past.inputs)
+    return content_of({}, past.inputs)._replace(groups=[group])
+
+
+def replayed(past: Past, name: str) -> Json:
+    """Return what would have happened under another assignor or protocol.
+
+    Args:
+        past: the history.
+        name: one of `ASSIGNORS_SHOWN`, which is replayed as `coterie pipeline replay` does, or of
+            `MACHINES_SHOWN`, which the lab runs as `--script-from` does.
+
+    Raises:
+        WrongInput: the history has nothing that can be replayed.
+    """
+    if name in ASSIGNORS_SHOWN:
+        row = replay_row(replay(past.history, name))
+        return {"assignor": name, "kind": "assignor"} | {
+            "summed": summed(row),
+            "rebalances": row["rebalances"],
+            "assumptions": list(ASSUMPTIONS),
+        }
+    recorded = recorded_of(past.history.group_id, past.story)
+    outcome = Run(name, recorded.scenario, _SEED, RunOptions()).finish()
+    return {
+        "assignor": name,
+        "kind": "protocol",
+        "about": MACHINES[name].summary,
+        "recorded": {
+            "rebalances": recorded.rebalances,
+            "moves": recorded.moved,
+            "unowned": recorded.unowned_s,
+            "left_out": recorded.left_out,
+        },
+        "outcome": outcome.row(),
+        "assumptions": list(SCRIPT_ASSUMPTIONS),
+    }

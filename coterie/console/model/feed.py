@@ -1,0 +1,234 @@
+"""The source of the groups page: it reads the cluster and its journal while a page is open.
+
+Two threads: one looks at all groups again and again, less often the longer a look takes; the other
+waits for facts of the journal. An error between console and cluster ends neither: the page is told
+since when, keeps what it has with its time, and reading goes on when the cluster answers again
+[console/broken].
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from coterie.client.cluster import Cluster
+from coterie.client.errors import ClientError
+from coterie.client.group_description import GroupDescription
+from coterie.client.group_totals import WITH_OFFSETS
+from coterie.client.groups import describe_groups, list_groups
+from coterie.client.health.checks import findings
+from coterie.client.health.finding import Severity
+from coterie.client.health.observation import Look, Past, look_at, observe
+from coterie.client.history import NoJournal
+from coterie.client.journal_reader import JournalReader
+from coterie.client.progress import partitions_of_members, take_sample
+from coterie.console.event import Event
+from coterie.console.hub import Publish
+from coterie.console.model.groups import Changes, GroupsLook, GroupsModel, Row
+from coterie.console.model.past import HOUR_MS
+from coterie.console.places import Place
+from coterie.pipeline.findings.of_journal import journal_findings
+
+# A person sees a second as "now".
+INTERVAL_S = 1.0
+# A look takes at most this part of the time, and with it of a processor of the broker.
+LOOKING_PART = 0.05
+_CHECK_INTERVAL_S = 10.0
+# So long the broker holds a request for facts that there are none of.
+_WAIT_MS = 1_000
+_RETRY_S = 1.0
+_WEIGHTS = {Severity.ERROR: 100, Severity.WARNING: 10}
+
+
+def now_ms() -> int:
+    """Return the time of this machine."""
+    return int(time.time() * 1000)
+
+
+class GroupsFeed:
+    """The source of `/api/events`."""
+
+    def __init__(self, place: Place) -> None:
+        self.lock = threading.Lock()
+        self._place = place
+        self._model = GroupsModel()
+        self._at_ms: int | None = None
+        self._cluster: dict[str, Any] = {"bootstrap": place.bootstrap, "state": "connecting"}
+        self._since_ms = now_ms()
+        self._findings: list[Row] | None = None
+        self._earlier: Look | None = None
+        self._reader: JournalReader | None = None
+
+    def snapshot(self) -> list[Event]:
+        """Return what a new page needs; called with the lock held."""
+        events = [Event("cluster", self._head())]
+        if self._at_ms is not None:
+            whole = {"at_ms": self._at_ms, "changed": self._model.rows, "removed": []}
+            events.append(Event("groups", whole))
+        if self._findings is not None:
+            events.append(Event("findings", self._findings))
+        return events
+
+    def run(self, publish: Publish, stopped: threading.Event) -> None:
+        """Look and listen until `stopped` is set."""
+        listening = threading.Thread(
+            target=self._listen,
+            args=(publish, stopped),
+            name="coterie-console-journal",
+            daemon=True,
+        )
+        listening.start()
+        checked_s = checks_took_s = 0.0
+        while not stopped.is_set():
+            began_s = time.monotonic()
+            try:
+                with self._place.cluster() as cluster:
+                    self._look(cluster, publish)
+                    if began_s - checked_s >= max(_CHECK_INTERVAL_S, checks_took_s / LOOKING_PART):
+                        checked_s = time.monotonic()
+                        self._check(cluster, publish)
+                        checks_took_s = time.monotonic() - checked_s
+            except ClientError as error:
+                self._broken(error, publish)
+            took_s = time.monotonic() - began_s
+            stopped.wait(max(INTERVAL_S - took_s, took_s / LOOKING_PART - took_s))
+
+    def _look(self, cluster: Cluster, publish: Publish) -> None:
+        began_ms = now_ms()
+        brokers = cluster.metadata([])
+        listed = list_groups(cluster)
+        described = _described(cluster, [e.group_id for e in listed if e.type in WITH_OFFSETS])
+        owned = {name: partitions_of_members(group) for name, group in described.items()}
+        look = GroupsLook(began_ms, listed, described, take_sample(cluster, owned))
+        with self.lock:
+            ended_ms = now_ms()
+            changes = self._model.add_look(look, ended_ms)
+            self._at_ms = ended_ms
+            if self._cluster["state"] != "live":
+                self._since_ms = ended_ms
+            self._cluster = {
+                "bootstrap": self._place.bootstrap,
+                "state": "live",
+                "cluster_id": brokers.cluster_id,
+                "controller_id": brokers.controller_id,
+                "brokers": [
+                    {"id": each.node_id, "address": f"{each.host}:{each.port}"}
+                    for each in brokers.brokers
+                ],
+            }
+            publish(Event("cluster", self._head()))
+            # It says how new the rows are, even if none has changed.
+            self._publish(changes, publish, even_if_none=True)
+
+    def _publish(self, changes: Changes, publish: Publish, *, even_if_none: bool = False) -> None:
+        if changes.changed or changes.removed or even_if_none:
+            publish(Event("groups", {"at_ms": self._at_ms, **changes._asdict()}))
+
+    def _head(self) -> dict[str, Any]:
+        rows = self._model.rows
+        states: dict[str, int] = {}
+        for row in rows:
+            states[row["state"]] = states.get(row["state"], 0) + 1
+        return {
+            **self._cluster,
+            "at_ms": self._at_ms,
+            "since_ms": self._since_ms,
+            "allows_changes": self._place.allows_changes,
+            "has_journal": self._model.facts is not None,
+            "groups": len(rows),
+            "states": states,
+        }
+
+    def _broken(self, error: ClientError, publish: Publish) -> None:
+        with self.lock:
+            if self._cluster["state"] != "broken":
+                self._since_ms = now_ms()
+            self._cluster |= {"state": "broken", "error": error.cause, "remedy": error.remedy}
+            publish(Event("cluster", self._head()))
+
+    # -- findings ----------------------------------------------------------------------------------
+
+    def _check(self, cluster: Cluster, publish: Publish) -> None:
+        with self.lock:
+            facts = self._model.facts
+            facts = None if facts is None else {name: list(each) for name, each in facts.items()}
+            names = [row["group"] for row in self._model.rows if row["type"] in WITH_OFFSETS]
+        look = look_at(cluster, names)
+        at_ms = now_ms()
+        judged = {} if facts is None else journal_findings(facts, at_ms)
+        past = Past(facts, at_ms - HOUR_MS, at_ms, judged)
+        found = [
+            each
+            for name in look.groups
+            for each in findings(observe(name, self._earlier, look, past))
+        ]
+        self._earlier = look
+        found.sort(key=lambda each: -_WEIGHTS[each.finding.severity])
+        trouble: dict[str, int] = {}
+        for each in found:
+            weight = _WEIGHTS[each.finding.severity]
+            trouble[each.group_id] = trouble.get(each.group_id, 0) + weight
+        with self.lock:
+            since = {_key(each): each["since_ms"] for each in self._findings or ()}
+            rows: list[Row] = []
+            for each in found:
+                row: Row = {
+                    "group": each.group_id,
+                    "severity": str(each.finding.severity),
+                    "check": each.check,
+                    "subject": each.finding.subject or None,
+                    "cause": each.finding.cause,
+                    "remedy": each.finding.remedy,
+                }
+                rows.append({**row, "since_ms": since.get(_key(row), at_ms)})
+            self._findings = rows
+            publish(Event("findings", rows))
+            self._publish(self._model.set_trouble(trouble, at_ms), publish)
+
+    # -- the journal -------------------------------------------------------------------------------
+
+    def _listen(self, publish: Publish, stopped: threading.Event) -> None:
+        while not stopped.is_set():
+            try:
+                with self._place.cluster() as cluster:
+                    if self._reader is None:
+                        self._reader = JournalReader(cluster, now_ms() - HOUR_MS)
+                        self._first_facts(cluster, self._reader, stopped)
+                    while not stopped.is_set():
+                        found = self._reader.read(cluster, _WAIT_MS)
+                        if found.by_group:
+                            self._note(found.by_group, publish)
+            except NoJournal:
+                stopped.wait(_RETRY_S)
+            except ClientError:
+                # The other thread tells the page.
+                stopped.wait(_RETRY_S)
+
+    def _first_facts(
+        self, cluster: Cluster, reader: JournalReader, stopped: threading.Event
+    ) -> None:
+        """Read what there is; it is no news."""
+        by_group: dict[str, list[Any]] = {}
+        while not stopped.is_set():
+            found = reader.read(cluster)
+            for name, facts in found.by_group.items():
+                by_group.setdefault(name, []).extend(facts)
+            if found.is_complete:
+                break
+        with self.lock:
+            self._model.add_facts(by_group, now_ms())
+
+    def _note(self, by_group: dict[str, list[Any]], publish: Publish) -> None:
+        with self.lock:
+            changes, ended = self._model.add_facts(by_group, now_ms())
+            for each in ended:
+                publish(Event("rebalance", each))
+            self._publish(changes, publish)
+
+
+def _described(cluster: Cluster, names: Sequence[str]) -> dict[str, GroupDescription]:
+    return {name: each for name, each in describe_groups(cluster, names).items() if each.exists}
+
+
+def _key(finding: Row) -> tuple[str, str, str | None]:
+    return finding["group"], finding["check"], finding["subject"]

@@ -24,6 +24,11 @@ from coterie.protocol.messages.describe_groups import (
     DescribeGroupsResponseGroup,
     DescribeGroupsResponseMember,
 )
+from coterie.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupRequestMember,
+    LeaveGroupResponse,
+)
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from coterie.protocol.primitives import PREFIX_BYTES
 
@@ -141,6 +146,34 @@ def delete_groups(cluster: Cluster, group_ids: Iterable[str]) -> list[Deletion]:
     return [
         Deletion(name, results[name].error_code, results[name].error_message) for name in wanted
     ]
+
+
+def remove_members(
+    cluster: Cluster, group_id: str, members: Iterable[DescribedMember], reason: str
+) -> dict[str, int]:
+    """Remove members as an administrator does; return the error code of each by its member id.
+
+    A client that goes on notices it at its next heartbeat, and joins anew.
+
+    Raises:
+        Refused: the coordinator refuses the request as a whole.
+    """
+    listed = [
+        LeaveGroupRequestMember(
+            member_id=each.member_id, group_instance_id=each.group_instance_id, reason=reason
+        )
+        for each in members
+    ]
+    request = LeaveGroupRequest(group_id=group_id, members=listed)
+    response = cluster.call_coordinators(
+        [group_id],
+        lambda _: request,
+        LeaveGroupResponse,
+        lambda response: {group_id: (response.error_code, response)},
+    )[group_id]
+    if response.error_code:
+        raise Refused(response.error_code, f"Members of group '{group_id}' were not removed")
+    return {each.member_id: each.error_code for each in response.members}
 
 
 def _classic(group: DescribeGroupsResponseGroup, coordinator: Node) -> GroupDescription:

@@ -9,7 +9,7 @@ last record means the end, and a partition without a committed offset can't be s
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError
@@ -113,15 +113,32 @@ def to_given(offsets: Mapping[TopicPartition, int]) -> Rule:
 
 
 def plan(
-    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], rule: Rule
+    cluster: Cluster,
+    group_id: str,
+    partitions: Iterable[TopicPartition],
+    rule: Rule,
+    refused: dict[TopicPartition, ClientError] | None = None,
 ) -> list[PlannedOffset]:
     """Return the new offset of each partition by a rule, in order of topic and number.
+
+    Args:
+        cluster, group_id, partitions, rule: what is planned.
+        refused: if given, partitions to which the rule can't be applied are added here with the
+            reason instead of raising.
 
     Raises:
         ClientError: the rule can't be applied to a partition.
         Refused: a partition does not exist.
     """
-    return [rule(at) for at in _ranges(cluster, group_id, partitions)]
+    planned = []
+    for at in _ranges(cluster, group_id, partitions):
+        try:
+            planned.append(rule(at))
+        except ClientError as error:
+            if refused is None:
+                raise
+            refused[at.partition] = error
+    return planned
 
 
 def plan_by_time(
@@ -220,6 +237,19 @@ def duration_ms_of(text: str) -> int:
     days, hours, minutes = (int(match[unit] or 0) for unit in ("days", "hours", "minutes"))
     seconds = ((days * 24 + hours) * 60 + minutes) * 60 + float(match["seconds"] or 0)
     return round(seconds * 1000) * (-1 if match["sign"] == "-" else 1)
+
+
+def planned_row(group_id: str, planned: PlannedOffset, *, committed: bool) -> dict[str, Any]:
+    """Return a planned offset with the keys of `groups reset-offsets --json`."""
+    return {
+        "group": group_id,
+        "topic": planned.partition[0],
+        "partition": planned.partition[1],
+        "current_offset": planned.current,
+        "new_offset": planned.new,
+        "committed": committed,
+        "remark": planned.remark,
+    }
 
 
 def _scope(text: str) -> tuple[str, set[int] | None]:

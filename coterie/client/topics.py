@@ -125,8 +125,10 @@ def create_topic(
     partitions: int = BROKER_DEFAULT,
     replication_factor: int = BROKER_DEFAULT,
     configs: Mapping[str, str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> Change:
-    """Create a topic."""
+    """Create a topic; with `dry_run` only ask whether that would succeed."""
     controller = cluster.controller()
     if controller.version_for(CreateTopicsRequest) < _FIRST_VERSION_WITH_DEFAULTS:
         partitions, replication_factor = max(partitions, 1), max(replication_factor, 1)
@@ -143,6 +145,7 @@ def create_topic(
             )
         ],
         timeout_ms=int(cluster.timeout_s * 1000),
+        validate_only=dry_run,
     )
     response = controller.call(request, CreateTopicsResponse, Deadline(cluster.timeout_s))
     (result,) = response.topics

@@ -23,6 +23,7 @@ from coterie.console.hub import Subscription, client_failure, failure_event
 from coterie.console.places import Place
 from coterie.console.routes import File, Request, Route, values_of
 from coterie.console.threads import Threads
+from coterie.console.values import check_value
 from coterie.server.network.http_application import HttpApplication, json_answer
 from coterie.server.network.http_errors import Refused
 from coterie.server.network.http_exchange import (
@@ -194,3 +195,6 @@ def _check_parameters(route: Route, given: Mapping[str, Any]) -> None:
     for each in route.parameters:
         if each.is_required and each.name not in given:
             raise Refused("BadRequest", f"{each.name}: missing")
+        # A query has texts only, which its row reads.
+        if route.method == "POST" and each.name in given:
+            check_value(each.name, given[each.name], each.schema)

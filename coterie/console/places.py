@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
+from coterie.console.changes.previews import Previews
 from coterie.console.hub import Hub
 
 
@@ -19,6 +20,7 @@ class Place:
     Attributes:
         bootstrap: its address, as it was given.
         allows_changes: whether the console may change something.
+        previews: the changes that were shown.
         hub: what is pushed to its pages.
     """
 
@@ -34,6 +36,7 @@ class Place:
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
+        self.previews = Previews()
         self.hub = Hub()
         self._connect = connect
         self._idle: list[Cluster] = []

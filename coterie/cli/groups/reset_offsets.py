@@ -33,6 +33,7 @@ from coterie.client.resetting import (
     offsets_to_clone,
     plan,
     plan_by_time,
+    planned_row,
     resolve_partitions,
     shift_by,
     timestamp_of,
@@ -325,16 +326,7 @@ def _print(
     as_json: bool,
 ) -> None:
     rows: list[Row] = [
-        {
-            "group": group_id,
-            "topic": each.partition[0],
-            "partition": each.partition[1],
-            "current_offset": each.current,
-            "new_offset": each.new,
-            "committed": errors.get(each.partition) == 0,
-            "remark": each.remark,
-        }
-        for each in planned
+        planned_row(group_id, each, committed=errors.get(each.partition) == 0) for each in planned
     ]
     if as_json:
         print_json(rows)

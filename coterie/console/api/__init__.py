@@ -1,6 +1,6 @@
 """The rows of the console's API, a subject a module."""
 
-from coterie.console.api import cluster, events, group, records, topics, transactions
+from coterie.console.api import changes, cluster, events, group, records, topics, transactions
 from coterie.console.routes import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -10,4 +10,5 @@ ROUTES: tuple[Route, ...] = (
     *topics.ROUTES,
     *records.ROUTES,
     *transactions.ROUTES,
+    *changes.ROUTES,
 )

@@ -41,6 +41,19 @@ export async function get(path, signal) {
   return (await request(path, { signal })).json();
 }
 
+// Save what an address answers as a file of the reader's.
+export async function save(path, signal) {
+  const response = await request(path, { signal });
+  const [, name] = /filename="([^"]*)"/.exec(response.headers.get('Content-Disposition') || '') || [];
+  saveAs(name || 'coterie.json', await response.blob());
+}
+
+export function saveAs(name, blob) {
+  const link = Object.assign(document.createElement('a'), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
 export async function post(path, body, signal) {
   return (await request(path, { method: 'POST', signal, body: JSON.stringify(body),
     headers: { 'Content-Type': 'application/json' } })).json();

@@ -30,6 +30,7 @@ KINDS: dict[str, Kind] = {
     "NotFound": Kind(404, "/docs lists all operations"),
     "NotJson": Kind(415, "send the header `Content-Type: application/json`"),
     "OriginRefused": Kind(403, "open the URL that was printed at the start"),
+    "PreviewGone": Kind(410, "preview the change again"),
     "ReadOnly": Kind(403, "start the console with --allow-changes"),
     "Unauthorized": Kind(
         401, "send the header `Authorization: Bearer TOKEN` with the token printed at the start"

@@ -13,13 +13,14 @@ const ABOUT_LANES = 'A lane is a partition, a bar the time of an owner, a gap th
 const ABOUT_RESTARTS = ' A triangle is a static member that came back without a rebalance.';
 
 // The body of a group as `{ element, update }`. What has nothing to show is hidden; `update` shows the
-// group as it is now.
-export function groupBody(first, { without = [] } = {}) {
+// group as it is now. `without` names parts that are left out, `titles` has other titles of parts; `whole`
+// returns the time that is drawn while no other is chosen.
+export function groupBody(first, { without = [], titles = {}, whole = spanOf } = {}) {
   let group = first;
-  const of = () => group, span = () => range || spanOf(group);
-  const parts = PARTS.filter(([name]) => !without.includes(name)).map(([, has, make]) => {
+  const of = () => group, span = () => range || whole(group);
+  const parts = PARTS.filter(([name]) => !without.includes(name)).map(([name, has, make]) => {
     const host = el('div', { hidden: true });
-    return { host, has, make, made: null };
+    return { host, has, make: () => make(of, span, titles[name]), made: null };
   });
 
   function update(next) {
@@ -29,7 +30,7 @@ export function groupBody(first, { without = [] } = {}) {
       if (part.host.hidden) continue;
       if (part.made) part.made.update(group);
       else {
-        part.made = part.make(of, span);
+        part.made = part.make();
         part.host.append(...part.made.elements);
       }
     }
@@ -49,7 +50,7 @@ const PARTS = [
   ['epochs', group => rowsOf(group).bumps.length, of => titled('Epochs', bumpTable(of))],
   ['handovers', group => rowsOf(group).handovers.length,
     of => titled('Slowest handovers', handoverTable(of))],
-  ['members', group => rowsOf(group).members.length, of => titled('Members', memberTable(of),
+  ['members', group => rowsOf(group).members.length, (of, span, title = 'Members') => titled(title, memberTable(of),
     () => newest(rowsOf(of()).members.length, of().memberCount, 'member'))],
   ['partitions', group => rowsOf(group).partitions.length, of => titled('Partitions', partitionTable(of))],
 ];

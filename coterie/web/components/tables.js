@@ -60,9 +60,8 @@ export function table(caption, columns, rows, noun) {
     updateHeads(every);
     if (order) found.sort((a, b) => compare(order.value(a), order.value(b), direction)
       || compare(columns[0].value(a), columns[0].value(b), 1));
-    keepFocus(body, () => body.replaceChildren(...found.slice(0, most).map(row => el('tr', {},
-      ...used.map(each =>
-        el('td', { class: each.number ? 'n' : each.time ? 't' : null }, cellOf(each, row)))))));
+    showRows(body, found.slice(0, most).map(row => el('tr', {}, ...used.map(each =>
+      el('td', { class: each.number ? 'n' : each.time ? 't' : null }, cellOf(each, row))))));
     const isCut = found.length > most;
     more.replaceChildren(
       isCut || found.length < every.length ? `${grouped(Math.min(most, found.length))} of ${
@@ -85,11 +84,20 @@ export function allRows(rows) {
   return () => ({ found: [...rows()], every: rows() });
 }
 
-// Change the rows; what has the focus keeps it, by its place.
-function keepFocus(body, change) {
-  const places = () => [...body.querySelectorAll('button, [tabindex]')];
+// Show rows. Those that say the same as before stay, so that a live table does not disturb its reader, and
+// what has the focus keeps it, by its place.
+function showRows(body, rows) {
+  const before = [...body.children];
+  const next = rows.map((row, n) => before[n] && before[n].isEqualNode(row) ? before[n] : row);
+  if (next.length === before.length && next.every((row, n) => row === before[n])) return;
+  const places = () => [...body.querySelectorAll('button, a, [tabindex]')];
   const place = places().indexOf(document.activeElement);
-  change();
+  next.forEach((row, n) => {
+    if (row === before[n]) return;
+    if (before[n]) before[n].replaceWith(row);
+    else body.append(row);
+  });
+  for (const row of before.slice(next.length)) row.remove();
   if (place >= 0 && places()[place]) places()[place].focus({ preventScroll: true });
 }
 

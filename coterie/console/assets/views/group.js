@@ -1,0 +1,133 @@
+// One group: what it does now and for whom it waits, its owners and rebalances over time, members, partitions.
+import { keep } from '/address.js';
+import { follow } from '/live.js';
+import { html, nothing, render } from '/vendor/lit-html.js';
+import { chart } from '/shared/chart.js';
+import { readData } from '/shared/data.js';
+import { groupBody } from '/shared/group.js';
+import { labelRoom } from '/shared/ownership.js';
+import { moveOn, range, setRange, setWhole, watch } from '/shared/time.js';
+import { HOUR, MINUTE, duration, moment } from '/shared/words.js';
+import { stateBadge } from '/views/group_list.js';
+import { memberTable, partitionTable } from '/views/group_tables.js';
+import { phaseBox } from '/views/phase.js';
+import { replayPart } from '/views/replay.js';
+import { wrongList } from '/views/wrong.js';
+
+const WINDOWS = [['5 min', 5 * MINUTE], ['15 min', 15 * MINUTE], ['1 h', HOUR], ['All', null]];
+const TICK_MS = 1_000, LAG_STEP_MS = 5_000;
+// What is shown around the moment that an address names.
+const AROUND_MS = MINUTE;
+
+export function open(main, params) {
+  const id = params.group;
+  let now = null, group = null, windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null;
+  const [head, times, past, lagHost, lists] = ['div', 'div', 'div', 'div', 'div'].map(tag => document.createElement(tag));
+  const phase = phaseBox(), wrong = wrongList({ ofGroup: true }), replay = replayPart(id);
+  main.append(head, phase.element, wrong.element, times, lagHost, past, lists, replay.element);
+
+  // The time that is drawn while no other is chosen: it ends now.
+  function whole() {
+    const end = Date.now();
+    // Nothing was before the first record of the group; a minute at least is drawn.
+    const first = group && group.span ? group.span[0] + group.zero : end - MINUTE;
+    const begin = Math.min(first - (end - first) * 0.02, end - MINUTE);
+    return [windowMs === null ? begin : Math.max(begin, end - windowMs), end];
+  }
+
+  function drawHead() {
+    render(html`<p class="note"><a href="#">All groups</a></p>
+      <h1><bdi>${id || '(empty name)'}</bdi> ${now && now.state ? stateBadge(now.state) : nothing}</h1>
+      <p class="sentence">${now ? now.sentence : 'The group is being read.'}</p>`, head);
+  }
+
+  function drawTimes() {
+    render(html`<h2>Owners and rebalances</h2><div class="tools">
+      ${WINDOWS.map(([words, ms]) => html`<button type="button" class="plain" aria-pressed=${!range && windowMs === ms}
+        @click=${() => { windowMs = ms; setRange(null); }}>${words}</button>`)}
+      ${range ? html`<span role="status">${moment(range[0])} to ${moment(range[1]).slice(11)} UTC, ${
+        duration(range[1] - range[0])}</span> <button type="button" class="plain" @click=${() => setRange(null)}>
+        Up to now</button>` : html`<span class="note">Drag over a drawing to choose a time.</span>`}</div>
+      ${now && now.exists && !now.has_journal ? html`<p class="note">This broker keeps no journal: who caused a rebalance,
+        and for whom a group waits, is not recorded.</p>` : nothing}
+      ${group && !group.owned.length ? html`<p class="note">No owner has been recorded yet.</p>` : nothing}`, times);
+  }
+
+  function drawHistory() {
+    setWhole(whole());
+    if (!group) return;
+    if (body) body.update(group);
+    else {
+      body = groupBody(group, { without: ['charts', 'partitions'], whole,
+        titles: { members: 'Members until now' } });
+      past.append(body.element);
+    }
+  }
+
+  // Lag as steps, over the same axis as the lanes.
+  function drawLag() {
+    const trend = now.lag_trend || [];
+    lagHost.hidden = trend.length < 1;
+    if (lagHost.hidden) return;
+    const start = trend[0][0], count = Math.max(1, Math.ceil((Date.now() - start) / LAG_STEP_MS)), values = [];
+    for (let n = 0, at = 0; n < count; n++) {
+      while (at + 1 < trend.length && trend[at + 1][0] <= start + n * LAG_STEP_MS) at++;
+      values.push(trend[at][1]);
+    }
+    const series = [start, LAG_STEP_MS, values];
+    if (lag) lag.update(series);
+    else {
+      lag = chart('Lag, messages', series, () => range || whole(), width => labelRoom(group ? group.lanes : [])(width));
+      lagHost.append(lag.element);
+    }
+  }
+
+  function drawLists() {
+    if (!members) {
+      members = memberTable(() => now);
+      partitions = partitionTable(() => now);
+      for (const [title, made] of [['Members now', members], ['Partitions now', partitions]])
+        lists.append(Object.assign(document.createElement('h2'), { textContent: title }), made.element);
+      return;
+    }
+    members.update();
+    partitions.update();
+  }
+
+  function receive(name, data) {
+    if (name === 'group') {
+      now = data;
+      drawHead();
+      phase.update(data.phase, data.state);
+      wrong.update(data.findings ?? null);
+      drawTimes();
+      drawLag();
+      drawLists();
+    } else if (name === 'history') {
+      const read = readData(data);
+      group = read.groups.find(each => each.id === id) || read.groups[0] || null;
+      drawTimes();
+      drawHistory();
+      performance.mark('history-drawn');
+    }
+  }
+
+  drawHead();
+  drawTimes();
+  watch(() => {
+    drawTimes();
+    keep({ group: id, from: range ? range[0] : null, to: range ? range[1] : null });
+  });
+  setWhole(whole());
+  const at = Number(params.at), times_ = [Number(params.from), Number(params.to)];
+  if (params.at && at) setRange([at - AROUND_MS, at + AROUND_MS]);
+  else if (params.from && params.to) setRange(times_);
+  const end = follow(`/api/groups/${encodeURIComponent(id)}/events`, receive);
+  const timer = setInterval(() => {
+    if (!range && !document.hidden) {
+      setWhole(whole());
+      moveOn();
+    }
+  }, TICK_MS);
+  return { close() { end(); clearInterval(timer); phase.stop(); replay.close(); } };
+}

@@ -1,0 +1,90 @@
+// The members and the partitions of a group as they are now.
+import { addressOf } from '/address.js';
+import { allRows, column, table } from '/shared/tables.js';
+import { el, nameOf } from '/shared/view.js';
+import { duration, grouped, moment, short } from '/shared/words.js';
+import { ago } from '/views/group_list.js';
+
+// Tables of a group; `of()` is the event `group` that came last.
+export function memberTable(of) {
+  const ms = name => ({ number: true, cell: row => row[name] === null ? '' : duration(row[name]) });
+  return table('Members now', [
+    column('member', row => row.name, { cell: row => nameOf(row.name, row.consumer_id) }),
+    column('client', row => row.client_id, { cell: row => nameOf(row.client_id) }),
+    column('instance', row => row.group_instance_id, { cell: row => nameOf(row.group_instance_id ?? '—') }),
+    column('host', row => row.host, { cell: row => nameOf(row.host.replace(/^\//, '')) }),
+    column('library', software, { cell: row => nameOf(software(row) ?? '') }),
+    column('partitions', row => row.partition_count, { number: true }),
+    column('owns', owns, { cell: row => nameOf(cutTo(owns(row), 60), owns(row)) }),
+    column('member since', row => row.joined_ms, { time: true, cell: row => sinceCell(row.joined_ms) }),
+    column('last heard', row => row.last_heartbeat_ms, { time: true, cell: row => ago(row.last_heartbeat_ms) }),
+    column('session timeout', row => row.session_timeout_ms, ms('session_timeout_ms')),
+    column('rebalance timeout', row => row.rebalance_timeout_ms, ms('rebalance_timeout_ms')),
+    column('rebalances caused', row => row.rebalances_caused, { number: true }),
+  ], allRows(() => of().members || []), 'member');
+}
+
+export function partitionTable(of) {
+  return table('Partitions now', [
+    column('partition', row => `${row.topic}-${row.partition}`, { cell: placeCell }),
+    column('owner', row => row.owner, { cell: row => nameOf(row.owner ?? '') }),
+    column('committed', row => row.current_offset, { number: true, cell: committedCell }),
+    column('log end', row => row.log_end_offset, { number: true }),
+    column('lag', row => row.lag, { number: true }),
+    column('oldest unread', row => row.lag_ms || null, { number: true,
+      cell: row => row.lag && row.lag_ms ? `${duration(row.lag_ms)} old` : '' }),
+    column('records/s', row => row.consumed_per_s, { number: true,
+      cell: row => row.consumed_per_s === null ? '' : short(row.consumed_per_s) }),
+    column('last commit', row => row.last_commit_ms, { time: true, cell: row => sinceCell(row.last_commit_ms) }),
+  ], allRows(() => of().partitions || []), 'partition');
+}
+
+function software({ client_software: name, client_software_version: version }) {
+  return name ? [name, version].filter(Boolean).join(' ') : null;
+}
+
+// "orders 0-3, 7": what a member owns, with runs of partitions.
+function owns({ assignment }) {
+  if (!assignment) return null;
+  const entries = Array.isArray(assignment) ? byTopic(assignment) : Object.entries(assignment);
+  return entries.map(([topic, numbers]) => `${topic} ${runs(numbers)}`).join(', ');
+}
+
+function byTopic(assignment) {
+  const found = new Map();
+  for (const each of assignment) {
+    const [topic, number] = Array.isArray(each) ? each : [each.topic, each.partition ?? each.partitions];
+    found.set(topic, [...(found.get(topic) || []), ...[number].flat()]);
+  }
+  return [...found];
+}
+
+function runs(numbers) {
+  const found = [];
+  for (const number of [...numbers].sort((a, b) => a - b)) {
+    const last = found[found.length - 1];
+    if (last && last[1] === number - 1) last[1] = number;
+    else found.push([number, number]);
+  }
+  return found.map(([first, last]) => first === last ? first : `${first}–${last}`).join(', ');
+}
+
+function cutTo(text, most) {
+  return text && text.length > most ? `${text.slice(0, most - 1)}…` : text ?? '';
+}
+
+function sinceCell(at) {
+  return at === null || at === undefined ? '' : el('span', { 'data-tip': `${moment(at)} UTC`, tabindex: 0 }, ago(at));
+}
+
+function placeCell(row) {
+  return el('a', { href: addressOf({ topic: row.topic, partition: row.partition }) },
+    nameOf(`${row.topic}-${row.partition}`));
+}
+
+// A link to the records at the committed offset: what is read next.
+function committedCell(row) {
+  const at = row.current_offset;
+  return at === null ? '' : el('a', { href: addressOf({ topic: row.topic, partition: row.partition, offset: at }) },
+    grouped(at));
+}

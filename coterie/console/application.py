@@ -7,10 +7,10 @@ policy without exceptions; a stream ends when its reader is gone, and a reader t
 not waited for by anybody else.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
@@ -19,24 +19,20 @@ from coterie.client.errors import ClientError
 from coterie.console.api import ROUTES
 from coterie.console.document import document
 from coterie.console.event import Event, encoded
-from coterie.console.hub import Subscription, failure_event
+from coterie.console.hub import Subscription, client_failure, failure_event
 from coterie.console.places import Place
 from coterie.console.routes import File, Request, Route, values_of
-from coterie.server.network.http_errors import Refused, failure_of
+from coterie.console.threads import Threads
+from coterie.server.network.http_application import HttpApplication, json_answer
+from coterie.server.network.http_errors import Refused
 from coterie.server.network.http_exchange import (
-    JSON_TYPE,
     Answer,
-    Disconnected,
+    Headers,
     Receive,
     Scope,
     Send,
-    check_host,
-    check_origin,
-    check_token,
-    headers_of,
     json_body,
     path_segments,
-    send_answer,
     unless_disconnected,
 )
 
@@ -56,13 +52,27 @@ _TYPES = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-# So many requests block at once; a stream occupies one while its page is open.
+# Neither "." and ".." nor what a file system reads as a separator, a drive or an end.
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    *_SECURITY,
+]
+# So many requests block at once; a search occupies one while it runs.
 THREADS = 40
-_END = object()
 
 
-class ConsoleApplication:
-    """The ASGI application (ASGI 3)."""
+class ConsoleApplication(HttpApplication):
+    """The application."""
+
+    remedies = {
+        "BadRequest": "correct the request; /openapi.json describes each address",
+        "MethodNotAllowed": "use a method of the header Allow",
+        "NotFound": "open the address that was printed at the start",
+    }
+    more_headers = _SECURITY
 
     def __init__(
         self, place: Place, token: str, report_failure: Callable[[BaseException], None]
@@ -74,48 +84,18 @@ class ConsoleApplication:
             token: what the page sends.
             report_failure: called with errors that are bugs of ours.
         """
+        super().__init__(token, report_failure)
         self._place = place
-        self._token = token.encode()
-        self._report_failure = report_failure
-        self._threads = ThreadPoolExecutor(THREADS, "coterie-console")
+        self._threads = Threads(THREADS)
         self._document = json.dumps(document(ROUTES)).encode()
 
-    def close(self) -> None:
-        """End the threads; streams have been cut by then."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        try:
-            answer = await self._answer(scope, receive, send)
-        except Disconnected:
-            return
-        if answer is not None:
-            headers = (*answer.headers, *_SECURITY)
-            await send_answer(send, answer._replace(headers=headers))
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
-        try:
-            return await self._permitted(scope, receive, send)
-        except (Disconnected, asyncio.CancelledError):
-            raise
-        except ClientError as error:
-            return _json(502, _client_failure(error))
-        except Exception as error:  # noqa: BLE001 - every error is an answer
-            status, body = failure_of(error, {})
-            if status == 500:
-                self._report_failure(error)
-            headers = error.headers if isinstance(error, Refused) else ()
-            return _json(status, body, headers)
-
-    async def _permitted(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
-        headers = headers_of(scope)
-        check_host(headers)
-        check_origin(headers)
+    async def _serve(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send
+    ) -> Answer | None:
         segments = path_segments(scope)
         if segments[0] not in ("api", "openapi.json"):
             return _file(scope["method"], "/".join(segments))
-        check_token(headers, self._token)
+        self._check_token(headers)
         if segments == ["openapi.json"]:
             return Answer(200, self._document)
         route, path = _found(scope["method"], segments)
@@ -128,48 +108,40 @@ class ConsoleApplication:
         if route.streams:
             await self._stream(route.answer(request), receive, send)
             return None
-        loop = asyncio.get_running_loop()
-        waiting = loop.run_in_executor(self._threads, route.answer, request)
+        waiting = self._threads.run(route.answer, request)
         found = await unless_disconnected(waiting, receive)
-        return _saved(found) if isinstance(found, File) else _json(200, found)
+        return _saved(found) if isinstance(found, File) else json_answer(found)
+
+    def _failed(self, error: Exception) -> Answer:
+        if isinstance(error, ClientError):
+            return json_answer(client_failure(error), 502)
+        return super()._failed(error)
 
     async def _stream(
         self, events: Subscription | Iterator[Event], receive: Receive, send: Send
     ) -> None:
         """Send events as they come, until there are no more or the reader is gone."""
-        head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
-        start = {"type": "http.response.start", "status": 200, "headers": [*head, *_SECURITY]}
-        try:
+        chunks = events if isinstance(events, Subscription) else self._encoded(events)
+        start = {"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS}
+
+        async def send_events() -> None:
             await send(start)
-            await unless_disconnected(self._send_events(events, send), receive)
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
-        except Disconnected:
-            return
-        finally:
-            if isinstance(events, Subscription):
-                await events.aclose()
 
-    async def _send_events(self, events: Subscription | Iterator[Event], send: Send) -> None:
-        chunks = events if isinstance(events, Subscription) else self._in_thread(events)
-        async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-    async def _in_thread(self, events: Iterator[Event]) -> AsyncIterator[bytes]:
-        loop = asyncio.get_running_loop()
         try:
-            while True:
-                waiting = loop.run_in_executor(self._threads, next, events, _END)
-                event = await waiting
-                if event is _END:
-                    return
-                assert isinstance(event, Event)
-                yield encoded(event)
-        except Exception as error:  # noqa: BLE001 - every error is an answer
-            yield encoded(failure_event(error))
+            await unless_disconnected(send_events(), receive)
+        finally:
+            await chunks.aclose()
 
-
-def _json(status: int, body: Any, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:
-    return Answer(status, json.dumps(body).encode(), JSON_TYPE, headers)
+    async def _encoded(self, events: Iterator[Event]) -> AsyncGenerator[bytes, None]:
+        try:
+            async with aclosing(self._threads.iterate(events)) as found:
+                async for event in found:
+                    yield encoded(event)
+        except Exception as error:  # noqa: BLE001 - the reader is told
+            yield encoded(failure_event(error, self._report_failure))
 
 
 def _saved(file: File) -> Answer:
@@ -178,17 +150,13 @@ def _saved(file: File) -> Answer:
     return Answer(200, file.body, file.content_type, headers)
 
 
-def _client_failure(error: ClientError) -> Mapping[str, Any]:
-    return {"error": error.cause, "remedy": error.remedy, "kind": type(error).__name__}
-
-
 def _file(method: str, name: str) -> Answer:
     """Return a file of the page; names are those of the package, so nothing else can be read."""
     if method not in ("GET", "HEAD"):
-        raise Refused("MethodNotAllowed", f"{method} is not served", (b"allow", b"GET"))
+        raise Refused("MethodNotAllowed", f"{method} is not served", (b"allow", b"GET, HEAD"))
     found = files("coterie.console") / "assets"
     for part in (name or "index.html").split("/"):
-        if part in ("", ".", "..") or "\\" in part or ":" in part:
+        if not _FILE_NAME.fullmatch(part):
             raise Refused("NotFound", f"there is no /{name}")
         found = found / part
     kind = _TYPES.get(name.rpartition(".")[2] or "html") if name else _TYPES["html"]

@@ -13,7 +13,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
-from typing import Any, Protocol
+from typing import Protocol
 
 from coterie.client.errors import ClientError
 from coterie.console.event import Event, encoded
@@ -50,12 +50,23 @@ class Source(Protocol):
         """The lock of its state."""
 
 
-def failure_event(error: BaseException) -> Event:
-    """Return the `error` event of an exception; one that is no error of a peer is logged."""
+def client_failure(error: ClientError) -> dict[str, str | None]:
+    """Return the JSON of an error between console and cluster."""
+    return {"error": error.cause, "remedy": error.remedy, "kind": type(error).__name__}
+
+
+def report_failure(error: BaseException) -> None:
+    """Log an error that is a bug of ours."""
+    _log.error("the console failed", exc_info=error)
+
+
+def failure_event(
+    error: BaseException, report: Callable[[BaseException], None] = report_failure
+) -> Event:
+    """Return the `error` event of an exception; one that is no error of a peer is reported."""
     if isinstance(error, ClientError):
-        body: dict[str, Any] = {"error": error.cause, "remedy": error.remedy}
-        return Event("error", {**body, "kind": type(error).__name__})
-    _log.error("a source of the console failed", exc_info=error)
+        return Event("error", client_failure(error))
+    report(error)
     return Event("error", failure_of(error, {}).body)
 
 

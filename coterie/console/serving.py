@@ -4,13 +4,13 @@ Whatever the console does, the process beside it (a broker, a test, or only the 
 """
 
 import asyncio
-import logging
 import secrets
 import threading
 from typing import Self
 
 from coterie.address import LOOPBACK, Address
 from coterie.console.application import THREADS, ConsoleApplication
+from coterie.console.hub import report_failure
 from coterie.console.places import Place
 from coterie.server.network.http_server import Bounds, HttpServer
 
@@ -18,7 +18,6 @@ from coterie.server.network.http_server import Bounds, HttpServer
 _BOUNDS = Bounds(connections=6 * 20, request_s=10.0, answer_s=86_400.0)
 _TOKEN_BYTES = 24
 _STOP_S = 10.0
-_log = logging.getLogger("coterie.console")
 
 assert _BOUNDS.connections > THREADS
 
@@ -44,7 +43,7 @@ class ConsoleServer:
         """
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self._place = place
-        self._application = ConsoleApplication(place, self.token, _report)
+        self._application = ConsoleApplication(place, self.token, report_failure)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="coterie-console-loop", daemon=True
@@ -76,12 +75,7 @@ class ConsoleServer:
         self._end()
 
     def _end(self) -> None:
-        self._application.close()
         self._place.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_S)
         self._loop.close()
-
-
-def _report(error: BaseException) -> None:
-    _log.error("a request of the console failed", exc_info=error)

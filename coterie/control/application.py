@@ -27,19 +27,16 @@ from coterie.control.operations import (
 from coterie.control.page import Page, page
 from coterie.control.shapes import BadValue, decode_fields
 from coterie.control.special_shapes import new_shapes
-from coterie.server.network.http_errors import Refused, failure_of
+from coterie.server.network.http_application import HttpApplication, json_answer
+from coterie.server.network.http_errors import Refused
 from coterie.server.network.http_exchange import (
     Answer,
-    Disconnected,
+    Headers,
     Receive,
     Scope,
     Send,
-    check_host,
-    check_token,
-    headers_of,
     json_body,
     path_segments,
-    send_answer,
     unless_disconnected,
 )
 
@@ -47,8 +44,10 @@ from coterie.server.network.http_exchange import (
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
-class ControlApplication:
-    """The ASGI application (ASGI 3)."""
+class ControlApplication(HttpApplication):
+    """The application."""
+
+    raised = RAISED
 
     def __init__(
         self,
@@ -70,11 +69,9 @@ class ControlApplication:
             when_closed: called after the answer to the request that closed the broker.
             report_failure: called with errors that are bugs of ours.
         """
+        super().__init__(token, report_failure, is_local=is_local)
         self._control = control
-        self._token = token.encode()
-        self._is_local = is_local
         self._when_closed = when_closed
-        self._report_failure = report_failure
         shapes = new_shapes()
         self.operations = operations_of(shapes, table)
         self.document = document(self.operations, shapes)
@@ -85,37 +82,24 @@ class ControlApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        try:
-            answer = await self._answer(scope, receive)
-        except Disconnected:
-            return
-        await send_answer(send, answer)
+        await super().__call__(scope, receive, send)
         if self._control.is_closed:
             self._when_closed()
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        try:
-            return await self._permitted(scope, receive)
-        except (Disconnected, asyncio.CancelledError):
-            raise
-        except Exception as error:  # noqa: BLE001 - every error is an answer
-            status, body = failure_of(error, RAISED)
-            if status == 500:
-                self._report_failure(error)
-            headers = error.headers if isinstance(error, Refused) else ()
-            return Answer(status, json.dumps(body).encode(), headers=headers)
-
-    async def _permitted(self, scope: Scope, receive: Receive) -> Answer:
-        headers = headers_of(scope)
-        if self._is_local:
-            check_host(headers)
+    async def _serve(
+        self,
+        scope: Scope,
+        headers: Headers,
+        receive: Receive,
+        send: Send,  # noqa: ARG002 - answers have one part
+    ) -> Answer:
         found = self._pages.get(scope["path"])
         if found is not None and scope["method"] == "GET":
             return found
         path = path_segments(scope)
         operation = self._find(scope["method"], path, scope["path"])
         if not operation.row.is_open:
-            check_token(headers, self._token)
+            self._check_token(headers)
         body = await json_body(headers, receive)
         values = [
             value for value, name in zip(path, operation.segments, strict=True) if name is None
@@ -146,7 +130,7 @@ class ControlApplication:
         show = operation.row.show
         if show is not None:
             result = await asyncio.to_thread(show, self._control, result)
-        return Answer(200, json.dumps(operation.result.encode(result)).encode())
+        return json_answer(operation.result.encode(result))
 
 
 def _html(shown: Page) -> Answer:

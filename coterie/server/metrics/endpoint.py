@@ -5,22 +5,21 @@ scrapes share one collection [metrics/collected-in-slices].
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from coterie.server.network.http_access import has_token
+from coterie.server.network.http_application import HttpApplication
+from coterie.server.network.http_errors import Kind, Refused
+from coterie.server.network.http_exchange import Answer, Headers, Receive, Scope, Send
 
 Collect = Callable[[], Awaitable[list[Metric]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 RunBlocking = Callable[[Callable[[], bytes]], Awaitable[bytes]]
 
 _PATH = "/metrics"
-_TEXT = "text/plain; charset=utf-8"
 
 
 class Snapshot(Collector):
@@ -35,15 +34,28 @@ class Snapshot(Collector):
         yield from self._metrics
 
 
-class MetricsEndpoint:
-    """The ASGI application."""
+class MetricsFailed(Exception):  # noqa: N818 - the name says what happened
+    """The metrics could not be collected; why has been reported."""
+
+
+class MetricsEndpoint(HttpApplication):
+    """The application."""
+
+    raised = {MetricsFailed: Kind(500, "the broker's log says why")}
+    remedies = {
+        "MethodNotAllowed": "use GET",
+        "NotFound": f"ask for {_PATH}",
+        "Unauthorized": "send the header `Authorization: Bearer TOKEN`, with --metrics-token",
+    }
 
     def __init__(
         self,
         collect: Collect,
-        report_failure: Callable[[Exception], None],
+        report_failure: Callable[[BaseException], None],
         run_blocking: RunBlocking,
         token: str | None = None,
+        *,
+        is_local: bool = False,
     ) -> None:
         """Serve what `collect` returns.
 
@@ -52,29 +64,27 @@ class MetricsEndpoint:
             report_failure: called if that fails; the scraper receives a 500.
             run_blocking: renders them, without holding the event loop.
             token: what scrapers send; None for nothing.
+            is_local: whether the port is that of the loopback.
         """
-        self._token = None if token is None else token.encode()
+        super().__init__(token, report_failure, is_local=is_local)
         self._collect = collect
-        self._report_failure = report_failure
         self._run_blocking = run_blocking
         self._collecting: asyncio.Task[list[Metric] | None] | None = None
 
-    async def __call__(
-        self, scope: Mapping[str, Any], _receive: Callable[[], Awaitable[Any]], send: Send
-    ) -> None:
-        """Answer one request."""
+    async def _serve(
+        self,
+        scope: Scope,
+        headers: Headers,
+        receive: Receive,  # noqa: ARG002 - nothing else is read
+        send: Send,  # noqa: ARG002 - answers have one part
+    ) -> Answer:
         if scope["method"] not in ("GET", "HEAD"):
-            await _respond(send, 405, b"only GET and HEAD are served\n", (b"allow", b"GET, HEAD"))
-            return
+            text = "only GET and HEAD are served"
+            raise Refused("MethodNotAllowed", text, (b"allow", b"GET, HEAD"))
         if scope["path"] != _PATH:
-            await _respond(send, 404, f"only {_PATH} is served\n".encode())
-            return
-        if self._token is not None and not has_token(
-            dict(scope["headers"]).get(b"authorization", b""), self._token
-        ):
-            header = (b"www-authenticate", b"Bearer")
-            await _respond(send, 401, b"the token is missing or wrong\n", header)
-            return
+            raise Refused("NotFound", f"only {_PATH} is served")
+        self._check_token(headers)
+        # A header may be there several times.
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
         try:
             encode, content_type = choose_encoder(accept.decode("latin-1"))
@@ -85,12 +95,10 @@ class MetricsEndpoint:
             self._collecting = asyncio.create_task(self._collect_once())
         metrics = await self._collecting
         if metrics is None:
-            text = b"the metrics could not be collected; the broker's log says why\n"
-            await _respond(send, 500, text)
-            return
+            raise MetricsFailed("the metrics could not be collected")
         # Thousands of topics take a second to render, and the event loop must not wait for that.
         body = await self._run_blocking(partial(encode, Snapshot(metrics)))
-        await _respond(send, 200, body, content_type=content_type)
+        return Answer(200, body, content_type)
 
     async def _collect_once(self) -> list[Metric] | None:
         try:
@@ -100,21 +108,3 @@ class MetricsEndpoint:
             return None
         finally:
             self._collecting = None
-
-
-async def _respond(
-    send: Send,
-    status: int,
-    body: bytes,
-    *headers: tuple[bytes, bytes],
-    content_type: str = _TEXT,
-) -> None:
-    """Answer a request and close the connection."""
-    head = [
-        (b"content-type", content_type.encode()),
-        (b"content-length", b"%d" % len(body)),
-        (b"connection", b"close"),
-        *headers,
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": body})

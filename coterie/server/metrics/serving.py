@@ -5,7 +5,7 @@ Most brokers serve none and start faster without importing this module.
 
 from collections.abc import Callable
 
-from coterie.address import Address
+from coterie.address import LOOPBACK, Address
 from coterie.server.broker import Broker
 from coterie.server.brokers import Cluster
 from coterie.server.metrics.cluster_metrics import collect_brokers
@@ -55,6 +55,7 @@ async def _serve(
         lambda error: shared.log.error("metrics failed", exc_info=error),
         run_blocking,
         access.token,
+        is_local=address.host in LOOPBACK,
     )
     server = HttpServer(endpoint, shared.loop, certificate=access.certificate)
     await server.start(*address)

@@ -7,6 +7,7 @@ so is one that a page of another origin has sent; a body has at most `BODY_BYTES
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
@@ -25,7 +26,8 @@ BODY_BYTES = 8 * 1024 * 1024
 # answer only when they have sent all, and a connection that is closed before gives them no reason.
 _DROPPED_BYTES = 16 * BODY_BYTES
 
-_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+# An address of the loopback with a port or without one, and nothing else.
+_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 JSON_TYPE = "application/json"
 
 
@@ -81,8 +83,7 @@ def check_host(headers: Headers) -> None:
         Refused: it is not.
     """
     host = headers.get(b"host", b"").decode("latin-1")
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    if name.lower() not in _HOSTS:
+    if not _HOST.fullmatch(host):
         raise Refused("HostRefused", f"the host '{host}' is not this machine's own address")
 
 
@@ -95,7 +96,8 @@ def check_origin(headers: Headers) -> None:
     origin = headers.get(b"origin")
     if origin is None:
         return
-    if origin.partition(b"://")[2] != headers.get(b"host", b""):
+    host = headers.get(b"host", b"")
+    if origin not in (b"http://" + host, b"https://" + host):
         shown = origin.decode("latin-1")
         raise Refused("OriginRefused", f"a page of the origin '{shown}' may not use this port")
 

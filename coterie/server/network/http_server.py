@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -59,6 +60,15 @@ _STOP_S = 1
 # uvicorn warns about every malformed request. A port scanner must not fill the log of the broker,
 # and uvicorn's own loggers belong to the program that embeds us.
 _SILENT = logging.Logger("coterie.http", logging.CRITICAL + 1)
+
+
+_MALFORMED = [
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"connection", b"close"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'"),
+]
 
 
 class HttpServer:
@@ -193,6 +203,17 @@ class _Connection(H11Protocol):
             if self._deadline is not None:
                 self._deadline.cancel()
             self._deadline = self.loop.call_later(answer_s, self.transport.abort)
+
+    def send_400_response(self, msg: str) -> None:
+        # The answer to bytes that are no request does not come from the application, whose answers
+        # have headers that tell browsers to make nothing of them.
+        for each in (
+            h11.Response(status_code=400, headers=_MALFORMED, reason=b"Bad Request"),
+            h11.Data(data=msg.encode("ascii")),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(each) or b"")
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:

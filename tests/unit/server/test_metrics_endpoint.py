@@ -1,6 +1,7 @@
 """GET /metrics over real sockets: what Prometheus reads, and what any peer may send."""
 
 import asyncio
+import json
 import logging
 import signal
 import urllib.error
@@ -30,14 +31,14 @@ GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def new_server(collect: Collect, report_failure: Callable[[Exception], None]) -> HttpServer:
+def new_server(collect: Collect, report_failure: Callable[[BaseException], None]) -> HttpServer:
     endpoint = MetricsEndpoint(collect, report_failure, asyncio.to_thread)
     return HttpServer(endpoint, asyncio.get_running_loop())
 
 
 @asynccontextmanager
 async def listening(
-    collect: Collect, failures: list[Exception] | None = None, bounds: Bounds = METRICS_BOUNDS
+    collect: Collect, failures: list[BaseException] | None = None, bounds: Bounds = METRICS_BOUNDS
 ) -> AsyncIterator[int]:
     failures = [] if failures is None else failures
     endpoint = MetricsEndpoint(collect, failures.append, asyncio.to_thread)
@@ -134,14 +135,24 @@ class TestFormats:
         assert fetched(some_metrics, "/metrics?name=a") == (PLAIN, BODY.decode())
 
 
+def refused(kind: str, text: str) -> bytes:
+    """Return the body of a refusal."""
+    body = {"error": text, "remedy": MetricsEndpoint.remedies[kind], "kind": kind}
+    return json.dumps(body).encode()
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status", "body"),
     [
         (GET, 200, BODY),
         (b"GET /metrics?name=a HTTP/1.0\r\n\r\n", 200, BODY),
         (b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 200, b""),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 404, b"only /metrics is served\n"),
-        (b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 405, b"only GET and HEAD are served\n"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 404, refused("NotFound", "only /metrics is served")),
+        (
+            b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+            405,
+            refused("MethodNotAllowed", "only GET and HEAD are served"),
+        ),
         (b"nonsense\r\n\r\n", 400, b"Invalid HTTP request received."),
         (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03 \r\n\r\n", 400, None),
         (b"GET /metrics HTTP/1.1\r\nX: " + b"x" * HEADER_BYTES + b"\r\n\r\n", 400, None),
@@ -254,7 +265,7 @@ def test_connections_are_bounded_and_metrics_collected_once_for_all() -> None:
 
 
 def test_a_failure_is_reported_and_the_next_request_is_served() -> None:
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
     broken = True
 
     async def collect() -> list[Metric]:
@@ -359,3 +370,26 @@ def test_signals_and_logging_of_the_process_stay_untouched(
     # In its debug mode asyncio warns of slow callbacks.
     ours = [each for each in caplog.records if each.name != "asyncio"]
     assert [each for each in ours if each.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (b"Host: 127.0.0.1:9404\r\n", 200),
+        (b"Host: broker.example\r\n", 403),
+        (b"", 403),
+        (b"Host: localhost\r\nOrigin: http://localhost\r\n", 200),
+        (b"Host: localhost\r\nOrigin: http://evil.example\r\n", 403),
+    ],
+)
+def test_on_the_loopback_no_web_page_reaches_the_metrics(headers: bytes, status: int) -> None:
+    async def go() -> bytes:
+        endpoint = MetricsEndpoint(some_metrics, print, asyncio.to_thread, is_local=True)
+        server = HttpServer(endpoint, asyncio.get_running_loop())
+        port = await server.start("127.0.0.1", 0)
+        try:
+            return await ask(port, b"GET /metrics HTTP/1.0\r\n" + headers + b"\r\n")
+        finally:
+            await server.stop()
+
+    assert asyncio.run(go()).startswith(b"HTTP/1.1 %d " % status)

@@ -26,6 +26,9 @@ from tests.live.testing.consumers import confluent, kafka_python
 
 TOPICS = {"t": 4}
 COMMITS_SOON = {"auto_commit_interval_ms": 100}
+# A busy machine may not let a client send a heartbeat for seconds.
+LONG_SESSION_MS = 60_000
+LONG_SESSIONS = {"group.consumer.session.timeout.ms": str(LONG_SESSION_MS)}
 
 
 def command(broker: Broker, *arguments: str) -> Any:
@@ -126,7 +129,9 @@ def test_the_member_that_is_waited_for_is_seen() -> None:
 @contextmanager
 def held(broker: Broker, client_id: str) -> Iterator[Any]:
     """A consumer that has joined and polls only when the test does."""
-    config = broker.client_config("kafka-python", group_id="g", client_id=client_id)
+    config = broker.client_config(
+        "kafka-python", group_id="g", client_id=client_id, session_timeout_ms=LONG_SESSION_MS
+    )
     consumer = kafka_python_client.KafkaConsumer("t", **config)
     try:
         while not consumer.assignment():
@@ -154,7 +159,7 @@ def last_end_ms(data: Any) -> int | None:
 
 def test_partitions_that_must_be_given_up_are_seen() -> None:
     with (
-        Broker(topics=TOPICS) as broker,
+        Broker(topics=TOPICS, config=LONG_SESSIONS) as broker,
         console(broker.bootstrap_servers) as served,
         page(served, "/api/groups/g/events") as seen,
         held_consumer(broker) as poll,

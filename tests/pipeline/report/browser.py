@@ -48,9 +48,28 @@ class Browser:
             dark: whether the reader prefers dark colours.
             zone: the reader's time zone.
         """
+        tab = self.visit(page.as_uri(), width=width, dark=dark, zone=zone)
+        tab.wait("performance.getEntriesByName('painted').length")
+        return tab
+
+    def visit(
+        self,
+        address: str,
+        *,
+        width: int = 1400,
+        height: int = 800,
+        dark: bool = False,
+        zone: str = "Europe/Berlin",
+    ) -> "Tab":
+        """Open an address in a new tab, whose storage is empty; the arguments are those of `open`.
+
+        Args:
+            address: it.
+            height: of the window.
+        """
         phone = width < 500
         context = self._browser.new_context(
-            viewport={"width": width, "height": 800},
+            viewport={"width": width, "height": height},
             device_scale_factor=2 if phone else 1,
             is_mobile=phone,
             has_touch=phone,
@@ -59,8 +78,7 @@ class Browser:
         )
         context.set_default_timeout(LIMIT_S * 1_000)
         tab = Tab(context.new_page())
-        tab.page.goto(page.as_uri())
-        tab.wait("performance.getEntriesByName('painted').length")
+        tab.page.goto(address)
         return tab
 
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,18 +26,6 @@ settings.load_profile("repeatable")
 for _variable in ("NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(_variable, None)
 
-# Modules and collected tests are millions of objects that live to the end. The collector looks for
-# garbage among them neither while they are made nor after that.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """Leave what is there now out of every later collection of garbage."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
-
-
 # A shell starts programs in the background with SIGINT ignored, and their children inherit that.
 # Some tests end a process with SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -47,6 +36,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _DEBUG_MODE = "PYTHONASYNCIODEBUG"
 _IN_DEBUG_MODE = ("tests/unit/", "tests/live/test_")
 _debug_mode = os.environ.get(_DEBUG_MODE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the collector from the millions of objects that modules and collected tests are.
+
+    They live to the end, so it looks for garbage among them neither while they are made nor later.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

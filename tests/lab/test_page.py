@@ -20,6 +20,9 @@ from tests.lab.planted import PLANTS
 from tests.lab.test_sweep import lab, stored
 from tests.pipeline.report.browser import Browser
 
+# One worker prepares what its tests share.
+pytestmark = pytest.mark.xdist_group("lab page")
+
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -19,6 +19,9 @@ from coterie.pipeline.report.content import group_content
 from coterie.pipeline.report.history import Story
 from coterie.pipeline.show import read_story
 
+# One worker prepares what its tests share.
+pytestmark = pytest.mark.xdist_group("lab recorded")
+
 _SCRIPT = """
 title = "x"
 members = 3

@@ -15,6 +15,9 @@ from coterie.lab.store import Store
 from coterie.lab.summary import summary_rows
 from coterie.lab.sweep import Plan, run_sweep
 
+# One worker prepares what its tests share.
+pytestmark = pytest.mark.xdist_group("lab sweep")
+
 PLAN = plan_of(("three-and-one",), ("eager-3", "cooperative"), None, "0..2", ())
 
 

@@ -29,7 +29,8 @@ from tests.unit.cli.command import rows_of, run
 from tests.unit.server.certificates import Files, write_certificates
 from tests.unit.server.running import RunningBroker
 
-pytestmark = pytest.mark.live
+# One worker prepares what its tests share.
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("secured command line")]
 
 _PASSWORD = "open sesame"
 _NAME = "listener.name.sasl_ssl."

@@ -13,6 +13,9 @@ from compilation.messages import rewritten
 from compilation.selection import INTERPRETED, compiled_modules, reused_names
 from compilation.tree import ROOT, write_tree
 
+# One worker prepares what its tests share.
+pytestmark = pytest.mark.xdist_group("written codecs")
+
 GOLDEN = ROOT / "tests" / "golden" / "written_codecs" / "heartbeat.py.txt"
 
 

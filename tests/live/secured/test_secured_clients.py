@@ -29,6 +29,9 @@ from tests.live.secured.setup import (
     Way,
 )
 
+# One worker prepares what its tests share.
+pytestmark = pytest.mark.xdist_group("secured clients")
+
 TOPIC = "orders"
 # What each library says if no connection comes about.
 UNCONNECTED = {

@@ -351,6 +351,8 @@ def wrong_calls(tmp_path_factory: pytest.TempPathFactory) -> str:
     return run_pytest(tmp_path_factory.mktemp("wrong"), [WRONG_CALLS])[1]
 
 
+# One worker runs the tests with wrong calls.
+@pytest.mark.xdist_group("wrong calls")
 @pytest.mark.parametrize(
     ("test", "text"),
     [
@@ -370,6 +372,7 @@ def test_wrong_call_says_the_right_one(wrong_calls: str, test: str, text: str) -
     assert text in report_of(wrong_calls, test)
 
 
+@pytest.mark.xdist_group("wrong calls")
 @pytest.mark.parametrize("test", ["test_other_error", "test_of_somebody_else"])
 def test_other_errors_are_left_alone(wrong_calls: str, test: str) -> None:
     assert "write `" not in report_of(wrong_calls, test)

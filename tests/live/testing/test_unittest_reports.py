@@ -11,6 +11,9 @@ import pytest
 from tests.live.testing.pytest_runs import TIMEOUT_S, environment, run_pytest
 from tests.live.testing.test_reports import CONSUMER, shows
 
+# One worker prepares what its tests share.
+pytestmark = pytest.mark.xdist_group("unittest reports")
+
 TESTS = (
     CONSUMER
     + """

@@ -1,6 +1,6 @@
 """A slice of the drawn stories: `python -m tests.story.drawn` judges hundreds of clusters.
 
-The limits are below the measured figures (docs/pipeline-tables.md), because four clusters have few
+The limits are below the measured figures (docs/pipeline-tables.md), because two clusters have few
 findings of each rule.
 """
 
@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 from tests.story.drawn.causes import Truth
 from tests.story.drawn.judge import judged, scores
 
-SEEDS = range(20_000, 20_004)
+SEEDS = range(20_000, 20_002)
 PRECISION = RECALL = 0.9
 # What the rules are for: findings that a reader sees first.
 RULES = {"rebalance_storm", "expired_member"}
@@ -28,7 +28,7 @@ def test_independent_causes_in_the_same_minute_are_told_apart() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "migrations"), [(0, 1), (2, 1), (10, 3), (60_006, 1)])
+@pytest.mark.parametrize(("seed", "migrations"), [(0, 1), (10, 3), (60_006, 1)])
 def test_group_that_changes_its_type_is_neither_stormy_nor_unbalanced(
     seed: int, migrations: int
 ) -> None:

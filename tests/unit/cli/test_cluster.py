@@ -30,6 +30,9 @@ from tests.unit.server.certificates import authority, write_certificates
 from tests.unit.server.process import serving
 from tests.unit.server.running import PATIENCE_S
 
+# One worker prepares what its tests share.
+pytestmark = pytest.mark.xdist_group("cluster command")
+
 NODES = {1, 2, 3}
 VERBS = [
     ("kill", "1"),

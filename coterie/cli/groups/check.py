@@ -5,7 +5,7 @@ from typing import NamedTuple
 import click
 
 from coterie.cli.broker import broker_options, connected
-from coterie.cli.errors import CommandFailed, no_such_groups
+from coterie.cli.errors import CommandFailed, no_such_groups, require_owners
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, folded, note, print_json, print_line
@@ -121,6 +121,7 @@ def _check(
     def look(earlier: Look | None) -> Look:
         before[:] = [] if earlier is None else [earlier]
         seen = look_at(cluster, group_ids)
+        require_owners(seen.groups.values())
         missing = [each for each in group_ids if each not in seen.groups]
         if missing and earlier is None:
             raise no_such_groups(missing)

@@ -20,14 +20,13 @@ from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.progress import (
     Sample,
-    partitions_of_members,
     rates_between,
     take_sample,
     total,
 )
 
-# Share and streams groups have other offsets than committed ones.
-_WITH_OFFSETS = ("classic", "consumer")
+# Streams groups are not described.
+_WITH_OFFSETS = ("classic", "consumer", "share")
 
 
 class _Look(NamedTuple):
@@ -52,7 +51,7 @@ def list_totals(
         listed = list_groups(cluster, states, types)
         known = [each.group_id for each in listed if each.type in _WITH_OFFSETS]
         described = {n: g for n, g in describe_groups(cluster, known).items() if g.exists}
-        sample = take_sample(cluster, {n: partitions_of_members(g) for n, g in described.items()})
+        sample = take_sample(cluster, described.values())
         earlier = before.sample if before else None
         rows = [
             {
@@ -76,7 +75,7 @@ def _totals(group: GroupDescription | None, before: Sample | None, sample: Sampl
     if group is None:
         return dict.fromkeys((*keys, "consumed_per_s", "produced_per_s", "lag_growth_per_s"))
     committed = sample.committed[group.group_id]
-    partitions = sorted(committed.keys() | partitions_of_members(group))
+    partitions = sample.partitions(group)
     rates = [rates_between(before, sample, group.group_id, each) for each in partitions]
     values = (
         len(group.members),

@@ -154,7 +154,7 @@ def look_at(cluster: Cluster, group_ids: Iterable[str]) -> Look:
         cluster, {name: group for name, group in described.items() if group.exists}
     )
     owned = {name: partitions_of_members(group) for name, group in groups.items()}
-    sample = take_sample(cluster, owned)
+    sample = take_sample(cluster, groups.values())
     names = {topic for offsets in sample.committed.values() for topic, _ in offsets}
     names |= {topic for partitions in owned.values() for topic, _ in partitions}
     names |= {

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import click
 
 from coterie.cli.output import printable
-from coterie.client.group_description import GroupDescription
+from coterie.client.group_description import SHARE_GROUP, GroupDescription
 
 # The number of members that an error names; a group may have thousands.
 _NAMED_MEMBERS = 5
@@ -48,6 +48,21 @@ def live_members_text(group: GroupDescription) -> str:
     more = len(group.members) - len(named)
     count = "1 live member" if len(group.members) == 1 else f"{len(group.members)} live members"
     return f"{count}: {', '.join(named)}" + (f" and {more} more" if more else "")
+
+
+def require_owners(groups: Iterable[GroupDescription]) -> None:
+    """Refuse share groups, in which several members may read the same partition.
+
+    Raises:
+        CommandFailed: one of the groups is a share group.
+    """
+    for group in groups:
+        if group.type == SHARE_GROUP:
+            raise CommandFailed(
+                f"Group '{printable(group.group_id)}' is a share group.",
+                "This command is about groups in which a partition has one owner;"
+                " `coterie groups describe` shows share groups, too.",
+            )
 
 
 def _do_not_exist(kind: str, names: Iterable[str]) -> str:

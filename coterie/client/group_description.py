@@ -1,4 +1,4 @@
-"""The description of a group and its members, in the same form for classic and consumer groups."""
+"""The description of a group and its members, in the same form for groups of all types."""
 
 from typing import NamedTuple
 
@@ -7,6 +7,8 @@ from coterie.protocol.messages.connect_protocol import ConnectWorker
 
 # The type of the groups of KIP-848; the others here are "classic".
 CONSUMER_GROUP = "consumer"
+# The type of the groups of KIP-932, whose members may have the same partitions.
+SHARE_GROUP = "share"
 # The epoch of a static member that has left and keeps its place until its session ends.
 LEFT_EPOCH = -2
 
@@ -17,7 +19,8 @@ class DescribedMember(NamedTuple):
     Attributes:
         member_id, group_instance_id, client_id, host: as the broker returns them.
         assignment: partitions by topic; None if the bytes are not those of a consumer.
-        member_epoch, target_assignment: None in classic groups (they belong to KIP-848).
+        member_epoch, target_assignment: None in classic groups; only the groups of KIP-848 tell
+            the target.
         topics: the subscribed topics; None if they are not known, because the group is rebalancing
             or its members are not consumers.
         subscription_version: the version of its subscription; None if it is not known.
@@ -58,7 +61,7 @@ class GroupDescription(NamedTuple):
     Attributes:
         exists: whether there is a group of this name.
         protocol: the name of the assignor; "" while none is chosen.
-        group_epoch, assignment_epoch: None in classic groups (they belong to KIP-848).
+        group_epoch, assignment_epoch: None in classic groups.
     """
 
     group_id: str

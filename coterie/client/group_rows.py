@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.client.cluster import TopicPartition
-from coterie.client.group_description import GroupDescription
+from coterie.client.group_description import SHARE_GROUP, GroupDescription
 from coterie.client.progress import Sample, partitions_of_members, rates_between
 from coterie.client.software import Software
 from coterie.client.times import time_text
@@ -21,14 +21,17 @@ def offset_rows(
     sample: Sample,
     commit_times: Mapping[TopicPartition, int],
 ) -> list[Row]:
-    """Return a row for each partition that has a committed offset or an owner, in order."""
+    """Return a row for each partition that has an offset or an owner, in order."""
     members = {member.member_id: member for member in group.members}
     owners = partitions_of_members(group)
     rows: list[Row] = []
-    for partition in sorted(sample.committed[group.group_id].keys() | owners):
+    for partition in sample.partitions(group):
         committed = sample.committed[group.group_id].get(partition)
         committed_ms = commit_times.get(partition)
-        owner = members[owners[partition][-1]] if partition in owners else None
+        ids = owners.get(partition, [])
+        # Several members of a share group may have a partition.
+        is_owned = ids and (len(ids) == 1 or group.type != SHARE_GROUP)
+        owner = members[ids[-1]] if is_owned else None
         rates = rates_between(before, sample, group.group_id, partition)
         rows.append(
             {

@@ -7,13 +7,12 @@ from coterie.client.group_description import GroupDescription
 from coterie.client.progress import (
     Rates,
     Sample,
-    partitions_of_members,
     rates_between,
     total,
 )
 
-# Share and streams groups have other offsets than committed ones.
-WITH_OFFSETS = ("classic", "consumer")
+# Streams groups are not described.
+WITH_OFFSETS = ("classic", "consumer", "share")
 
 _COUNTS = "member_count", "partition_count", "uncommitted_count", "lag"
 _RATES = "consumed_per_s", "produced_per_s", "lag_growth_per_s"
@@ -32,7 +31,7 @@ def totals_row(
     if group is None:
         return dict.fromkeys((*_COUNTS, *_RATES))
     committed = sample.committed[group.group_id]
-    partitions = sorted(committed.keys() | partitions_of_members(group))
+    partitions = sample.partitions(group)
     rates = [rates_between(before, sample, group.group_id, each) for each in partitions]
     values = (
         len(group.members),

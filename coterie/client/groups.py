@@ -1,8 +1,8 @@
 """Administration of groups: list, describe, delete.
 
 DescribeGroups only describes classic groups. Groups that it does not find are then described with
-ConsumerGroupDescribe (KIP-848), so the caller need not distinguish the two types
-[client/group-types].
+ConsumerGroupDescribe (KIP-848), and then with ShareGroupDescribe (KIP-932), so the caller need not
+distinguish the types [client/group-types].
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ from coterie.client.consumer_groups import describe_consumer_groups
 from coterie.client.errors import Refused, VersionUnsupported
 from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.client.nodes import Node
+from coterie.client.share_groups import describe_share_groups
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscribed_topics
@@ -127,10 +128,12 @@ def describe_groups(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, Gro
     nodes = cluster.coordinators(wanted)
     described = {name: _classic(found[name], nodes[name]) for name in wanted}
     missing = [name for name, group in described.items() if not group.exists]
-    if missing:
-        # A broker without groups of type "consumer" has classic groups only.
-        with suppress(VersionUnsupported):
-            described.update(describe_consumer_groups(cluster, missing))
+    for describe in (describe_consumer_groups, describe_share_groups):
+        if missing:
+            # A broker may have no groups of this type.
+            with suppress(VersionUnsupported):
+                described.update(describe(cluster, missing))
+            missing = [name for name in missing if not described[name].exists]
     return described
 
 

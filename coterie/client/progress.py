@@ -1,7 +1,8 @@
 """How far groups have read: their offsets and the ends of their partitions, and rates between two.
 
 A broker does not say how fast a group reads. Two samples do: the committed offsets and the ends of
-the partitions, some seconds apart [client/rates].
+the partitions, some seconds apart [client/rates]. A share group has start offsets instead of
+committed ones.
 """
 
 import time
@@ -9,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.group_description import GroupDescription
+from coterie.client.group_description import SHARE_GROUP, GroupDescription
 from coterie.client.offsets import (
     LATEST,
     Committed,
     committed_offsets_of_groups,
     partition_offsets,
 )
+from coterie.client.share_groups import StartOffset, start_offsets
 
 
 class Sample(NamedTuple):
@@ -23,16 +25,27 @@ class Sample(NamedTuple):
 
     Attributes:
         at_s: the time on a clock that does not jump, in seconds.
-        committed: the committed offsets of each group.
+        committed: the committed offsets of each group; in share groups the start offsets.
         ends: the end of each partition that exists and has a leader.
+        shared: what is known of the partitions of each share group.
     """
 
     at_s: float
     committed: dict[str, dict[TopicPartition, Committed]]
     ends: dict[TopicPartition, int]
+    shared: Mapping[str, Mapping[TopicPartition, StartOffset]] = {}
+
+    def partitions(self, group: GroupDescription) -> list[TopicPartition]:
+        """Return the partitions that a group has an offset of, or reads, in order."""
+        name = group.group_id
+        known = self.committed[name].keys() | self.shared.get(name, {}).keys()
+        return sorted(known | partitions_of_members(group).keys())
 
     def lag(self, group_id: str, partition: TopicPartition) -> int | None:
-        """Return the records that a group has not committed yet; None if that is not known."""
+        """Return the records that a group is not done with yet; None if that is not known."""
+        if group_id in self.shared:
+            at = self.shared[group_id].get(partition)
+            return None if at is None else at.lag
         committed = self.committed[group_id].get(partition)
         end = self.ends.get(partition)
         return None if committed is None or end is None else end - committed.offset
@@ -60,21 +73,27 @@ def partitions_of_members(group: GroupDescription) -> dict[TopicPartition, list[
     return owners
 
 
-def take_sample(cluster: Cluster, groups: Mapping[str, Iterable[TopicPartition]]) -> Sample:
+def take_sample(cluster: Cluster, groups: Iterable[GroupDescription]) -> Sample:
     """Read the offsets of groups, then the ends of their partitions.
 
     The ends are read last, so that a lag is never too small.
-
-    Args:
-        cluster: the cluster.
-        groups: by group id, partitions that are of interest even without a committed offset.
     """
-    committed = committed_offsets_of_groups(cluster, groups) if groups else {}
-    partitions = {each for offsets in committed.values() for each in offsets}
-    partitions |= {each for more in groups.values() for each in more}
+    groups = list(groups)
+    sharing = [each.group_id for each in groups if each.type == SHARE_GROUP]
+    others = [each.group_id for each in groups if each.type != SHARE_GROUP]
+    committed = committed_offsets_of_groups(cluster, others) if others else {}
+    shared = start_offsets(cluster, sharing) if sharing else {}
+    for name, offsets in shared.items():
+        committed[name] = {
+            partition: Committed(at.offset, at.leader_epoch, "")
+            for partition, at in offsets.items()
+            if at.offset is not None
+        }
+    partitions = {each for found in (committed, shared) for of in found.values() for each in of}
+    partitions |= {each for group in groups for each in partitions_of_members(group)}
     # The offsets of a deleted topic remain for a while, without an end [client/missing-partitions].
     ends = partition_offsets(cluster, dict.fromkeys(sorted(partitions), LATEST), missing={})
-    return Sample(time.monotonic(), committed, ends)
+    return Sample(time.monotonic(), committed, ends, shared)
 
 
 def rates_between(

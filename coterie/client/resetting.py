@@ -1,8 +1,8 @@
 """New offsets for a group, by the rules of kafka-consumer-groups --reset-offsets.
 
-A plan is made from the committed offsets and the begin and end of the partitions; making it changes
-nothing. As in Kafka, an offset outside a partition is moved to its nearest end, a time after the
-last record means the end, and a partition without a committed offset can't be shifted
+A plan is made from the offsets that the group has and the begin and end of the partitions; making
+it changes nothing. As in Kafka, an offset outside a partition is moved to its nearest end, a time
+after the last record means the end, and a partition without an offset can't be shifted
 [client/reset-rules].
 """
 
@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError
+from coterie.client.group_description import SHARE_GROUP, GroupDescription
+from coterie.client.groups import describe_groups
 from coterie.client.offsets import (
     EARLIEST,
     LATEST,
-    Committed,
     committed_offsets,
     partition_offsets,
 )
+from coterie.client.share_groups import start_offsets
 from coterie.client.topics import describe_topics
 
 _DURATION = re.compile(
@@ -112,9 +114,21 @@ def to_given(offsets: Mapping[TopicPartition, int]) -> Rule:
     return lambda at: _within(at, offsets[at.partition])
 
 
+def current_offsets(cluster: Cluster, group: GroupDescription) -> dict[TopicPartition, int]:
+    """Return the committed offsets of a group, or the start offsets of a share group.
+
+    A group that does not exist has none.
+    """
+    if group.type != SHARE_GROUP:
+        found = committed_offsets(cluster, group.group_id)
+        return {partition: each.offset for partition, each in found.items()}
+    shared = start_offsets(cluster, [group.group_id])[group.group_id]
+    return {part: each.offset for part, each in shared.items() if each.offset is not None}
+
+
 def plan(
     cluster: Cluster,
-    group_id: str,
+    current: Mapping[TopicPartition, int],
     partitions: Iterable[TopicPartition],
     rule: Rule,
     refused: dict[TopicPartition, ClientError] | None = None,
@@ -122,7 +136,10 @@ def plan(
     """Return the new offset of each partition by a rule, in order of topic and number.
 
     Args:
-        cluster, group_id, partitions, rule: what is planned.
+        cluster: the cluster.
+        current: the offsets that the group has.
+        partitions: the partitions.
+        rule: makes the new offset of each.
         refused: if given, partitions to which the rule can't be applied are added here with the
             reason instead of raising.
 
@@ -131,7 +148,7 @@ def plan(
         Refused: a partition does not exist.
     """
     planned = []
-    for at in _ranges(cluster, group_id, partitions):
+    for at in _ranges(cluster, current, partitions):
         try:
             planned.append(rule(at))
         except ClientError as error:
@@ -142,13 +159,16 @@ def plan(
 
 
 def plan_by_time(
-    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], timestamp_ms: int
+    cluster: Cluster,
+    current: Mapping[TopicPartition, int],
+    partitions: Iterable[TopicPartition],
+    timestamp_ms: int,
 ) -> list[PlannedOffset]:
     """Return the offset of the first record at or after a time in each partition.
 
     If there is no such record it is the end of the partition.
     """
-    ranges = _ranges(cluster, group_id, partitions)
+    ranges = _ranges(cluster, current, partitions)
     found = partition_offsets(cluster, {at.partition: timestamp_ms for at in ranges})
     return [
         PlannedOffset(at.partition, at.committed, found[at.partition])
@@ -193,16 +213,17 @@ def resolve_partitions(cluster: Cluster, scopes: Iterable[str]) -> list[TopicPar
 def offsets_to_clone(
     cluster: Cluster, source: str, wanted: Container[TopicPartition] | None = None
 ) -> Clone:
-    """Return the committed offsets of a group for another one [client/cloned-offsets].
+    """Return the offsets of a group of any type for another one [client/cloned-offsets].
 
     Args:
         cluster: the cluster.
         source: the group, which may have members.
         wanted: the partitions; None for all.
     """
+    group = describe_groups(cluster, [source])[source]
     committed = {
-        partition: each.offset
-        for partition, each in sorted(committed_offsets(cluster, source).items())
+        partition: offset
+        for partition, offset in sorted(current_offsets(cluster, group).items())
         if wanted is None or partition in wanted
     }
     names = {topic for topic, _ in committed}
@@ -262,18 +283,16 @@ def _scope(text: str) -> tuple[str, set[int] | None]:
         raise ClientError(f"'{text}' is neither TOPIC nor TOPIC:PARTITION,PARTITION,...") from error
 
 
-def _ranges(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]) -> list[Range]:
+def _ranges(
+    cluster: Cluster,
+    current: Mapping[TopicPartition, int],
+    partitions: Iterable[TopicPartition],
+) -> list[Range]:
     wanted = sorted(partitions)
-    committed: dict[TopicPartition, Committed] = committed_offsets(cluster, group_id)
     begins = partition_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
     ends = partition_offsets(cluster, dict.fromkeys(wanted, LATEST))
     return [
-        Range(
-            partition,
-            begins[partition],
-            ends[partition],
-            committed[partition].offset if partition in committed else None,
-        )
+        Range(partition, begins[partition], ends[partition], current.get(partition))
         for partition in wanted
     ]
 

@@ -1,28 +1,58 @@
-"""The description of share groups (KIP-932): their members and what each reads.
+"""Share groups (KIP-932): their description, and where they begin to read.
 
-DescribeGroups does not describe them. Nobody owns a partition of a share group, so several members
-may have the same one.
+Other groups commit offsets. A share group has a start offset in each partition, which its share
+coordinator keeps, and a lag that leaves out what is done with behind it [client/share-groups].
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from coterie.client.cluster import Cluster
+from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import Refused
-from coterie.client.group_description import DescribedMember, GroupDescription
+from coterie.client.group_description import SHARE_GROUP, DescribedMember, GroupDescription
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+)
+from coterie.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponse,
+)
+from coterie.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+)
 from coterie.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     ShareGroupDescribeResponseMember,
 )
 
-SHARE_GROUP = "share"
+
+class StartOffset(NamedTuple):
+    """Where a share group begins to read a partition.
+
+    Attributes:
+        offset: the start offset; None if its leader has yet to choose it.
+        leader_epoch: the epoch of the leader that has written it.
+        lag: the records that are not done with; None if that is not known.
+    """
+
+    offset: int | None
+    leader_epoch: int
+    lag: int | None
 
 
 def describe_share_groups(
     cluster: Cluster, group_ids: Iterable[str]
 ) -> dict[str, GroupDescription]:
-    """Return the descriptions of those groups that are of type "share".
+    """Return the descriptions of those groups that are share groups.
 
     Raises:
         VersionUnsupported: the broker has no groups of this type.
@@ -38,7 +68,8 @@ def describe_share_groups(
     nodes = cluster.coordinators(wanted)
     described: dict[str, GroupDescription] = {}
     for name, group in found.items():
-        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        # The broker knows share groups, and they are switched off.
+        if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             continue
         if group.error_code:
             raise Refused(group.error_code, f"Group '{name}'", group.error_message)
@@ -69,3 +100,99 @@ def _member(member: ShareGroupDescribeResponseMember) -> DescribedMember:
         member_epoch=member.member_epoch,
         topics=list(member.subscribed_topic_names),
     )
+
+
+def start_offsets(
+    cluster: Cluster, group_ids: Iterable[str]
+) -> dict[str, dict[TopicPartition, StartOffset]]:
+    """Return the start offsets of share groups in all partitions that they read.
+
+    Raises:
+        Refused: a coordinator refuses.
+    """
+    wanted = list(group_ids)
+    found = cluster.call_coordinators(
+        wanted,
+        lambda keys: DescribeShareGroupOffsetsRequest(
+            groups=[
+                DescribeShareGroupOffsetsRequestGroup(group_id=key, topics=None) for key in keys
+            ]
+        ),
+        DescribeShareGroupOffsetsResponse,
+        lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
+    )
+    return {name: _start_offsets(found[name]) for name in wanted}
+
+
+def _start_offsets(
+    group: DescribeShareGroupOffsetsResponseGroup,
+) -> dict[TopicPartition, StartOffset]:
+    if group.error_code:
+        raise Refused(group.error_code, f"Offsets of group '{group.group_id}'", group.error_message)
+    offsets: dict[TopicPartition, StartOffset] = {}
+    for topic in group.topics:
+        for part in topic.partitions:
+            name = f"Offset of {topic.topic_name}-{part.partition_index}"
+            if part.error_code:
+                raise Refused(part.error_code, name, part.error_message)
+            # Kafka says -1 for what it does not know.
+            offsets[topic.topic_name, part.partition_index] = StartOffset(
+                None if part.start_offset == -1 else part.start_offset,
+                part.leader_epoch,
+                None if part.lag == -1 else part.lag,
+            )
+    return offsets
+
+
+def alter_start_offsets(
+    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Set start offsets of a share group without members; return each partition's error code."""
+    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    for (topic, index), offset in offsets.items():
+        part = AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
+        topics.setdefault(topic, []).append(part)
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=[
+            AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=parts)
+            for name, parts in topics.items()
+        ],
+    )
+    response = cluster.call_coordinators(
+        [group_id],
+        lambda _: request,
+        AlterShareGroupOffsetsResponse,
+        lambda response: {group_id: (response.error_code, response)},
+    )[group_id]
+    errors = dict.fromkeys(offsets, response.error_code)
+    for topic_result in response.responses:
+        for result in topic_result.partitions:
+            errors[topic_result.topic_name, result.partition_index] = result.error_code
+    return errors
+
+
+def delete_start_offsets(
+    cluster: Cluster, group_id: str, topics: Iterable[str]
+) -> dict[str, tuple[int, str | None]]:
+    """Forget where a share group without members was in topics.
+
+    Returns:
+        By topic, error code and text; those of the group if it is refused as a whole.
+    """
+    names = list(topics)
+    request = DeleteShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in names],
+    )
+    response = cluster.call_coordinators(
+        [group_id],
+        lambda _: request,
+        DeleteShareGroupOffsetsResponse,
+        lambda response: {group_id: (response.error_code, response)},
+    )[group_id]
+    whole = response.error_code, response.error_message
+    return {
+        **dict.fromkeys(names, whole),
+        **{each.topic_name: (each.error_code, each.error_message) for each in response.responses},
+    }

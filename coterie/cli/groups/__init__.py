@@ -1,4 +1,4 @@
-"""`coterie groups`: the commands for the consumer groups of any Kafka broker.
+"""`coterie groups`: the commands for the groups of any Kafka broker.
 
 The tables have the columns of kafka-consumer-groups. The keys of `--json` are listed in
 docs/command-line.md and do not change.
@@ -29,4 +29,4 @@ class GroupCommands(LazyCommands):
 @click.command("groups", cls=GroupCommands)
 @broker_options
 def command() -> None:
-    """List, inspect, reset and delete the consumer groups of any Kafka broker."""
+    """List, inspect, reset and delete the consumer groups and share groups of any Kafka broker."""

@@ -22,7 +22,7 @@ from coterie.cli.assignment_preview import (
     ranges_text,
 )
 from coterie.cli.broker import broker_options, connected
-from coterie.cli.errors import CommandFailed, no_such_groups
+from coterie.cli.errors import CommandFailed, no_such_groups, require_owners
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
     Column,
@@ -120,6 +120,7 @@ def command(
         group = with_matched_topics(cluster, describe_groups(cluster, [group_id]))[group_id]
         if not group.exists:
             raise no_such_groups([group_id])
+        require_owners([group])
         now = [] if topics and not group.members else _members(group)
         members = _varied(now, added, without, topics)
         partitions = {**partition_counts(cluster, members), **assumed}

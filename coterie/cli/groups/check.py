@@ -5,7 +5,7 @@ from typing import NamedTuple
 import click
 
 from coterie.cli.broker import broker_options, connected
-from coterie.cli.errors import CommandFailed, no_such_groups
+from coterie.cli.errors import CommandFailed, no_such_groups, require_owners
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Row, folded, note, print_json, print_line
@@ -14,12 +14,10 @@ from coterie.client.cluster import Cluster
 from coterie.client.groups import list_groups
 from coterie.client.health.checks import CHECKS, NEED_JOURNAL, NEED_TWO_LOOKS, Found, findings
 from coterie.client.health.finding import Finding, Severity, names_text
-from coterie.client.health.observation import Look, look_at, look_back, observe
+from coterie.client.health.observation import CHECKED_TYPES, Look, look_at, look_back, observe
 from coterie.client.names import counted
 from coterie.pipeline.findings.of_journal import journal_findings
 
-# The types of groups whose members own partitions and commit offsets.
-_CHECKED_TYPES = ("classic", "consumer")
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 # The lines are for people; scripts use --json.
 _WIDTH = 100
@@ -91,7 +89,7 @@ def command(
         raise click.UsageError(f"Invalid value for --since: '{since}' is not like 30m, 2h or 7d.")
     with connected() as cluster:
         if all_groups:
-            group_ids = tuple(each.group_id for each in list_groups(cluster, types=_CHECKED_TYPES))
+            group_ids = tuple(each.group_id for each in list_groups(cluster, types=CHECKED_TYPES))
         checked = _check(cluster, group_ids, interval_s, period_ms, ignored)
     if as_json:
         print_json([_row(each) for each in checked.found])
@@ -121,6 +119,7 @@ def _check(
     def look(earlier: Look | None) -> Look:
         before[:] = [] if earlier is None else [earlier]
         seen = look_at(cluster, group_ids)
+        require_owners(seen.groups.values())
         missing = [each for each in group_ids if each not in seen.groups]
         if missing and earlier is None:
             raise no_such_groups(missing)

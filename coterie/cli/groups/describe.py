@@ -25,13 +25,14 @@ from coterie.cli.output import (
 )
 from coterie.client.cluster import Cluster
 from coterie.client.commit_times import commit_times
+from coterie.client.group_description import SHARE_GROUP
 from coterie.client.group_rows import member_rows, offset_rows, state_row
 from coterie.client.groups import describe_groups, list_groups
-from coterie.client.progress import Sample, partitions_of_members, take_sample
+from coterie.client.progress import Sample, take_sample
 from coterie.client.software import client_software
 
-# Share and streams groups have no members with assigned partitions in this sense.
-_SHOWN_TYPES = ("classic", "consumer")
+# Streams groups are not described.
+_SHOWN_TYPES = ("classic", "consumer", "share")
 
 GROUP = Column("GROUP", "group")
 CONSUMER_ID = Column("CONSUMER-ID", "consumer_id")
@@ -88,6 +89,9 @@ def command(
     verbose: bool,
 ) -> None:
     """Show the committed offsets and the lag of groups, their members, or their state.
+
+    The offset of a share group is its start offset, which is kept with the decisions about records.
+    Its lag leaves out the records behind it that are done with.
 
     On a terminal there is a line for each group with its totals, and one table for all of them.
     With --verbose and in a pipe the tables are those of kafka-consumer-groups.
@@ -161,12 +165,13 @@ def _look(
         software = client_software(cluster, ids) if verbose else {}
         tables = [(group, member_rows(group, software)) for group in found]
         return _Look(tables, None, (), failure)
-    sample = take_sample(cluster, {each.group_id: partitions_of_members(each) for each in found})
+    sample = take_sample(cluster, found)
     earlier = before.sample if before else None
     tables = []
     for group in found:
         committed = sample.committed[group.group_id]
-        times = commit_times(cluster, group.group_id, committed) if last_commit else {}
+        is_committed = last_commit and group.type != SHARE_GROUP
+        times = commit_times(cluster, group.group_id, committed) if is_committed else {}
         tables.append((group, offset_rows(group, earlier, sample, times)))
     shown = (*(RATES if before else ()), *([LAST_COMMIT] if last_commit else []))
     return _Look(tables, sample, shown, failure)
@@ -179,7 +184,7 @@ def _not_shown(cluster: Cluster, group_ids: list[str]) -> CommandFailed:
         if name in types and types[name] not in _SHOWN_TYPES:
             return CommandFailed(
                 f"Group '{printable(name)}' is a {types[name]} group.",
-                f"This command describes groups of the types {' and '.join(_SHOWN_TYPES)}.",
+                f"This command describes groups of the types {', '.join(_SHOWN_TYPES)}.",
             )
     return no_such_groups(group_ids)
 

@@ -38,7 +38,7 @@ _NO_FILTER = ""
     is_flag=False,
     flag_value=_NO_FILTER,
     metavar="[TYPE,...]",
-    help="Show the types; with a value, only groups of these types (classic, consumer, ...).",
+    help="Show the types; with a value, only groups of these types (classic, share, ...).",
 )
 @click.option("--verbose", is_flag=True, help="Show types, protocol types and states.")
 @click.option("--lag", is_flag=True, help="Show members, partitions and total lag of each group.")

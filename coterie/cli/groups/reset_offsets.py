@@ -24,11 +24,13 @@ from coterie.cli.output import (
 from coterie.cli.values import LONG, LONG_NATURAL
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import error_name
+from coterie.client.group_description import SHARE_GROUP, GroupDescription
 from coterie.client.groups import describe_groups
-from coterie.client.offsets import commit_offsets, committed_offsets
+from coterie.client.offsets import commit_offsets
 from coterie.client.resetting import (
     PlannedOffset,
     Rule,
+    current_offsets,
     duration_ms_of,
     offsets_to_clone,
     plan,
@@ -43,6 +45,7 @@ from coterie.client.resetting import (
     to_latest,
     to_offset,
 )
+from coterie.client.share_groups import alter_start_offsets
 
 
 def _signed(difference: int | None) -> str:
@@ -69,21 +72,19 @@ class _Target(NamedTuple):
     """The wanted offsets.
 
     Attributes:
-        plan: plans the new offsets of some partitions of a group.
+        plan: plans the new offsets of some partitions, of the offsets that a group has.
         offsets: the content of --from-file, or the offsets of --from-group. They name the
             partitions too.
     """
 
-    plan: Callable[[Cluster, str, list[TopicPartition]], list[PlannedOffset]]
+    plan: Callable[[Cluster, dict[TopicPartition, int], list[TopicPartition]], list[PlannedOffset]]
     offsets: dict[TopicPartition, int] | None = None
 
 
 @click.command("reset-offsets")
 @group_option
 @topic_option(required=False, description="Topic, or partitions of it; repeatable.")
-@click.option(
-    "--all-topics", is_flag=True, help="All partitions for which the group has committed offsets."
-)
+@click.option("--all-topics", is_flag=True, help="All partitions for which the group has offsets.")
 @click.option("--to-earliest", is_flag=True, help="Reset to the first available record.")
 @click.option("--to-latest", is_flag=True, help="Reset to the end of the log.")
 @click.option("--to-current", is_flag=True, help="Keep the committed offsets (for --export).")
@@ -136,7 +137,8 @@ def command(
     Choose the partitions with --topic, --all-topics or --from-file. Choose the new offsets with one
     of --to-*, --shift-by, --by-duration, --from-file and --from-group. --from-group needs no
     choice of partitions: it takes those for which that group has committed offsets. Nothing is
-    changed without --execute. An offset outside a partition is moved to its nearest end.
+    changed without --execute. An offset outside a partition is moved to its nearest end. A share
+    group gets start offsets, and what it knew of single records is forgotten.
     """
     name, value = _chosen(targets)
     source = value if name == "from_group" else None
@@ -148,14 +150,16 @@ def command(
         raise click.UsageError("--group and --from-group name the same group.")
     errors: dict[TopicPartition, int] = {}
     with connected() as cluster:
-        _require_no_members(cluster, group_id)
+        group = _without_members(cluster, group_id)
         if target is None:
             target, scopes = _given(_clone(cluster, value, scopes)), ()
-        partitions = _partitions(cluster, group_id, scopes, target)
-        planned = target.plan(cluster, group_id, partitions)
+        current = current_offsets(cluster, group)
+        partitions = _partitions(cluster, group_id, scopes, target, current)
+        planned = target.plan(cluster, current, partitions)
         if execute:
             new = {each.partition: each.new for each in planned}
-            errors = commit_offsets(cluster, group_id, new)
+            is_shared = group.type == SHARE_GROUP
+            errors = (alter_start_offsets if is_shared else commit_offsets)(cluster, group_id, new)
     _print(group_id, planned, errors, export=export, as_json=as_json)
     failed = {partition: error for partition, error in errors.items() if error}
     if failed:
@@ -228,12 +232,12 @@ def _given(offsets: dict[TopicPartition, int]) -> _Target:
 
 
 def _by_rule(rule: Rule) -> _Target:
-    return _Target(lambda cluster, group_id, parts: plan(cluster, group_id, parts, rule))
+    return _Target(lambda cluster, current, parts: plan(cluster, current, parts, rule))
 
 
 def _at_time(timestamp_ms: int) -> _Target:
     return _Target(
-        lambda cluster, group_id, parts: plan_by_time(cluster, group_id, parts, timestamp_ms)
+        lambda cluster, current, parts: plan_by_time(cluster, current, parts, timestamp_ms)
     )
 
 
@@ -281,8 +285,8 @@ def _clone(cluster: Cluster, source: str, scopes: tuple[str, ...]) -> dict[Topic
     return clone.offsets
 
 
-def _require_no_members(cluster: Cluster, group_id: str) -> None:
-    """Refuse a group with members; a group that does not exist can get its first offsets.
+def _without_members(cluster: Cluster, group_id: str) -> GroupDescription:
+    """Return a group without members; one that does not exist can get its first offsets.
 
     Raises:
         CommandFailed: the group has members.
@@ -298,23 +302,26 @@ def _require_no_members(cluster: Cluster, group_id: str) -> None:
                 else "Stop them first."
             ),
         )
+    return group
 
 
 def _partitions(
-    cluster: Cluster, group_id: str, scopes: tuple[str, ...], target: _Target
+    cluster: Cluster,
+    group_id: str,
+    scopes: tuple[str, ...],
+    target: _Target,
+    current: dict[TopicPartition, int],
 ) -> list[TopicPartition]:
     if target.offsets is not None:
         scopes = tuple(f"{topic}:{index}" for topic, index in target.offsets)
     if scopes:
         return resolve_partitions(cluster, scopes)
-    partitions = sorted(committed_offsets(cluster, group_id))
-    if not partitions:
+    if not current:
         raise CommandFailed(
-            f"Group '{printable(group_id)}' has no committed offsets, so --all-topics selects"
-            " nothing.",
+            f"Group '{printable(group_id)}' has no offsets, so --all-topics selects nothing.",
             "Name topics with --topic, or check the name: `coterie groups list`.",
         )
-    return partitions
+    return sorted(current)
 
 
 def _print(

@@ -18,7 +18,7 @@ from coterie.cli.output import (
 from coterie.client.cluster import Cluster
 from coterie.client.group_totals import WITH_OFFSETS, totals_row
 from coterie.client.groups import describe_groups, list_groups
-from coterie.client.progress import Sample, partitions_of_members, take_sample
+from coterie.client.progress import Sample, take_sample
 
 
 class _Look(NamedTuple):
@@ -43,7 +43,7 @@ def list_totals(
         listed = list_groups(cluster, states, types)
         known = [each.group_id for each in listed if each.type in WITH_OFFSETS]
         described = {n: g for n, g in describe_groups(cluster, known).items() if g.exists}
-        sample = take_sample(cluster, {n: partitions_of_members(g) for n, g in described.items()})
+        sample = take_sample(cluster, described.values())
         earlier = before.sample if before else None
         rows = [
             {

@@ -20,6 +20,10 @@ from coterie.protocol.messages.journal_records import Fact
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
+# The types of groups whose members own partitions and commit offsets.
+CHECKED_TYPES = ("classic", "consumer")
+
+
 class Look(NamedTuple):
     """Some groups at one time.
 
@@ -155,7 +159,7 @@ def look_at(cluster: Cluster, group_ids: Iterable[str]) -> Look:
         cluster, {name: group for name, group in described.items() if group.exists}
     )
     owned = {name: partitions_of_members(group) for name, group in groups.items()}
-    sample = take_sample(cluster, owned)
+    sample = take_sample(cluster, groups.values())
     names = {topic for offsets in sample.committed.values() for topic, _ in offsets}
     names |= {topic for partitions in owned.values() for topic, _ in partitions}
     names |= {

@@ -6,12 +6,13 @@ from typing import Any
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError, error_name
-from coterie.client.group_description import GroupDescription
+from coterie.client.group_description import SHARE_GROUP, GroupDescription
 from coterie.client.groups import describe_groups
 from coterie.client.offsets import commit_offsets, committed_offsets, delete_offsets
 from coterie.client.resetting import (
     PlannedOffset,
     Rule,
+    current_offsets,
     duration_ms_of,
     offsets_to_clone,
     plan,
@@ -26,6 +27,7 @@ from coterie.client.resetting import (
     to_latest,
     to_offset,
 )
+from coterie.client.share_groups import alter_start_offsets
 from coterie.console.changes import fields as f
 from coterie.console.changes.groups import member_guard, members_refusal
 from coterie.console.changes.plan import (
@@ -66,6 +68,7 @@ def _plan_reset(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
     if way == "group" and value == group_id:
         raise Refused("BadRequest", "value: it names the same group")
     group = describe_groups(cluster, [group_id])[group_id]
+    current = current_offsets(cluster, group)
     scopes = fields.get("topics", [])
     without: dict[TopicPartition, ClientError] = {}
     given: dict[TopicPartition, int] = {}
@@ -77,8 +80,8 @@ def _plan_reset(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
     elif scopes:
         partitions = resolve_partitions(cluster, scopes)
     else:
-        partitions = sorted(committed_offsets(cluster, group_id))
-    planned = _planned(cluster, group_id, partitions, (way, value), given, without)
+        partitions = sorted(current)
+    planned = _planned(cluster, current, partitions, (way, value), given, without)
     refused = [refusal_of(_partition_name(each), error) for each, error in without.items()]
     refused += [
         Refusal(_partition_name(each), "The partition does not exist any more.")
@@ -101,14 +104,14 @@ def _plan_reset(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
             "group": member_guard(group),
             "current": [[*each.partition, each.current] for each in planned],
         },
-        [] if members else [(group_id, planned)] if planned else [],
+        [] if members else [(group, planned)] if planned else [],
         [*members, *refused],
     )
 
 
 def _planned(
     cluster: Cluster,
-    group_id: str,
+    current: dict[TopicPartition, int],
     partitions: list[TopicPartition],
     target: tuple[str, str],
     given: dict[TopicPartition, int],
@@ -119,10 +122,10 @@ def _planned(
     try:
         match way:
             case "datetime":
-                return plan_by_time(cluster, group_id, partitions, timestamp_of(value))
+                return plan_by_time(cluster, current, partitions, timestamp_of(value))
             case "duration":
                 at_ms = now_ms - duration_ms_of(value)
-                return plan_by_time(cluster, group_id, partitions, at_ms)
+                return plan_by_time(cluster, current, partitions, at_ms)
             case "group":
                 rule = to_given(given)
             case "offset":
@@ -133,7 +136,7 @@ def _planned(
                 rule = _PLAIN[way]
     except ValueError as error:
         raise Refused("BadRequest", f"value: {error}") from None
-    return plan(cluster, group_id, partitions, rule, refused)
+    return plan(cluster, current, partitions, rule, refused)
 
 
 def _whole(text: str, *, may_be_negative: bool) -> int:
@@ -144,8 +147,10 @@ def _whole(text: str, *, may_be_negative: bool) -> int:
 
 
 def _reset(cluster: Cluster, shown: Plan) -> list[Row]:
-    ((group_id, planned),) = shown.targets
-    errors = commit_offsets(cluster, group_id, {each.partition: each.new for each in planned})
+    ((group, planned),) = shown.targets
+    group_id = group.group_id
+    commit = alter_start_offsets if group.type == SHARE_GROUP else commit_offsets
+    errors = commit(cluster, group_id, {each.partition: each.new for each in planned})
     return [
         {**planned_row(group_id, each, committed=error == 0), "error": error_text(error)}
         for each in planned

@@ -11,14 +11,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.errors import ClientError, VersionUnsupported
+from coterie.client.errors import ClientError
 from coterie.client.group_description import GroupDescription
+from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.health.checks import Found, findings
-from coterie.client.health.observation import Look, Past, look_at, look_back, observe
+from coterie.client.health.observation import CHECKED_TYPES, Look, Past, look_at, look_back, observe
 from coterie.client.history import Journal, NoJournal, journal_of, read_history, read_on
 from coterie.client.progress import Sample
-from coterie.client.share_groups import describe_share_groups
 from coterie.client.software import Software
 from coterie.client.topics import describe_topics
 from coterie.console.group.log import GroupLog
@@ -36,7 +36,6 @@ _RATE_S = 2.0
 # Trends of more partitions would be most of what is sent.
 MAX_TRENDS = 256
 # Offsets are read for these types only; share groups have others.
-_WITH_OFFSETS = ("classic", "consumer")
 
 Points = list[list[int]]
 
@@ -151,9 +150,10 @@ class GroupMemory:
             return None
         if self._state[0] != group.state:
             self._state = group.state, now_ms
-        has_offsets = group.type in _WITH_OFFSETS
+        has_offsets = group.type in WITH_OFFSETS
         before = self._looks[0] if self._looks else None
-        checked = self._check(cluster, look, before) if has_offsets else None
+        is_checked = group.type in CHECKED_TYPES
+        checked = self._check(cluster, look, before) if is_checked else None
         ages = self._note(look, now_ms) if has_offsets else {}
         with_trends = len(self._lags) <= MAX_TRENDS
         return Seen(
@@ -245,15 +245,10 @@ def describe(cluster: Cluster, group_id: str) -> GroupDescription | None:
 
 
 def _other_group(cluster: Cluster, group_id: str) -> GroupDescription | None:
-    """Return a group that is neither classic nor a consumer group."""
-    with suppress(VersionUnsupported):
-        shared = describe_share_groups(cluster, [group_id])
-        if group_id in shared:
-            return shared[group_id]
+    """Return a group that no request which this client knows describes."""
     with suppress(ClientError):
         for listed in list_groups(cluster):
-            if listed.group_id == group_id and listed.type not in _WITH_OFFSETS:
-                # No request that this client knows describes its members.
+            if listed.group_id == group_id and listed.type not in WITH_OFFSETS:
                 return GroupDescription(
                     group_id=group_id,
                     exists=True,

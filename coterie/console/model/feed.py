@@ -18,10 +18,10 @@ from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.health.checks import findings
 from coterie.client.health.finding import Severity
-from coterie.client.health.observation import Look, Past, look_at, observe
+from coterie.client.health.observation import CHECKED_TYPES, Look, Past, look_at, observe
 from coterie.client.history import NoJournal
 from coterie.client.journal_reader import JournalReader
-from coterie.client.progress import partitions_of_members, take_sample
+from coterie.client.progress import take_sample
 from coterie.console.event import Event
 from coterie.console.hub import Publish
 from coterie.console.model.groups import Changes, GroupsLook, GroupsModel, Row
@@ -105,8 +105,7 @@ class GroupsFeed:
         brokers = cluster.metadata([])
         listed = list_groups(cluster)
         described = _described(cluster, [e.group_id for e in listed if e.type in WITH_OFFSETS])
-        owned = {name: partitions_of_members(group) for name, group in described.items()}
-        look = GroupsLook(began_ms, listed, described, take_sample(cluster, owned))
+        look = GroupsLook(began_ms, listed, described, take_sample(cluster, described.values()))
         with self.lock:
             ended_ms = now_ms()
             changes = self._model.add_look(look, ended_ms)
@@ -159,7 +158,7 @@ class GroupsFeed:
         with self.lock:
             facts = self._model.facts
             facts = None if facts is None else {name: list(each) for name, each in facts.items()}
-            names = [row["group"] for row in self._model.rows if row["type"] in WITH_OFFSETS]
+            names = [row["group"] for row in self._model.rows if row["type"] in CHECKED_TYPES]
         look = look_at(cluster, names)
         at_ms = now_ms()
         judged = {} if facts is None else journal_findings(facts, at_ms)

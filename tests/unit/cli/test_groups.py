@@ -320,13 +320,15 @@ def test_describe_reports_a_group_of_another_type() -> None:
     broker = describing()
     broker.responses[ApiKey.LIST_GROUPS] = ListGroupsResponse(
         error_code=0,
-        groups=[ListGroupsResponseGroup(group_id="s", protocol_type="share", group_type="share")],
+        groups=[
+            ListGroupsResponseGroup(group_id="s", protocol_type="streams", group_type="streams")
+        ],
     )
     with broker:
         named = run(broker, "groups", "describe", "s")
         every = run(broker, "groups", "describe", "--all-groups")
     assert named.exit_code == 1
-    assert "Group 's' is a share group." in named.stderr
+    assert "Group 's' is a streams group." in named.stderr
     assert (every.exit_code, every.stdout) == (0, "")
 
 

@@ -211,7 +211,7 @@ def test_all_topics_of_a_group_without_offsets_is_an_error() -> None:
     with broker:
         result = reset(broker, "--all-topics", "--to-latest")
     assert result.exit_code == 1
-    assert "Group 'g' has no committed offsets" in result.stderr
+    assert "Group 'g' has no offsets" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
+from coterie.coordinator.groups.share.describe import describe_error
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
@@ -32,6 +33,10 @@ from coterie.protocol.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
+)
+from coterie.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
 )
 from coterie.protocol.wire import Message
 
@@ -63,6 +68,7 @@ class FakeBroker:
             ApiKey.METADATA: self._metadata,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
             ApiKey.CONSUMER_GROUP_DESCRIBE: _no_consumer_groups,
+            ApiKey.SHARE_GROUP_DESCRIBE: _no_share_groups,
             **(responses or {}),
         }
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -218,6 +224,16 @@ def _no_consumer_groups(
             ConsumerGroupDescribeResponseGroup(error_code=error, group_id=each, members=[])
             for each in request.group_ids
         ]
+    )
+
+
+def _no_share_groups(
+    request: ShareGroupDescribeRequest, _version: int
+) -> ShareGroupDescribeResponse:
+    """Answer that none of the groups is a share group."""
+    error = ErrorCode.GROUP_ID_NOT_FOUND
+    return ShareGroupDescribeResponse(
+        groups=[describe_error(each, error) for each in request.group_ids]
     )
 
 

@@ -35,7 +35,6 @@ CHECK_INTERVAL_S = 10.0
 _RATE_S = 2.0
 # Trends of more partitions would be most of what is sent.
 MAX_TRENDS = 256
-# Offsets are read for these types only; share groups have others.
 
 Points = list[list[int]]
 

@@ -162,6 +162,10 @@ class Broker(ConnectionServices):
             self.share_state,
         ]
 
+    def _features_changed(self) -> None:
+        if not self.features.serves_share_groups:
+            self.share.forget()
+
     def _make_markers(self) -> MarkerWriter:
         parts = (
             self.environment,
@@ -180,6 +184,7 @@ class Broker(ConnectionServices):
     def _notice_changes(self) -> None:
         self.topics.published.when_changed.append(self.groups.topic_changed)
         self.quotas.when_changed.append(self._throttle)
+        self.features.when_changed.append(self._features_changed)
         self._throttle()
         self.failures.when_log_failed += [each.log_failed for each in self.runtimes]
         if self.leadership is None:
@@ -194,6 +199,7 @@ class Broker(ConnectionServices):
         self.shared.members.remove(self)
         self.topics.published.when_changed.remove(self.groups.topic_changed)
         self.quotas.when_changed.remove(self._throttle)
+        self.features.when_changed.remove(self._features_changed)
         for each in self.runtimes:
             self.failures.when_log_failed.remove(each.log_failed)
 

@@ -6,7 +6,7 @@ is supported only while the API is served that clients use because of it [featur
 Invariant: a change is in the file of settings before it is in memory, and has a higher epoch.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -119,6 +119,7 @@ class Features:
         serves_consumer_groups: whether the consumer protocol is on
             [consumer-groups/switched-off]. Read for each of its heartbeats.
         serves_share_groups: whether share groups are on [share-groups/switched-off].
+        when_changed: called after each change of levels.
     """
 
     def __init__(self, settings: SettingsFile, config: Config) -> None:
@@ -131,6 +132,7 @@ class Features:
         self._settings = settings
         self._config = config
         self._release: Release | None = None
+        self.when_changed: list[Callable[[], None]] = []
         self.supported = supported_features()
         self._finalize()
         self.epoch = settings.stored.features_epoch
@@ -169,6 +171,8 @@ class Features:
         assert self.epoch < self._settings.stored.features_epoch, "clients take the newest levels"
         self.epoch = self._settings.stored.features_epoch
         self._finalize()
+        for call in self.when_changed:
+            call()
 
     def _finalize(self) -> None:
         stored = dict(self._settings.stored.features)

@@ -12,6 +12,7 @@ from tests.faults import Function, answers, calling, given, where
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
 from tests.transcripts.consumer_plants import CONSUMER_PLANTS
+from tests.transcripts.share_plants import SHARE_PLANTS
 from tests.transcripts.test_transcripts import ROOT, core_differences
 from tests.transcripts.transaction_plants import TRANSACTION_PLANTS
 
@@ -193,6 +194,7 @@ BUGS = [
     *MORE_PLANTS,
     *TRANSACTION_PLANTS,
     *CONSUMER_PLANTS,
+    *SHARE_PLANTS,
 ]
 
 

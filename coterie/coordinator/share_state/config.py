@@ -9,7 +9,10 @@ class ShareStateConfig(NamedTuple):
     Attributes:
         state_partitions: partitions of `__share_group_state`; fixed once it is created.
         updates_per_snapshot: so many updates of a share partition are followed by a snapshot.
+        write_timeout_ms: after how long a write is answered with an error that cannot be
+            acknowledged, because too few replicas are in sync.
     """
 
     state_partitions: int = 50
     updates_per_snapshot: int = 500
+    write_timeout_ms: int = 5_000

@@ -129,9 +129,14 @@ class ShareCoordinator(Partitions[ShareStateShard]):
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """Return None: nothing here waits for a time."""
-        return None
+        """Return when the next write is late; None if nothing waits."""
+        late = [shard.late_ms() for shard in self.shards if shard.holds]
+        return min((each for each in late if each is not None), default=None)
 
-    def advance(self, now_ms: int) -> Effects[Any]:  # noqa: ARG002 - as above
-        """Do nothing."""
-        return Effects()
+    def advance(self, now_ms: int) -> Effects[Any]:
+        """Answer writes that have waited for too long [share-partitions/late-writes]."""
+        effects: Effects[Any] = Effects()
+        for shard in self.shards:
+            if shard.holds:
+                shard.answer_late(now_ms, effects)
+        return effects

@@ -6,13 +6,14 @@ also loads the log. So what was loaded is what was there.
 Invariant: a shard that is not ACTIVE has no states, but while it is loading.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.coordinator.kernel.operation import Operation
-from coterie.coordinator.kernel.shard import Shard
+from coterie.coordinator.kernel.shard import Shard, send_response
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.share_state.requests import (
@@ -65,6 +66,8 @@ class ShareStateShard(Shard):
         """Start without states, not yet loaded."""
         super().__init__(partition)
         self.states: dict[ShareKey, ShareState] = {}
+        # Writes that wait while the partition is held, each with the time at which it is late.
+        self._waiting: deque[tuple[int, Operation]] = deque()
         self._config = config
         self._topics = topics
 
@@ -176,6 +179,39 @@ class ShareStateShard(Shard):
         topic = self._topics.by_id.get(key.topic_id)
         return topic is not None and key.partition < topic.partitions
 
+    # -- too few replicas in sync [share-partitions/late-writes] -----------------------------------
+
+    def hold(self, now_ms: int, effects: _Effects) -> None:
+        """See `Shard`."""
+        assert not self._waiting, f"partition {self.partition} has waited before it is held"
+        super().hold(now_ms, effects)
+        for operation in self.unacknowledged:
+            self.held(operation, now_ms, effects)
+
+    def held(self, operation: Operation, now_ms: int, effects: _Effects) -> None:
+        """See `Shard`."""
+        assert self.holds, f"partition {self.partition} acknowledges at once"
+        self._waiting.append((now_ms + self._config.write_timeout_ms, operation))
+        effects.moves_deadline = True
+
+    def release(self, effects: _Effects) -> None:
+        """See `Shard`."""
+        super().release(effects)
+        self._waiting.clear()
+
+    def late_ms(self) -> int | None:
+        """Return when the next write is late; None if nothing waits."""
+        return self._waiting[0][0] if self._waiting else None
+
+    def answer_late(self, now_ms: int, effects: _Effects) -> None:
+        """Answer writes that have waited for too long; they may be acknowledged all the same."""
+        while self._waiting and self._waiting[0][0] <= now_ms:
+            _, operation = self._waiting.popleft()
+            if operation.response is not None:
+                error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                send_response(operation.to, unavailable(operation.request, error), effects)
+                operation.response = None
+
     # -- the shard ---------------------------------------------------------------------------------
 
     @property
@@ -246,6 +282,7 @@ class ShareStateShard(Shard):
     ) -> None:
         """See `Shard`."""
         self.states = {}
+        self._waiting.clear()
 
     def forget_topics(
         self, is_gone: Callable[[bytes], bool], now_ms: int, effects: _Effects

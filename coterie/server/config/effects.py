@@ -43,6 +43,7 @@ _OF_CLUSTERS = frozenset(
         "offsets.topic.replication.factor",
         "share.coordinator.state.topic.min.isr",
         "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.write.timeout.ms",
         "transaction.state.log.min.isr",
         "transaction.state.log.replication.factor",
     }

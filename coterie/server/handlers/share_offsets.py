@@ -140,20 +140,20 @@ class _Description:
         if not group.group_id and any(each.topic_name in by_name for each in topics):
             self._groups[-1] = refused_group(group.group_id, ErrorCode.INVALID_GROUP_ID)
             return
-        parts: dict[str, DescribeShareGroupOffsetsResponseTopic] = {}
-        for asked in sorted(topics, key=lambda each: each.topic_name not in by_name):
-            topic = by_name.get(asked.topic_name)
-            topic_id = ZERO_UUID if topic is None else topic.topic_id
-            part = parts.get(asked.topic_name)
-            if part is None:
-                part = parts[asked.topic_name] = _topic_part(group, asked.topic_name, topic_id)
-            there = {each.partition_index for each in part.partitions}
+        # Of each topic, its part and the partitions in it: what is named twice counts once.
+        parts: dict[str, tuple[DescribeShareGroupOffsetsResponseTopic, set[int]]] = {}
+        known = [each for each in topics if each.topic_name in by_name]
+        unknown = [each for each in topics if each.topic_name not in by_name]
+        for asked in (*known, *unknown):
+            yield None
+            name = asked.topic_name
+            if name not in parts:
+                topic_id = by_name[name].topic_id if name in by_name else ZERO_UUID
+                parts[name] = _topic_part(group, name, topic_id), set()
+            part, there = parts[name]
             indexes = [each for each in dict.fromkeys(asked.partitions) if each not in there]
-            if topic is None:
-                part.partitions += map(without_offset, indexes)
-                yield None
-            else:
-                yield from self._of_topic(group.group_id, part, indexes)
+            there.update(indexes)
+            yield from self._of_topic(group.group_id, part, indexes)
 
     def _of_topic(
         self, group_id: str, topic: DescribeShareGroupOffsetsResponseTopic, indexes: list[int]
@@ -162,8 +162,9 @@ class _Description:
             part = without_offset(index)
             topic.partitions.append(part)
             request = ReadSummary(ShareKey(group_id, topic.topic_id, index), NO_EPOCH)
-            # No state belongs to a negative number.
-            yield (request, partial(self._take, topic.topic_id, part)) if index >= 0 else None
+            # No state belongs to a topic that does not exist, or to a negative number.
+            is_asked = topic.topic_id != ZERO_UUID and index >= 0
+            yield (request, partial(self._take, topic.topic_id, part)) if is_asked else None
 
     def _take(
         self,

@@ -186,6 +186,10 @@ class ShareFetching:
     def _look(self, *, is_last: bool) -> None:
         """Acquire what there is, if that is enough or nothing more is waited for."""
         self._unwatch()
+        if not self._broker.features.serves_share_groups:
+            # They were switched off while it waited.
+            self._found = {}
+            return
         found: dict[SharedPartition, _Acquired] = {}
         ready: dict[SharedPartition, LoadedPartition] = {}
         waits = False

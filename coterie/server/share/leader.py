@@ -235,13 +235,26 @@ class ShareLeader:
             for loaded in [each for each in self._loaded.values() if each.key.group_id == group_id]:
                 self.drop(loaded)
 
+    def forget(self) -> None:
+        """Forget all sessions and share partitions: share groups were switched off.
+
+        Nothing is released: what members have acquired is so again when share groups are on and
+        their leader loads it [share-groups/switched-off].
+        """
+        self.sessions.clear()
+        for loaded in list(self._loaded.values()):
+            self.drop(loaded)
+
     # --- locks ------------------------------------------------------------------------------------
 
     def locks_changed(self, loaded: LoadedPartition) -> None:
         """Set the timer after a change of the locks of a share partition."""
+        if self._loaded.get(loaded.key) is not loaded:
+            # It was dropped; another one may have taken its place, with locks of its own.
+            return
         share = loaded.share
         deadline_ms = None if share is None else share.next_deadline_ms()
-        if deadline_ms is None or self._loaded.get(loaded.key) is not loaded:
+        if deadline_ms is None:
             self._locks.cancel(loaded.key)
             return
         self._locks.arm(loaded.key, deadline_ms)

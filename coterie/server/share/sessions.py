@@ -105,6 +105,12 @@ class ShareSessions:
         del self._sessions[session.key]
         return True
 
+    def clear(self) -> None:
+        """End all sessions."""
+        for session in self._sessions.values():
+            session.connection.when_closed(session, None)
+        self._sessions.clear()
+
     def has_group(self, group_id: str) -> bool:
         """Return whether a group has sessions."""
         return any(group == group_id for group, _ in self._sessions)

@@ -9,6 +9,10 @@ from coterie.server.share_state.runtime import ShareStateRuntime
 def make_share_state_runtime(broker: Services, host: Host) -> ShareStateRuntime:
     """Return the runtime of a broker whose topics are there."""
     config = broker.config
-    coordinator = ShareCoordinator(config.share_state_config(), broker.topics.published.image)
+    state_config = config.share_state_config()
+    timeout_ms = config.set_text("share.coordinator.write.timeout.ms")
+    if timeout_ms is not None:
+        state_config = state_config._replace(write_timeout_ms=int(timeout_ms))
+    coordinator = ShareCoordinator(state_config, broker.topics.published.image)
     codec = config.get_int("share.coordinator.state.topic.compression.codec")
     return ShareStateRuntime(host, coordinator, broker.controller, codec)

@@ -98,6 +98,10 @@ _EXPECTED: dict[str, ErrorCode] = {
     # The quorum has one partition and one voter.
     "DescribeQuorum, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "DescribeQuorum, deep": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    # They are limited, because each is one operation.
+    "AlterShareGroupOffsets, wide": ErrorCode.POLICY_VIOLATION,
+    "AlterShareGroupOffsets, deep": ErrorCode.POLICY_VIOLATION,
+    "DeleteShareGroupOffsets, wide": ErrorCode.POLICY_VIOLATION,
     "AddRaftVoter, wide": ErrorCode.INVALID_REQUEST,
 }
 

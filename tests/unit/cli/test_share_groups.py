@@ -125,3 +125,18 @@ def test_commands_in_the_life_of_a_share_group(broker: Broker, cluster: Cluster)
     (deleted,) = rows(broker, "delete", GROUP)
     assert deleted["deleted"]
     assert "does not exist" in refused(broker, "describe", GROUP)
+
+    def history() -> list[tuple[str, int | None]]:
+        return [(row["event"], row.get("epoch")) for row in rows(broker, "history", GROUP)]
+
+    # The journal is written a little late.
+    eventually(lambda: ("group_deleted", None) in history(), "the journal has the end")
+    found = history()
+    assert found[:4] == [
+        ("group_epoch_raised", 2), ("target_computed", 2), ("group_converged", 2),
+        ("member_joined", None),
+    ]  # fmt: skip
+    assert ("group_converged", 3) in found
+    assert [event for event, _ in found[-3:]] == [
+        "group_epoch_raised", "member_removed", "group_deleted",
+    ]  # fmt: skip

@@ -234,3 +234,28 @@ def test_what_is_loaded_is_what_was_there(
     for request in requests:
         coordinated.ask(request)
     assert Coordinated(pairs=coordinated.pairs).states() == coordinated.states()
+
+
+def test_write_that_is_not_acknowledged_in_time_is_answered_once() -> None:
+    """[share-partitions/late-writes]"""
+    coordinator = Coordinated().coordinator
+
+    def ask(start_offset: int, now_ms: int, to: str) -> None:
+        context = RequestContext(ClientContext(), 0, to)
+        effects = coordinator.handle(now_ms, Initialize(KEY, 2, start_offset), context)
+        assert effects.response is None
+        assert len(effects.appends) == 1
+
+    ask(1, NOW_MS, "before")
+    coordinator.hold(0, NOW_MS + 100)
+    ask(2, NOW_MS + 200, "held")
+    assert coordinator.next_deadline_ms() == NOW_MS + 5_100
+    assert not coordinator.advance(NOW_MS + 5_099).replies
+    (reply,) = coordinator.advance(NOW_MS + 5_100).replies
+    assert reply.to == "before"
+    assert reply.message.error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert coordinator.next_deadline_ms() == NOW_MS + 5_200
+    coordinator.release(0)
+    assert coordinator.next_deadline_ms() is None
+    (acknowledged,) = coordinator.appended(0, 2, NOW_MS + 6_000).replies
+    assert (acknowledged.to, acknowledged.message.error) == ("held", ErrorCode.NONE)

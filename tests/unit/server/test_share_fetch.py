@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.share_state.requests import ShareKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import ShareFetchTopic, ShareForgottenTopic
 from tests.unit.server.manual import Client, restarted
 from tests.unit.server.produced import values_of
-from tests.unit.server.share_clients import LOCK_MS, ShareMember, Sharing, acquired
+from tests.unit.server.share_clients import GROUP, LOCK_MS, ShareMember, Sharing, acquired
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 
@@ -298,3 +299,37 @@ def test_limit_of_deliveries_archives() -> None:
     assert one.acquire() == []
     sharing.produce(1)
     assert one.acquire() == [(1, 1, 1)]
+
+
+def test_sessions_end_when_share_groups_are_switched_off() -> None:
+    """[share-groups/switched-off]"""
+    sharing = Sharing(4)
+    one, two = sharing.member("one"), sharing.member("two")
+    assert one.acquire(max_wait_ms=500) == [(0, 3, 1)]
+    two.client.send(two.fetch_request(max_wait_ms=60_000), 2)
+    assert two.client.answers() == []
+    features = sharing.broker.features
+    features.start_with({"share.version": 0})
+    sharing.client.loop.turn()
+    ((_, answer),) = two.client.answers()
+    assert acquired(answer) == []
+    assert len(sharing.broker.share.sessions) == 0
+    assert one.fetch().error_code == ErrorCode.UNSUPPORTED_VERSION
+    features.start_with({"share.version": 1})
+    assert one.acknowledge((0, 3, ACCEPT))[0] == ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert sharing.member("three").acquire(max_wait_ms=500) == [(0, 3, 1)]
+
+
+def test_late_answer_about_a_dropped_partition_leaves_the_locks_of_its_successor() -> None:
+    sharing = Sharing(4)
+    one = sharing.member("one")
+    assert one.acquire(max_wait_ms=500) == [(0, 3, 1)]
+    leader, key = sharing.broker.share, ShareKey(GROUP, sharing.topic_id, 0)
+    dropped = leader.known(key)
+    assert dropped is not None
+    leader.drop(dropped)
+    assert one.acquire(max_wait_ms=500) == [(0, 3, 1)]
+    # As when a write is answered.
+    leader.locks_changed(dropped)
+    sharing.client.loop.advance(LOCK_MS)
+    assert one.acquire() == [(0, 3, 2)]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from coterie.coordinator.groups.share.offsets import MAX_CHANGED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -135,3 +136,28 @@ def test_no_turn_of_a_long_description_is_long() -> None:
     """`Client.send` and the loop fail a test when a turn uses more than 20 ms of a processor."""
     sharing = Administered(3)
     assert len(sharing.offsets(*range(3_000))) == 3_000
+
+
+def test_no_turn_of_a_long_change_is_long() -> None:
+    """As above; what one request may change is limited for that [share-groups/alter-offsets]."""
+    sharing = Administered(3)
+    sharing.broker.controller.create("large", MAX_CHANGED, {})
+    sharing.client.loop.turn()
+
+    def alter(count: int) -> Any:
+        asked = [
+            AlterShareGroupOffsetsRequestPartition(partition_index=each, start_offset=each)
+            for each in range(count)
+        ]
+        topics = [AlterShareGroupOffsetsRequestTopic(topic_name="large", partitions=asked)]
+        request = AlterShareGroupOffsetsRequest(group_id=GROUP, topics=topics)
+        sharing.client.send(request, 0)
+        while not (answers := sharing.client.answers()):
+            sharing.client.loop.advance(1)
+            wait_for_disk(sharing.client)
+        return answers[0][1]
+
+    answer = alter(MAX_CHANGED - 1)
+    assert answer.error_code == ErrorCode.NONE
+    assert {each.error_code for each in answer.responses[0].partitions} == {ErrorCode.NONE}
+    assert alter(MAX_CHANGED).error_code == ErrorCode.POLICY_VIOLATION

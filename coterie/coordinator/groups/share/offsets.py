@@ -42,6 +42,9 @@ from coterie.protocol.wire import ZERO_UUID
 
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 _UNKNOWN_TEXT = DEFAULT_MESSAGES[_UNKNOWN]
+# What one request may change: it is one operation, in one turn of the event loop. Changing so many
+# partitions takes some ten milliseconds.
+MAX_CHANGED = 4_000
 _NOTHING_TEXT = "There is no offset information to delete."
 
 
@@ -57,6 +60,7 @@ def alter_offsets(
     counts, as in Kafka.
     """
     try:
+        _check_count(sum(len(each.partitions) + 1 for each in request.topics))
         group = _empty_group(partition, request.group_id)
         known = _answered_topics(partition, request)
         offsets, response = _altered(known, request)
@@ -145,6 +149,7 @@ def delete_offsets(
 ) -> Effects[OffsetsResponse]:
     """Forget the state of topics, so that they are initialized anew; each topic counts once."""
     try:
+        _check_count(len(request.topics))
         group = _existing_group(partition, request.group_id)
         names = list(dict.fromkeys(each.topic_name for each in request.topics))
         by_id = _with_state(partition, group, names)
@@ -240,3 +245,9 @@ def _check_size(step: Any) -> None:
     if not step.fits():
         text = "The records of the operation do not fit one batch of the group log."
         raise Refusal(LARGE_OPERATION_ERROR, text)
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_CHANGED:
+        text = f"A request changes at most {MAX_CHANGED} topics and partitions."
+        raise Refusal(ErrorCode.POLICY_VIOLATION, text)

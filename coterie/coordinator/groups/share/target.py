@@ -14,7 +14,7 @@ from coterie.coordinator.groups.share.member import ShareMember, logged_partitio
 from coterie.coordinator.groups.share.states import MEMBER_STABLE
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.timers import TimerKind
-from coterie.protocol.messages.consumer_group_facts import TargetComputed
+from coterie.protocol.messages.consumer_group_facts import GroupConverged, TargetComputed
 from coterie.protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -183,6 +183,7 @@ def take_target(step: Step, member: ShareMember) -> None:
         assigned = group.target(member.member_id)
     assigned = {topic: each for topic, each in assigned.items() if topic in subscribed}
     if member.current is None or (epoch, assigned) != (member.epoch, member.assigned):
+        is_new = member.current is None or epoch != member.epoch
         step.set(
             ShareGroupCurrentMemberAssignmentKey(
                 group_id=group.group_id, member_id=member.member_id
@@ -193,4 +194,24 @@ def take_target(step: Step, member: ShareMember) -> None:
                 state=MEMBER_STABLE,
                 assigned_partitions=logged_partitions(assigned),
             ),
+        )
+        assert member.epoch == epoch, f"{member} is at another epoch than its record"
+        assert member.epoch <= group.epoch, f"{member} is ahead of {group}"
+        if is_new:
+            _note_convergence(step)
+
+
+def _note_convergence(step: Step) -> None:
+    """Note that every member has its part of the target, if the target is that of the epoch."""
+    group = step.group
+    if group.target_epoch == group.epoch and all(
+        each.epoch == group.epoch for each in group.members.values()
+    ):
+        step.facts.append(
+            GroupConverged(
+                at_ms=step.now_ms,
+                epoch=group.epoch,
+                member_count=len(group.members),
+                converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
+            )
         )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
 from coterie.console.hub import Hub
+from coterie.console.recent_past import RecentPast
 
 
 class Place:
@@ -20,6 +21,7 @@ class Place:
         bootstrap: its address, as it was given.
         allows_changes: whether the console may change something.
         hub: what is pushed to its pages.
+        recent_past: what happened to all groups recently.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Place:
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
         self.hub = Hub()
+        self.recent_past = RecentPast()
         self._connect = connect
         self._idle: list[Cluster] = []
         self._lock = threading.Lock()

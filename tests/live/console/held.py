@@ -16,7 +16,7 @@ LONG_SESSION_MS = 60_000
 @contextmanager
 def held(config: Mapping[str, Any], topic: str) -> Iterator[Any]:
     """A consumer of kafka-python that polls only when the block does."""
-    consumer = kafka.KafkaConsumer(topic, **config, session_timeout_ms=LONG_SESSION_MS)
+    consumer = kafka.KafkaConsumer(topic, **{**config, "session_timeout_ms": LONG_SESSION_MS})
     try:
         while not consumer.assignment():
             consumer.poll(100)

@@ -3,11 +3,12 @@
 DescribeGroups does not describe them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from coterie.client.cluster import Cluster
 from coterie.client.errors import Refused
-from coterie.client.group_description import DescribedMember, GroupDescription
+from coterie.client.group_description import CONSUMER_GROUP, DescribedMember, GroupDescription
 from coterie.client.topics import describe_topics
 from coterie.coordinator.patterns import InvalidPattern, Pattern
 from coterie.protocol.errors import ErrorCode
@@ -17,6 +18,7 @@ from coterie.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponseMember,
     DescribedAssignment,
 )
+from coterie.protocol.wire import Message
 
 _CLASSIC_MEMBER = 0
 
@@ -30,29 +32,62 @@ def describe_consumer_groups(
         VersionUnsupported: the broker has no groups of this type.
         Refused: a coordinator responds with another error than GROUP_ID_NOT_FOUND.
     """
+    return describe_by_epochs(
+        cluster,
+        group_ids,
+        lambda keys: ConsumerGroupDescribeRequest(group_ids=keys),
+        ConsumerGroupDescribeResponse,
+        CONSUMER_GROUP,
+        _member,
+    )
+
+
+def describe_by_epochs(
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    request_for: Callable[[list[str]], Message],
+    response_type: type[Any],
+    group_type: str,
+    member_of: Callable[[Any], DescribedMember],
+) -> dict[str, GroupDescription]:
+    """Return the descriptions of those groups that are of a type with epochs.
+
+    Args:
+        cluster: the cluster.
+        group_ids: the groups.
+        request_for: makes the request of this type for some groups.
+        response_type: its response, whose groups have the same fields for every type.
+        group_type: the name of the type, which is also that of the protocol.
+        member_of: makes the description of a member.
+
+    Raises:
+        VersionUnsupported: the broker has no groups of this type.
+        Refused: a coordinator responds with another error than GROUP_ID_NOT_FOUND.
+    """
     wanted = list(group_ids)
     found = cluster.call_coordinators(
         wanted,
-        lambda keys: ConsumerGroupDescribeRequest(group_ids=keys),
-        ConsumerGroupDescribeResponse,
+        request_for,
+        response_type,
         lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
     )
     nodes = cluster.coordinators(wanted)
     described: dict[str, GroupDescription] = {}
     for name, group in found.items():
-        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        # The broker may know groups of this type, and have them switched off.
+        if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             continue
         if group.error_code:
             raise Refused(group.error_code, f"Group '{name}'", group.error_message)
         described[name] = GroupDescription(
             group_id=name,
             exists=True,
-            type="consumer",
+            type=group_type,
             state=group.group_state,
-            protocol_type="consumer",
+            protocol_type=group_type,
             protocol=group.assignor_name,
             coordinator=nodes[name],
-            members=[_member(member) for member in group.members],
+            members=[member_of(member) for member in group.members],
             group_epoch=group.group_epoch,
             assignment_epoch=group.assignment_epoch,
         )

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.consumer_groups import describe_by_epochs
 from coterie.client.errors import Refused
 from coterie.client.group_description import SHARE_GROUP, DescribedMember, GroupDescription
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -58,34 +58,14 @@ def describe_share_groups(
         VersionUnsupported: the broker has no groups of this type.
         Refused: a coordinator responds with another error than GROUP_ID_NOT_FOUND.
     """
-    wanted = list(group_ids)
-    found = cluster.call_coordinators(
-        wanted,
+    return describe_by_epochs(
+        cluster,
+        group_ids,
         lambda keys: ShareGroupDescribeRequest(group_ids=keys),
         ShareGroupDescribeResponse,
-        lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
+        SHARE_GROUP,
+        _member,
     )
-    nodes = cluster.coordinators(wanted)
-    described: dict[str, GroupDescription] = {}
-    for name, group in found.items():
-        # The broker knows share groups, and they are switched off.
-        if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-            continue
-        if group.error_code:
-            raise Refused(group.error_code, f"Group '{name}'", group.error_message)
-        described[name] = GroupDescription(
-            group_id=name,
-            exists=True,
-            type=SHARE_GROUP,
-            state=group.group_state,
-            protocol_type=SHARE_GROUP,
-            protocol=group.assignor_name,
-            coordinator=nodes[name],
-            members=[_member(member) for member in group.members],
-            group_epoch=group.group_epoch,
-            assignment_epoch=group.assignment_epoch,
-        )
-    return described
 
 
 def _member(member: ShareGroupDescribeResponseMember) -> DescribedMember:

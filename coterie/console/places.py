@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from coterie.client.cluster import Cluster
 from coterie.console.changes.previews import Previews
 from coterie.console.hub import Hub
+from coterie.console.recent_past import RecentPast
 
 
 class Place:
@@ -24,6 +25,7 @@ class Place:
         is_beside: whether the brokers are in this process, so that the work of the console delays
             them.
         hub: what is pushed to its pages.
+        recent_past: what happened to all groups recently.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Place:
         self.previews = Previews()
         self.is_beside = is_beside
         self.hub = Hub()
+        self.recent_past = RecentPast()
         self._connect = connect
         self._idle: list[Cluster] = []
         self._lock = threading.Lock()

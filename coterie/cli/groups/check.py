@@ -8,7 +8,7 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups, require_owners
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
 from coterie.cli.options import complete_groups, json_option
-from coterie.cli.output import Row, folded, note, print_json, print_line
+from coterie.cli.output import folded, note, print_json, print_line
 from coterie.cli.values import Number, short_duration_ms
 from coterie.client.cluster import Cluster
 from coterie.client.groups import list_groups
@@ -92,7 +92,7 @@ def command(
             group_ids = tuple(each.group_id for each in list_groups(cluster, types=CHECKED_TYPES))
         checked = _check(cluster, group_ids, interval_s, period_ms, ignored)
     if as_json:
-        print_json([_row(each) for each in checked.found])
+        print_json([each.row() for each in checked.found])
     else:
         _print(checked.found)
         _note_not_checked(checked, interval_s, ignored)
@@ -134,17 +134,6 @@ def _check(
         for each in findings(observe(group_id, before[0] if before else None, last, past), ignored)
     ]
     return _Checked(found, past.facts is not None)
-
-
-def _row(each: Found) -> Row:
-    return {
-        "group": each.group_id,
-        "severity": str(each.finding.severity),
-        "check": each.check,
-        "subject": each.finding.subject or None,
-        "cause": each.finding.cause,
-        "remedy": each.finding.remedy,
-    }
 
 
 def _print(found: list[Found]) -> None:

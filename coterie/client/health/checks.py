@@ -67,6 +67,17 @@ class Found(NamedTuple):
     check: str
     finding: Finding
 
+    def row(self) -> dict[str, str | None]:
+        """Return it as `groups check --json` and the console have it."""
+        return {
+            "group": self.group_id,
+            "severity": str(self.finding.severity),
+            "check": self.check,
+            "subject": self.finding.subject or None,
+            "cause": self.finding.cause,
+            "remedy": self.finding.remedy,
+        }
+
 
 def findings(seen: Observation, ignored: Container[str] = ()) -> list[Found]:
     """Return the findings about a group, errors first, without those of ignored checks."""

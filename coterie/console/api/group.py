@@ -35,7 +35,7 @@ _NAMES = (*ASSIGNORS_SHOWN, *MACHINES_SHOWN)
 def _group(request: Request) -> Json:
     group_id = request.path["group"]
     with request.place.cluster() as cluster:
-        memory = GroupMemory(group_id)
+        memory = GroupMemory(group_id, request.place.recent_past)
         memory.read_past(cluster)
         seen = memory.look(cluster)
         if seen is None:
@@ -65,7 +65,7 @@ def _export(request: Request) -> File:
     group_id, kind = request.path["group"], request.path["kind"]
     with request.place.cluster() as cluster:
         if kind == "records":
-            return _records(cluster, group_id)
+            return _records(request.place, cluster, group_id)
         past = _read_past(request.place, cluster, group_id)
     if kind == "report":
         page = report_page(past, f"Group {group_id}")
@@ -80,10 +80,10 @@ def _export(request: Request) -> File:
     raise Refused("NotFound", f"there is no export '{kind}': report, script and records are")
 
 
-def _records(cluster: Cluster, group_id: str) -> File:
+def _records(place: Place, cluster: Cluster, group_id: str) -> File:
     """Return the facts of the journal, an object a line, as `groups history --json` has them."""
     facts = read_history(cluster, journal_of(cluster, group_id)).facts
-    if not facts and GroupMemory(group_id).look(cluster) is None:
+    if not facts and GroupMemory(group_id, place.recent_past).describe(cluster) is None:
         raise _no_group(group_id)
     lines = [json.dumps(fact_row(group_id, each), ensure_ascii=False) for each in facts]
     body = "".join(f"{each}\n" for each in lines).encode()
@@ -96,9 +96,9 @@ def _read_past(place: Place, cluster: Cluster, group_id: str) -> Past:
     Raises:
         Refused: it neither exists nor is anything recorded of it.
     """
-    memory = GroupMemory(group_id)
+    memory = GroupMemory(group_id, place.recent_past)
     is_known = memory.read_past(cluster)
-    if not is_known and memory.look(cluster) is None:
+    if not is_known and memory.describe(cluster) is None:
         raise _no_group(group_id)
     return _past(place, cluster, memory)
 

@@ -7,30 +7,27 @@ earlier looks that rates, trends and checks need. It belongs to one thread at a 
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.errors import ClientError
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.health.checks import Found, findings
-from coterie.client.health.observation import CHECKED_TYPES, Look, Past, look_at, look_back, observe
+from coterie.client.health.observation import CHECKED_TYPES, Look, look_at, observe
 from coterie.client.history import Journal, NoJournal, journal_of, read_history, read_on
 from coterie.client.progress import Sample
 from coterie.client.software import Software
 from coterie.client.topics import describe_topics
 from coterie.console.group.log import GroupLog
 from coterie.console.model.series import Ends, Steps
-from coterie.pipeline.findings.of_journal import journal_findings
+from coterie.console.recent_past import INTERVAL_S, RecentPast
 from coterie.protocol.messages.journal_records import Fact, MemberJoined, StaticMemberReplaced
 
 # A page draws a thousand rebalances, which have some ten facts each.
 MAX_FACTS = 10_000
-# `groups check` looks back and waits so long by default.
-CHECKED_PERIOD_MS = 3_600_000
-CHECK_INTERVAL_S = 10.0
+# A list of all groups is asked for at most so often, while a group is none that can be described.
+_LIST_S = 10.0
 # Two looks that are nearer say little of rates: commits come in steps.
 _RATE_S = 2.0
 # Trends of more partitions would be most of what is sent.
@@ -82,15 +79,21 @@ class GroupMemory:
         log: its records in the group log.
     """
 
-    def __init__(self, group_id: str) -> None:
-        """Know nothing yet."""
+    def __init__(self, group_id: str, recent_past: RecentPast) -> None:
+        """Know nothing yet.
+
+        Args:
+            group_id: the group.
+            recent_past: what happened to all groups recently.
+        """
         self.group_id = group_id
+        self._recent_past = recent_past
         self.facts: deque[Fact] | None = None
         self.log = GroupLog(group_id)
         self._journal: Journal | None = None
         self._next_offset = 0
         self._looks: deque[Look] = deque()
-        self._checked: tuple[float, Past] | None = None
+        self._listed: tuple[float, GroupDescription | None] = float("-inf"), None
         self._ends: defaultdict[TopicPartition, Ends] = defaultdict(Ends)
         self._lags: defaultdict[TopicPartition, Steps] = defaultdict(Steps)
         self._lag = Steps()
@@ -143,7 +146,7 @@ class GroupMemory:
         """Look at the group; None if it does not exist."""
         now_ms = int(time.time() * 1000)
         look = look_at(cluster, [self.group_id])
-        group = look.groups.get(self.group_id) or _other_group(cluster, self.group_id)
+        group = look.groups.get(self.group_id) or self._other_group(cluster)
         if group is None:
             self._forget()
             return None
@@ -171,6 +174,34 @@ class GroupMemory:
             self._lag.points,
         )
 
+    def describe(self, cluster: Cluster) -> GroupDescription | None:
+        """Return the description of the group, whatever its type; None if it does not exist."""
+        found = describe_groups(cluster, [self.group_id])[self.group_id]
+        return found if found.exists else self._other_group(cluster)
+
+    def _other_group(self, cluster: Cluster) -> GroupDescription | None:
+        """Return the group if no request that this client knows describes it."""
+        now_s = time.monotonic()
+        if now_s - self._listed[0] >= _LIST_S:
+            self._listed = now_s, self._listed_group(cluster)
+        return self._listed[1]
+
+    def _listed_group(self, cluster: Cluster) -> GroupDescription | None:
+        """Return a group of a type whose members no request describes that this client knows."""
+        for listed in list_groups(cluster):
+            if listed.group_id == self.group_id and listed.type not in WITH_OFFSETS:
+                return GroupDescription(
+                    group_id=self.group_id,
+                    exists=True,
+                    type=listed.type,
+                    state=listed.state,
+                    protocol_type=listed.protocol_type,
+                    protocol="",
+                    coordinator=cluster.coordinators([self.group_id])[self.group_id],
+                    members=[],
+                )
+        return None
+
     def _forget(self) -> None:
         """Forget the looks at a group that does not exist any more."""
         self._looks.clear()
@@ -182,10 +213,10 @@ class GroupMemory:
     def _note(self, look: Look, now_ms: int) -> dict[TopicPartition, int]:
         """Keep a look for the next ones; return how old the oldest unread records are.
 
-        The oldest look of the last `CHECK_INTERVAL_S` is the one that is compared with.
+        The oldest look of the last `INTERVAL_S` is the one that is compared with.
         """
         self._looks.append(look)
-        while len(self._looks) > 1 and _seconds(self._looks[1], look) >= CHECK_INTERVAL_S:
+        while len(self._looks) > 1 and _seconds(self._looks[1], look) >= INTERVAL_S:
             self._looks.popleft()
         sample, ages = look.sample, {}
         known = []
@@ -204,14 +235,10 @@ class GroupMemory:
         return ages
 
     def _check(self, cluster: Cluster, look: Look, before: Look | None) -> list[Found]:
-        """Return what `groups check` finds; the past of all groups is read now and then only."""
-        now_s = time.monotonic()
-        if self._checked is None or now_s - self._checked[0] >= CHECK_INTERVAL_S:
-            self._checked = now_s, look_back(cluster, CHECKED_PERIOD_MS, journal_findings)
-        is_apart = before is not None and look.sample.at_s - before.sample.at_s >= CHECK_INTERVAL_S
-        return findings(
-            observe(self.group_id, before if is_apart else None, look, self._checked[1])
-        )
+        """Return what `groups check` finds."""
+        is_apart = before is not None and _seconds(before, look) >= INTERVAL_S
+        past = self._recent_past.read(cluster)
+        return findings(observe(self.group_id, before if is_apart else None, look, past))
 
     def _software(self, group: GroupDescription) -> dict[str, Software]:
         members = {each.member_id for each in group.members}
@@ -235,27 +262,3 @@ def is_changed(one: GroupDescription | None, other: GroupDescription | None) -> 
     if one is None or other is None:
         return one is not other
     return one._replace(coordinator=other.coordinator) != other
-
-
-def describe(cluster: Cluster, group_id: str) -> GroupDescription | None:
-    """Return the description of a group of any type; None if it does not exist."""
-    found = describe_groups(cluster, [group_id])[group_id]
-    return found if found.exists else _other_group(cluster, group_id)
-
-
-def _other_group(cluster: Cluster, group_id: str) -> GroupDescription | None:
-    """Return a group that no request which this client knows describes."""
-    with suppress(ClientError):
-        for listed in list_groups(cluster):
-            if listed.group_id == group_id and listed.type not in WITH_OFFSETS:
-                return GroupDescription(
-                    group_id=group_id,
-                    exists=True,
-                    type=listed.type,
-                    state=listed.state,
-                    protocol_type=listed.protocol_type,
-                    protocol="",
-                    coordinator=cluster.coordinators([group_id])[group_id],
-                    members=[],
-                )
-    return None

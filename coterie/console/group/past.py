@@ -131,12 +131,14 @@ def replayed(past: Past, name: str) -> Json:
         "assignor": name,
         "kind": "protocol",
         "about": MACHINES[name].summary,
+        # By the names of the lab's metrics.
         "recorded": {
-            "rebalances": recorded.rebalances,
+            "generations": recorded.rebalances,
             "moves": recorded.moved,
             "unowned": recorded.unowned_s,
-            "left_out": recorded.left_out,
         },
+        "left_out": recorded.left_out,
+        "summed": outcome.metrics,
         "outcome": outcome.row(),
         "assumptions": list(SCRIPT_ASSUMPTIONS),
     }

@@ -9,7 +9,6 @@ from typing import Any
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_rows import member_rows, offset_rows, state_row
 from coterie.client.group_totals import catch_up_s, totals_row
-from coterie.client.health.checks import Found
 from coterie.client.health.observation import short_name
 from coterie.client.names import counted
 from coterie.client.progress import Sample
@@ -70,7 +69,7 @@ def group_json(seen: Seen) -> Json:
             "members": _members(seen),
             "partitions": partitions[:MAX_PARTITIONS],
             "partition_count": len(partitions),
-            "findings": None if seen.findings is None else list(map(finding_row, seen.findings)),
+            "findings": None if seen.findings is None else [each.row() for each in seen.findings],
         }
     )
 
@@ -87,18 +86,6 @@ def gone_json(group_id: str, at_ms: int) -> Json:
         "members": [],
         "partitions": [],
         "findings": [],
-    }
-
-
-def finding_row(found: Found) -> Json:
-    """Return a finding as `groups check --json` has it."""
-    return {
-        "group": found.group_id,
-        "severity": str(found.finding.severity),
-        "check": found.check,
-        "subject": found.finding.subject or None,
-        "cause": found.finding.cause,
-        "remedy": found.finding.remedy,
     }
 
 

@@ -11,7 +11,7 @@ import time
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
 from coterie.client.group_description import GroupDescription
-from coterie.console.group.look import GroupMemory, describe, is_changed
+from coterie.console.group.look import GroupMemory, is_changed
 from coterie.console.group.past import history_data, past_of
 from coterie.console.group.rows import Json, gone_json, group_json
 from coterie.console.hub import Publish, failure_event
@@ -28,7 +28,7 @@ _PAUSE_S = 0.05
 # A broker that is away is asked again after this.
 _RETRY_S = 1.0
 # A history that takes long to work out is worked out less often.
-_HISTORY_SHARE = 10
+_HISTORY_SHARE = 4
 
 
 class GroupSource:
@@ -43,7 +43,7 @@ class GroupSource:
         self.lock = threading.Lock()
         self._place = place
         self._group_id = group_id
-        self._memory = GroupMemory(group_id)
+        self._memory = GroupMemory(group_id, place.recent_past)
         self._shown: Json | None = None
         self._history: Json | None = None
         self._next_history_s = 0.0
@@ -70,7 +70,7 @@ class GroupSource:
         has_past = True
         while not stopped.is_set():
             has_past |= self._memory.read_past(cluster, WAIT_MS if next_full_s else 0)
-            now = describe(cluster, self._group_id)
+            now = self._memory.describe(cluster)
             if has_past or is_changed(last, now) or time.monotonic() >= next_full_s:
                 last = now
                 self._look(cluster, publish)

@@ -8,7 +8,7 @@ since when, keeps what it has with its time, and reading goes on when the cluste
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.client.cluster import Cluster, TopicPartition

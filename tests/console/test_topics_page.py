@@ -44,8 +44,10 @@ def console() -> Iterator[ConsoleServer]:
             key, at_ms = b"%d" % number, BEGIN_MS + number
             producer.produce("orders", value.encode(), key, number % 2, timestamp=at_ms)
         producer.produce("orders", b"x" * 100_000, b"big", 0, timestamp=BEGIN_MS + 60)
-        name, headers = HOSTILE.encode(), [(HOSTILE, b"\xff")]
-        producer.produce("orders", name, name, 1, timestamp=BEGIN_MS + 61, headers=headers)
+        name = HOSTILE.encode()
+        producer.produce(
+            "orders", name, name, 1, timestamp=BEGIN_MS + 61, headers=[(HOSTILE, b"\xff")]
+        )
         producer.flush(LIMIT_S)
         with ConsoleServer(Place(lambda: Cluster(servers, LIMIT_S), servers)) as running:
             yield running

@@ -1,6 +1,7 @@
 """Topics, records, the search and transactions of a console over a broker with a real client."""
 
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,6 +11,8 @@ import confluent_kafka
 import pytest
 
 from coterie.client.cluster import Cluster
+from coterie.client.offsets import commit_offsets
+from coterie.client.topics import create_topic
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
 from coterie.testing import Broker
@@ -30,30 +33,38 @@ pytestmark = pytest.mark.xdist_group("console-topics")
 
 
 @pytest.fixture(scope="module")
-def kafka() -> Iterator[Broker]:
-    topics = {"mixed": 3, "odd": 1, "transactional": 1, "empty": 2, "codecs": 1}
-    config = {"message.max.bytes": str(2 * LARGE)}
-    with Broker(topics=topics, config=config) as running:
-        servers = running.bootstrap_servers
-        for codec in CODECS:
-            _produce(servers, "codecs", [(codec.encode(), b"packed " * 50)], codec)
-        for number in range(3):
-            rows = [(b"%d" % n, b'{"n": %d}' % n) for n in range(number, MIXED, 3)]
-            _produce(servers, "mixed", rows, partition=number, begin_ms=number)
-        odd = [
-            (b"\xff\x00", b"\x80"),
-            (None, None),
-            (b"", b""),
-            (b"big", b"\xc3\xa4" * (LARGE // 2)),
-        ]
-        _produce(servers, "odd", odd)
-        _produce(servers, "odd", [(HOSTILE.encode(), HOSTILE.encode())], header=HOSTILE)
+def servers() -> Iterator[str]:
+    """A broker of ours, or the fresh one at COTERIE_TEST_BOOTSTRAP, with topics and records."""
+    running = os.environ.get("COTERIE_TEST_BOOTSTRAP")
+    if running:
+        _fill(running)
         yield running
+        return
+    with Broker() as kafka:
+        _fill(kafka.bootstrap_servers)
+        yield kafka.bootstrap_servers
+
+
+def _fill(servers: str) -> None:
+    topics = {"mixed": 3, "odd": 1, "transactional": 1, "empty": 2, "codecs": 1}
+    with Cluster(servers, LIMIT_S) as cluster:
+        for name, partitions in topics.items():
+            change = create_topic(
+                cluster, name, partitions, 1, {"max.message.bytes": str(2 * LARGE)}
+            )
+            assert change.error == 0, change
+    for codec in CODECS:
+        _produce(servers, "codecs", [(codec.encode(), b"packed " * 50)], codec)
+    for number in range(3):
+        rows = [(b"%d" % n, b'{"n": %d}' % n) for n in range(number, MIXED, 3)]
+        _produce(servers, "mixed", rows, partition=number, begin_ms=number)
+    big = (b"big", "ä".encode() * (LARGE // 2))
+    _produce(servers, "odd", [(b"\xff\x00", b"\x80"), (None, None), (b"", b""), big])
+    _produce(servers, "odd", [(HOSTILE.encode(), HOSTILE.encode())], header=HOSTILE)
 
 
 @pytest.fixture(scope="module")
-def console(kafka: Broker) -> Iterator[ConsoleServer]:
-    servers = kafka.bootstrap_servers
+def console(servers: str) -> Iterator[ConsoleServer]:
     with ConsoleServer(Place(lambda: Cluster(servers, LIMIT_S), servers)) as running:
         yield running
 
@@ -175,10 +186,10 @@ def test_each_codec_is_read(console: ConsoleServer) -> None:
     assert keys == list(CODECS)
 
 
-def test_transactions_and_what_they_hold_up(kafka: Broker, console: ConsoleServer) -> None:
+def test_transactions_and_what_they_hold_up(servers: str, console: ConsoleServer) -> None:
     producer = confluent_kafka.Producer(
         {
-            "bootstrap.servers": kafka.bootstrap_servers,
+            "bootstrap.servers": servers,
             "transactional.id": HOSTILE,
             "log_level": QUIET_LOG_LEVEL,
         }
@@ -217,7 +228,7 @@ def test_transactions_and_what_they_hold_up(kafka: Broker, console: ConsoleServe
     assert row["holds_up"] == []
 
 
-def test_topics_with_sizes_settings_and_readers(kafka: Broker, console: ConsoleServer) -> None:
+def test_topics_with_sizes_settings_and_readers(servers: str, console: ConsoleServer) -> None:
     (mixed,) = [each for each in got(console, "/api/topics")["topics"] if each["topic"] == "mixed"]
     assert (mixed["partition_count"], mixed["offsets"]) == (3, MIXED)
     topic = got(console, "/api/topics/mixed")
@@ -226,12 +237,8 @@ def test_topics_with_sizes_settings_and_readers(kafka: Broker, console: ConsoleS
     settings = {each["key"]: each for each in topic["settings"]}
     assert settings["retention.ms"]["source"] == "default"
     assert settings["max.message.bytes"]["value"] == str(2 * LARGE)
-    servers = kafka.bootstrap_servers
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": servers, "group.id": HOSTILE, "log_level": QUIET_LOG_LEVEL}
-    )
-    consumer.commit(offsets=[confluent_kafka.TopicPartition("mixed", 2, 40)], asynchronous=False)
-    consumer.close()
+    with Cluster(servers, LIMIT_S) as cluster:
+        assert commit_offsets(cluster, HOSTILE, {("mixed", 2): 40}) == {("mixed", 2): 0}
     (group,) = got(console, "/api/topics/mixed/groups")["groups"]
     assert (group["group"], group["state"], group["lag"]) == (HOSTILE, "Empty", 60)
     assert group["partitions"][0]["current_offset"] == 40
@@ -262,6 +269,8 @@ def test_a_search_says_how_far_it_is_and_where_it_found(console: ConsoleServer) 
         (f"text={quote(HOSTILE.upper())}", []),
         ("text=^big$&pattern=true", [3]),
         ("text=^big$", []),
+        (r"text=\bbig\b&pattern=true", [3]),
+        ("text=b.g&pattern=true&ignore_case=true", [3]),
         ("text=big&in=value,headers", []),
         ("text=trace&in=headers", [0, 1, 2, 3]),
         ("text=tr.ce&in=headers&pattern=true&limit=2", [0, 1]),
@@ -300,9 +309,9 @@ def test_a_search_of_a_topic_that_is_not_there_ends_with_an_error(console: Conso
     assert (name, data["kind"]) == ("error", "NotFound")
 
 
-def test_a_cursor_goes_on_with_what_is_written_later(kafka: Broker, console: ConsoleServer) -> None:
+def test_a_cursor_goes_on_with_what_is_written_later(servers: str, console: ConsoleServer) -> None:
     newer = got(console, "/api/topics/empty/records")["newer"]
-    produce(kafka.bootstrap_servers, "empty", [(b"later", b"v")])
+    produce(servers, "empty", [(b"later", b"v")])
     page = got(console, f"/api/topics/empty/records?order=oldest&cursor={newer}")
     assert [row["key"] for row in page["records"]] == ["later"]
-    assert len(read_partition(kafka.bootstrap_servers, "empty")) == 1
+    assert len(read_partition(servers, "empty")) == 1

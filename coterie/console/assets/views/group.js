@@ -15,6 +15,8 @@ import { replayPart } from '/views/replay.js';
 import { wrongList } from '/views/wrong.js';
 
 const WINDOWS = [['5 min', 5 * MINUTE], ['15 min', 15 * MINUTE], ['1 h', HOUR], ['All', null]];
+// The shortest time that is drawn.
+const LEAST_MS = 10_000;
 const TICK_MS = 1_000, LAG_STEP_MS = 5_000;
 // What is shown around the moment that an address names.
 const AROUND_MS = MINUTE;
@@ -29,9 +31,9 @@ export function open(main, params) {
   // The time that is drawn while no other is chosen: it ends now.
   function whole() {
     const end = Date.now();
-    // Nothing was before the first record of the group; a minute at least is drawn.
-    const first = group && group.span ? group.span[0] + group.zero : end - MINUTE;
-    const begin = Math.min(first - (end - first) * 0.02, end - MINUTE);
+    // Nothing was before the first record of the group.
+    const first = group && group.span ? group.span[0] + group.zero : end - LEAST_MS;
+    const begin = Math.min(first - (end - first) * 0.02, end - LEAST_MS);
     return [windowMs === null ? begin : Math.max(begin, end - windowMs), end];
   }
 

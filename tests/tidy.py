@@ -30,7 +30,15 @@ UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 # Where the server may read clocks, draw random numbers and start threads: its environment, and what
 # belongs to the process (docs/adr/0017-environment.md).
 SERVER = "coterie/server/"
-_OF_PROCESS = ("environment", "log_lines", "operating_system", "run", "watchdog", "workers")
+_OF_PROCESS = (
+    "environment",
+    "listening",
+    "log_lines",
+    "operating_system",
+    "run",
+    "watchdog",
+    "workers",
+)
 ENVIRONMENT = {f"{SERVER}{name}.py" for name in _OF_PROCESS}
 AMBIENT_MODULES = {"time", "random", "secrets", "uuid", "threading", "concurrent", "queue"}
 AMBIENT_CALLS = {

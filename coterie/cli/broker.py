@@ -91,12 +91,21 @@ def security_of_command(context: click.Context) -> Security:
         click.UsageError: the properties are wrong.
     """
     path = context.meta.get(_SECURITY_KEY) or os.environ.get(SECURITY_VARIABLE)
-    if not path:
+    return security_in(Path(path) if path else None)
+
+
+def security_in(path: Path | None) -> Security:
+    """Return how connections are secured by client properties; None for not at all.
+
+    Raises:
+        click.UsageError: the properties are wrong.
+    """
+    if path is None:
         return PLAINTEXT
     from coterie.client.client_properties import security_of
 
     try:
-        return security_of(read_properties(Path(path).read_text()))
+        return security_of(read_properties(path.read_text()))
     except (OSError, UnicodeDecodeError, PropertiesError, ClientError) as error:
         raise click.UsageError(f"{path}: {error}") from error
 

@@ -1,15 +1,20 @@
 """`coterie console`: groups, topics and records of any Kafka, in a browser."""
 
+import asyncio
 import functools
+import sys
 import threading
 import webbrowser
+from collections.abc import Callable
 
 import click
 
-from coterie.cli.broker import broker_options, cluster_of, connected
+from coterie.cli.broker import broker_options, cluster_of
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import note
 from coterie.cli.values import WholeNumber
+from coterie.client.cluster import Cluster
+from coterie.client.errors import ClientError
 
 
 @click.command("console")
@@ -29,29 +34,61 @@ def command(*, port: int, allow_changes: bool, no_browser: bool) -> None:
     It shows why a group rebalances while it does: who joined, who is waited for and how long still.
     It works with any Kafka; what only Coterie records is read from the journal of a Coterie broker.
     It listens on the loopback address only. The printed address has a token, without which nothing
-    is answered. It is read-only unless --allow-changes is given. It runs until Ctrl-C.
+    is answered. It is read-only unless --allow-changes is given. A cluster that does not answer yet
+    is shown as soon as it does. The command runs until Ctrl-C or SIGTERM.
     """
+    context = click.get_current_context()
+    with cluster_of(context) as cluster:
+        bootstrap = ",".join(map(str, cluster.addresses))
+    code = asyncio.run(
+        _run(
+            functools.partial(cluster_of, context),
+            bootstrap,
+            port,
+            allow_changes=allow_changes,
+            with_browser=not no_browser,
+        )
+    )
+    sys.exit(code)
+
+
+async def _run(
+    connect: Callable[[], Cluster],
+    bootstrap: str,
+    port: int,
+    *,
+    allow_changes: bool,
+    with_browser: bool,
+) -> int:
     from coterie.console.places import Place
     from coterie.console.serving import ConsoleServer
+    from coterie.server.run import signalled
 
-    context = click.get_current_context()
-    with connected() as cluster:
-        # A wrong address is an error of the command, not of its page.
-        cluster.brokers()
-        bootstrap = ",".join(str(each) for each in cluster.addresses)
-    place = Place(functools.partial(cluster_of, context), bootstrap, allows_changes=allow_changes)
+    stopping = signalled()
+    place = Place(connect, bootstrap, allows_changes=allow_changes)
     try:
-        console = ConsoleServer(place, port)
+        console = await asyncio.to_thread(ConsoleServer, place, port)
     except OSError as error:
         raise CommandFailed(
             f"The console cannot listen on port {port}: {error.strerror or error}.",
             "Choose another --port, or 0 for a free one.",
         ) from error
-    with console:
-        click.echo(f"console on {console.url}")
-        if not no_browser and not webbrowser.open(console.url):
-            note("No browser was found: open the address above.")
+    # The line that programs wait for comes first, and has nothing else after the address.
+    click.echo(f"console on {console.url}")
+    note(f"It shows {bootstrap}{'' if allow_changes else ', read-only'}. Ctrl-C ends it.")
+    if with_browser and not await asyncio.to_thread(webbrowser.open, console.url):
+        note("No browser was found: open the address above.")
+    unreached = threading.Thread(target=_note_unreached, args=(connect,), daemon=True)
+    unreached.start()
+    await stopping.wait()
+    await asyncio.to_thread(console.close)
+    return 0
+
+
+def _note_unreached(connect: Callable[[], Cluster]) -> None:
+    """Say it if the cluster does not answer; the page shows when it does."""
+    with connect() as cluster:
         try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            return
+            cluster.brokers()
+        except ClientError as error:
+            note(f"{error.cause} The page shows the cluster as soon as it answers.")

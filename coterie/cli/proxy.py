@@ -79,8 +79,9 @@ async def _run(
     from coterie.recording.proxy import Proxy
     from coterie.recording.serving import begin_recording
     from coterie.server.environment import Environment
+    from coterie.server.listening import listening_failed
     from coterie.server.logging import make_logger
-    from coterie.server.run import listening_failed, signalled
+    from coterie.server.run import signalled
     from coterie.storage.errors import describe_error
 
     stopping = signalled()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from coterie.address import Address
+from coterie.cli.console_options import ConsoleArguments, console_options
 from coterie.cli.control_options import ControlArguments, control_options
 from coterie.cli.http_options import HttpArguments, http_options
 from coterie.cli.recording_options import RecordingArguments, recording_options
@@ -126,6 +127,7 @@ _NEVER = 1_000_000
 @http_options
 @recording_options
 @control_options
+@console_options
 @click.option(
     "--stop-with-input",
     is_flag=True,
@@ -175,6 +177,7 @@ def command(
     http: HttpArguments,
     recording: RecordingArguments,
     control: ControlArguments,
+    console: ConsoleArguments,
     stop_with_input: bool,
     log_level: str,
     log_format: str,
@@ -187,9 +190,7 @@ def command(
     COTERIE_NUM_PARTITIONS, and the environment overrides --properties. docs/configuration.md lists
     the settings that have an effect. The broker runs until Ctrl-C or SIGTERM.
     """
-    started = time.monotonic()
-    # Until `end_start`: what survives one search for reference cycles is code, which stays.
-    gc.set_threshold(gc.get_threshold()[0], _NEVER)
+    started = _begin()
     # Imported here because `coterie --help` and other commands do not need the server.
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
@@ -219,6 +220,7 @@ def command(
             acls=_acls(acls, config),
             announcement=file.announcement,
             brokers=brokers,
+            beside=console.beside(place),
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
@@ -226,6 +228,13 @@ def command(
         given = f"--secure {secure}" if properties is None else f"--properties {properties}"
         raise click.UsageError(f"{given}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _begin() -> float:
+    """Return the time of the start by the monotonic clock, and collect only young garbage."""
+    # Until `end_start`: what survives one search for reference cycles is code, which stays.
+    gc.set_threshold(gc.get_threshold()[0], _NEVER)
+    return time.monotonic()
 
 
 def _flush_mode(text: str, data_dir: str) -> "FlushMode":

@@ -19,23 +19,28 @@ from coterie.control.operations import BROKER, MAX_WAIT_S, Table
 from coterie.control.serving import Serving
 from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
+from coterie.server.listening import (
+    CannotStart,
+    listening_failed,
+    port_option,
+    try_listeners,
+    try_port,
+)
 from coterie.server.network.http_access import HttpAccess
 from coterie.server.network.http_server import Bounds, HttpServer
 from coterie.server.operating_system import on_signals
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
-    CannotStart,
     Options,
     end_start,
-    listening_failed,
     metrics_failed,
-    port_option,
     prepared_log,
     run_process,
     signalled,
-    try_listeners,
-    try_port,
+    start_beside,
+    stop_beside,
+    try_http_ports,
 )
 from coterie.testing.errors import BrokerLeak, BrokerNotStarted
 
@@ -150,10 +155,15 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
         raise CannotStart(listening_failed(asked.address, "--control", error)) from error
     try:
         _announce(asked, kafka, server.address)
+        addresses = Address.parse_list(kafka.bootstrap_servers, 0)
+        beside = await start_beside(options, addresses)
+        if beside:
+            print(beside, flush=True)
         end_start()
         await stopping.wait()
     finally:
         await server.stop()
+        await stop_beside(options)
         code = await _close(kafka, log)
     if fatal:
         log.error("broker failed", reason=fatal[0])
@@ -192,7 +202,7 @@ async def _try_ports(options: Options, asked: ControlOptions) -> None:
     else:
         await try_listeners(options.place)
     await try_port(asked.address, "--control")
-    await try_port(options.metrics_address, "--metrics-port")
+    await try_http_ports(options)
 
 
 async def _close(kafka: "ServedBroker | ServedCluster", log: "Logger") -> int:

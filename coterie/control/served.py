@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from coterie.control.serving import Served, Serving
 from coterie.server.broker import Broker as Server
 from coterie.server.environment import Environment
-from coterie.server.run import CannotStart, Options, open_broker, print_ready
+from coterie.server.listening import CannotStart
+from coterie.server.run import Options, open_broker, print_ready
 from coterie.testing.broker import Broker
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ once.
 """
 
 import asyncio
-import errno
 import gc
 import os
 import sys
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coterie import __version__
 from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
+from coterie.server.beside import Beside, bootstrap_of
 from coterie.server.broker import Broker
 from coterie.server.code_pages import unmap_code_of_the_start
 from coterie.server.config.config import Config
@@ -27,6 +27,13 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.data_place import IN_MEMORY
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
+from coterie.server.listening import (
+    CannotStart,
+    listening_failed,
+    port_option,
+    try_listeners,
+    try_port,
+)
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.http_access import OPEN, HttpAccess
@@ -56,9 +63,6 @@ _STOPPING = ("SIGTERM", "SIGINT", "SIGBREAK")
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-
-# The setting that gives several listeners their ports.
-LISTENERS = "listeners"
 
 # How many new objects start a search for reference cycles. Requests leave no cycles behind, so with
 # Python's default of 700 the searches would find nothing and cost time. A search of 8,000 holds the
@@ -92,6 +96,7 @@ class Options(NamedTuple):
         acls: access rules to add; there is an authorizer if there are any.
         announcement: text to print when the broker is ready.
         brokers: how many brokers there are.
+        beside: what runs besides them; None for nothing.
     """
 
     place: Place
@@ -110,15 +115,12 @@ class Options(NamedTuple):
     acls: "Sequence[Acl]" = ()
     announcement: str = ""
     brokers: int = 1
+    beside: Beside | None = None
 
     @property
     def metrics_address(self) -> Address:
         """Where the metrics are served, if they are; port 0 is a free one."""
         return Address(self.place.host, self.metrics_port or 0)
-
-
-class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
-    """The broker cannot start here; the text says why and what to do about it."""
 
 
 def run(options: Options) -> int:
@@ -140,7 +142,7 @@ def run_process(serve: Callable[[FileHandles], int]) -> int:
 async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     await try_listeners(options.place)
-    await try_port(options.metrics_address, "--metrics-port")
+    await try_http_ports(options)
     log = prepared_log(options)
     environment = Environment.of_process(log)
     broker = open_broker(options, environment, handles)
@@ -160,6 +162,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
 
             metrics = await serve_metrics(lambda: broker, options.metrics_address, options.http)
         addresses = await broker.start(place.listeners)
+        beside = await start_beside(options, addresses[:1])
     except CannotListen as error:
         await _stop(broker, metrics, recorder)
         option = port_option(place)
@@ -167,12 +170,14 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     except OSError as error:
         await _stop(broker, metrics, recorder)
         raise metrics_failed(options, error) from error
-    except ConfigError as error:
+    except (ConfigError, CannotStart) as error:
         await _stop(broker, metrics, recorder)
         raise CannotStart(str(error)) from error
     print_ready(options, addresses)
     if metrics is not None:
         print_metrics(options, metrics.address)
+    if beside:
+        print(beside, flush=True)
     if broker.tls_listeners:
         from coterie.server.tls.certificates import reload_certificates
 
@@ -186,6 +191,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if broker.fatal.done():
         log.error("broker failed", reason=broker.fatal.result())
         code = EXIT_FAILED
+    await stop_beside(options)
     await _stop(broker, metrics, recorder)
     return code
 
@@ -237,42 +243,41 @@ def metrics_failed(options: Options, error: OSError) -> CannotStart:
     return CannotStart(listening_failed(options.metrics_address, "--metrics-port", error))
 
 
+async def try_http_ports(options: Options) -> None:
+    """Find out whether the ports of metrics and console can be used; see `try_port`."""
+    await try_port(options.metrics_address, "--metrics-port")
+    if options.beside is not None:
+        await try_port(options.beside.address, options.beside.option)
+
+
+async def start_beside(options: Options, addresses: Sequence[Address]) -> str:
+    """Start what runs besides the brokers, and return the line that says where it is.
+
+    Args:
+        options: the options.
+        addresses: the first listener of each broker.
+
+    Raises:
+        CannotStart: its port cannot be used.
+    """
+    if options.beside is None:
+        return ""
+    try:
+        return await asyncio.to_thread(options.beside.start, bootstrap_of(list(addresses)))
+    except OSError as error:
+        text = listening_failed(options.beside.address, options.beside.option, error)
+        raise CannotStart(text) from error
+
+
+async def stop_beside(options: Options) -> None:
+    """Stop what runs besides the brokers."""
+    if options.beside is not None:
+        await asyncio.to_thread(options.beside.stop)
+
+
 def is_plain(place: Place) -> bool:
     """Return whether there is one listener, without security, which --port could describe."""
     return len(place.listeners) == 1 and (place.listeners[0].protocol is SecurityProtocol.PLAINTEXT)
-
-
-def port_option(place: Place) -> str:
-    """Return what sets the ports of the listeners: an option, or the setting."""
-    return "--port" if len(place.listeners) == 1 else LISTENERS
-
-
-async def try_listeners(place: Place) -> None:
-    """Find out whether all listeners can listen before anything else happens; see `try_port`."""
-    for each in place.listeners:
-        await try_port(each.address, port_option(place))
-
-
-async def try_port(address: Address, option: str) -> None:
-    """Find out whether a port is free before anything else happens [terminal/ports-first].
-
-    Args:
-        address: where to listen; port 0 is none in particular.
-        option: sets the port.
-
-    Raises:
-        CannotStart: the port is taken.
-    """
-    if not address.port:
-        return
-    try:
-        trial = await asyncio.get_running_loop().create_server(
-            asyncio.Protocol, address.host, address.port, start_serving=False
-        )
-    except OSError as error:
-        raise CannotStart(listening_failed(address, option, error)) from error
-    trial.close()
-    await trial.wait_closed()
 
 
 async def _stop(
@@ -459,17 +464,3 @@ def open_shared_parts(
 
 def _damage_remedy(error: StorageError) -> str:
     return f"{remedy_for(error)}; or " if isinstance(error, CorruptLog) else ""
-
-
-def listening_failed(address: Address, option: str, error: OSError) -> str:
-    """Return why an address cannot be listened on, and what to do; `option` sets its port."""
-    if error.errno == errno.EADDRINUSE:
-        free = "0 in listeners" if option == LISTENERS else f"{option} 0"
-        return (
-            f"{address} is in use by another program; stop it, or choose another port"
-            f" ({free} picks a free one)"
-        )
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"this user may not listen on {address}; choose a port above 1023 with {option}"
-    reason = error.strerror or str(error)
-    return f"can't listen on {address}: {reason}; --host must be an address of this machine"

@@ -15,26 +15,30 @@ from coterie.server.config.place import Place
 from coterie.server.config.sources import ConfigError
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
+from coterie.server.listening import (
+    CannotStart,
+    listening_failed,
+    port_option,
+    try_listeners,
+)
 from coterie.server.operating_system import on_signals, run_on_fastest_loop
 from coterie.server.run import (
     EXIT_FAILED,
     EXIT_OK,
-    CannotStart,
     Options,
     begin_recorder,
     end_start,
-    listening_failed,
     metrics_failed,
     open_shared_parts,
-    port_option,
     prepared_log,
     print_metrics,
     print_ready_on,
     record,
     run_process,
     signalled,
-    try_listeners,
-    try_port,
+    start_beside,
+    stop_beside,
+    try_http_ports,
     watch,
 )
 
@@ -59,7 +63,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     place = options.place
     listeners = await free_listeners(options)
-    await try_port(options.metrics_address, "--metrics-port")
+    await try_http_ports(options)
     log = prepared_log(options)
     shared = open_shared_parts(options, Environment.of_process(log), handles)
     by_node = dict(zip(shared.node_ids, listeners, strict=True))
@@ -87,6 +91,8 @@ async def _serve(options: Options, handles: FileHandles) -> int:
                 lambda: cluster, options.metrics_address, options.http
             )
         started = await cluster.start(by_node)
+        firsts = [addresses[0] for addresses in started.values()]
+        beside = await start_beside(options, firsts)
     except CannotListen as error:
         await _stop(cluster, metrics, recorder)
         text = listening_failed(error.address, port_option(place), error)
@@ -94,21 +100,17 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     except OSError as error:
         await _stop(cluster, metrics, recorder)
         raise metrics_failed(options, error) from error
-    except ConfigError as error:
+    except (ConfigError, CannotStart) as error:
         await _stop(cluster, metrics, recorder)
         raise CannotStart(str(error)) from error
     first = cluster.brokers[shared.node_ids[0]]
-    print_brokers_ready(options, [addresses[0] for addresses in started.values()])
+    print_brokers_ready(options, firsts)
     if metrics is not None:
         print_metrics(options, metrics.address)
+    if beside:
+        print(beside, flush=True)
     if first.tls_listeners:
-        from coterie.server.tls.certificates import reload_certificates
-
-        def reload() -> None:
-            for broker in cluster.brokers.values():
-                reload_certificates(broker)
-
-        on_signals(["SIGHUP"], reload)
+        on_signals(["SIGHUP"], _reload_certificates, cluster)
     end_start()
     watchdog = watch(first)
     await stopping.wait()
@@ -118,8 +120,16 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if fatal.done():
         log.error("brokers failed", reason=fatal.result())
         code = EXIT_FAILED
+    await stop_beside(options)
     await _stop(cluster, metrics, recorder)
     return code
+
+
+def _reload_certificates(cluster: Cluster) -> None:
+    from coterie.server.tls.certificates import reload_certificates
+
+    for broker in cluster.brokers.values():
+        reload_certificates(broker)
 
 
 async def _stop(

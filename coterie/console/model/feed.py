@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coterie.client.cluster import Cluster
-from coterie.client.errors import ClientError
+from coterie.client.errors import ClientError, Refused
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
@@ -78,6 +78,13 @@ class GroupsFeed:
             daemon=True,
         )
         listening.start()
+        try:
+            self._look_on(publish, stopped)
+        finally:
+            stopped.set()
+            listening.join()
+
+    def _look_on(self, publish: Publish, stopped: threading.Event) -> None:
         checked_s = checks_took_s = 0.0
         while not stopped.is_set():
             began_s = time.monotonic()
@@ -198,7 +205,9 @@ class GroupsFeed:
                         found = self._reader.read(cluster, _WAIT_MS)
                         if found.by_group:
                             self._note(found.by_group, publish)
-            except NoJournal:
+            except (NoJournal, Refused):
+                # A journal that was there may be another one, or may be made.
+                self._reader = None
                 stopped.wait(_RETRY_S)
             except ClientError:
                 # The other thread tells the page.
@@ -216,6 +225,7 @@ class GroupsFeed:
             if found.is_complete:
                 break
         with self.lock:
+            self._model.forget_facts()
             self._model.add_facts(by_group, now_ms())
 
     def _note(self, by_group: dict[str, list[Any]], publish: Publish) -> None:

@@ -207,6 +207,10 @@ class GroupsModel:
         track.row = row
         return row
 
+    def forget_facts(self) -> None:
+        """Forget the facts, because the journal is read again; rebalances stay known."""
+        self._recorded = Recorded()
+
     def add_facts(
         self, by_group: Mapping[str, Sequence[Fact]], now_ms: int
     ) -> tuple[Changes, list[dict[str, Any]]]:
@@ -215,10 +219,9 @@ class GroupsModel:
         changed: list[Row] = []
         ended: list[dict[str, Any]] = []
         for name, facts in by_group.items():
-            marks = self._recorded.add(name, facts, now_ms)
             track = self._tracks.setdefault(name, _Track())
             before = track.recorded or []
-            track.recorded = marks
+            track.recorded = marks = self._recorded.add(name, facts, before, now_ms)
             track.facts_ms = now_ms
             known = {each.from_ms for each in before if each.to_ms is not None}
             ended += [

@@ -1,6 +1,7 @@
 """The rebalances of the last hour, by group: from the journal, or from the states that were seen.
 
-Facts of the last hour are kept, at most `_MOST_FACTS` of a group and `MOST_FACTS` of all. A broker
+Facts of the last hour are kept, at most `_MOST_FACTS` of a group and `MOST_FACTS` of all, and
+`_MOST_MARKS` rebalances of a group, which may be older than its facts. A broker
 without a journal says nothing of causes: there a rebalance is what was seen between two looks, and
 its cause is null [console/without-journal].
 """
@@ -16,8 +17,8 @@ from coterie.pipeline.timeline.model import Rebalance
 from coterie.protocol.messages.journal_records import Fact
 
 HOUR_MS = 60 * 60 * 1000
-# A group that rebalances each second writes some ten facts each time.
-_MOST_FACTS = 2_000
+# A rebalance of a few members has some ten facts. All of these are evaluated when one is added.
+_MOST_FACTS = 500
 # A fact takes about a kilobyte.
 MOST_FACTS = 50_000
 _MOST_MARKS = 200
@@ -43,12 +44,23 @@ class Mark(NamedTuple):
 class Recorded:
     """What the journal has recorded of the groups in the last hour."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_facts: int = MOST_FACTS) -> None:
+        """Begin without facts; `most_facts` are kept."""
         self.facts: dict[str, deque[Fact]] = {}
+        self._most_facts = most_facts
         self._count = 0
 
-    def add(self, group_id: str, facts: Sequence[Fact], now_ms: int) -> list[Mark]:
-        """Add facts about a group, and return its rebalances."""
+    def add(
+        self, group_id: str, facts: Sequence[Fact], before: Sequence[Mark], now_ms: int
+    ) -> list[Mark]:
+        """Add facts about a group, and return its rebalances.
+
+        Args:
+            group_id: the group.
+            facts: the next facts.
+            before: its rebalances before them.
+            now_ms: the time.
+        """
         known = self.facts.pop(group_id, None) or deque[Fact]()
         self._count += len(facts)
         known.extend(facts)
@@ -57,12 +69,16 @@ class Recorded:
             self._count -= 1
         # The groups that were quiet for longest come first.
         self.facts[group_id] = known
-        while self._count > MOST_FACTS and len(self.facts) > 1:
+        while self._count > self._most_facts and len(self.facts) > 1:
             quiet = next(iter(self.facts))
             self._count -= len(self.facts.pop(quiet))
         history = group_history(group_id, list(known), ())
         marks = [mark for each in history.rebalances if (mark := _mark_of(each))]
-        return marks[-_MOST_MARKS:]
+        first_ms = marks[0].from_ms if marks else now_ms
+        old = [each for each in before if each.to_ms is not None and each.to_ms <= first_ms]
+        # What has begun before the first fact that is kept was seen whole before.
+        recent = [each for each in old if each.from_ms > now_ms - HOUR_MS]
+        return [*recent, *marks][-_MOST_MARKS:]
 
 
 def _mark_of(rebalance: Rebalance) -> Mark | None:

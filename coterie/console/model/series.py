@@ -64,6 +64,11 @@ class Ends:
             # Each second point of the older half.
             del self._ends[1 : _MOST_ENDS // 2 : 2], self._at_ms[1 : _MOST_ENDS // 2 : 2]
 
+    @property
+    def count(self) -> int:
+        """The number of points."""
+        return len(self._ends)
+
     def age_ms(self, offset: int, now_ms: int) -> int | None:
         """Return how long ago the partition had its end at an offset; None if that was before.
 

@@ -12,7 +12,7 @@ from coterie.address import Address
 from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.server.config.listeners import Listener
 from coterie.server.config.place import Place
-from coterie.server.run import CannotStart
+from coterie.server.listening import CannotStart
 from coterie.server.run_cluster import listeners_of
 from tests.unit.server.process import run, serving
 from tests.unit.server.running import PATIENCE_S, SocketClient

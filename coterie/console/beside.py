@@ -1,0 +1,55 @@
+"""The console of `coterie serve --console`: in the process of the brokers, and their client.
+
+It has a thread and an event loop of its own; the brokers do not wait for it.
+"""
+
+from functools import partial
+
+from coterie.address import LOOPBACK, Address
+from coterie.client.cluster import Cluster
+from coterie.client.security import Security
+from coterie.console.places import Place
+from coterie.console.serving import ConsoleServer
+
+# The brokers are in this process: one that does not answer for so long is held.
+_TIMEOUT_S = 10.0
+
+
+class ConsoleBeside:
+    """A console that is started and stopped with brokers.
+
+    Attributes:
+        address: where it is to listen.
+        option: what sets the port.
+    """
+
+    option = "--console"
+
+    def __init__(self, port: int, security: Security, *, allows_changes: bool) -> None:
+        """Describe it.
+
+        Args:
+            port: 0 for a free one.
+            security: how it connects to the brokers.
+            allows_changes: whether its page may change something.
+        """
+        self.address = Address(LOOPBACK[0], port)
+        self._security = security
+        self._allows_changes = allows_changes
+        self._server: ConsoleServer | None = None
+
+    def start(self, bootstrap: str) -> str:
+        """Start, and return the line that says where it is.
+
+        Raises:
+            OSError: the address cannot be used.
+        """
+        connect = partial(Cluster, bootstrap, _TIMEOUT_S, self._security)
+        place = Place(connect, bootstrap, allows_changes=self._allows_changes)
+        self._server = ConsoleServer(place, self.address.port)
+        return f"console on {self._server.url}"
+
+    def stop(self) -> None:
+        """Stop at once."""
+        if self._server is not None:
+            self._server.close()

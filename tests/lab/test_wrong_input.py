@@ -61,6 +61,15 @@ def test_one_sentence(arguments: tuple[str, ...], text: str) -> None:
         ("script = [", "Scenario s:"),
         ("script = []\ntail_s = 0", "tail_s must be between"),
         ("script = []\ntopics = 9", "topics must be between"),
+        ("script = []\n[[recorded]]\nat_s = 1", "has the keys at_s, do and pod"),
+        ("script = []\n[[recorded]]\nat_s = 1\ndo = 'flap'\npod = 1", "start, stop, kill"),
+        ("script = []\n[[recorded]]\nat_s = -1\ndo = 'stop'\npod = 1", "a number from 0 on"),
+        ("script = []\n[[recorded]]\nat_s = 1\ndo = 'stop'\npod = 'a'", "a pod is a number"),
+        ("script = []\nforming = [-1]\nrecorded = []", "a pod is a number"),
+        (
+            "[[script]]\nat_s = 0\ndo = 'join'\n[[recorded]]\nat_s = 1\ndo = 'stop'\npod = 1",
+            "leave 'script' empty",
+        ),
     ],
 )
 def test_wrong_scenario(body: str, text: str) -> None:

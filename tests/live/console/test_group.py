@@ -3,13 +3,10 @@
 import json
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-import kafka as kafka_python_client
 from click.testing import CliRunner
 
 from coterie.cli.main import main
@@ -21,13 +18,12 @@ from coterie.pipeline.report.data import page_data
 from coterie.pipeline.show import read_story
 from coterie.testing import Broker
 from tests.console.raw_requests import ask
+from tests.live.console.held import LONG_SESSION_MS, held, held_consumer
 from tests.live.console.pages import Page, console, page
 from tests.live.testing.consumers import confluent, kafka_python
 
 TOPICS = {"t": 4}
 COMMITS_SOON = {"auto_commit_interval_ms": 100}
-# A busy machine may not let a client send a heartbeat for seconds.
-LONG_SESSION_MS = 60_000
 LONG_SESSIONS = {"group.consumer.session.timeout.ms": str(LONG_SESSION_MS)}
 
 
@@ -95,7 +91,7 @@ def test_the_member_that_is_waited_for_is_seen() -> None:
         Broker(topics=TOPICS) as broker,
         console(broker.bootstrap_servers) as served,
         page(served, "/api/groups/g/events") as seen,
-        held(broker, "one") as consumer,
+        held(one(broker), "t") as consumer,
     ):
         group = broker.group("g").wait_assigned().result
         stable = seen.wait("group", lambda data: data["state"] == "Stable").data
@@ -126,19 +122,16 @@ def test_the_member_that_is_waited_for_is_seen() -> None:
             assert told.at_ms - completed < 10_000
 
 
-@contextmanager
-def held(broker: Broker, client_id: str) -> Iterator[Any]:
-    """A consumer that has joined and polls only when the test does."""
-    config = broker.client_config(
-        "kafka-python", group_id="g", client_id=client_id, session_timeout_ms=LONG_SESSION_MS
+def one(broker: Broker) -> dict[str, Any]:
+    """Return the settings of a member of a classic group."""
+    return broker.client_config("kafka-python", group_id="g", client_id="one")
+
+
+def one_of_epochs(broker: Broker) -> dict[str, Any]:
+    """Return the settings of a member of a consumer group."""
+    return broker.client_config(
+        "confluent-kafka", group_id="g", client_id="one", protocol="consumer"
     )
-    consumer = kafka_python_client.KafkaConsumer("t", **config)
-    try:
-        while not consumer.assignment():
-            consumer.poll(100)
-        yield consumer
-    finally:
-        consumer.close()
 
 
 def without_numbers(text: str) -> str:
@@ -162,7 +155,7 @@ def test_partitions_that_must_be_given_up_are_seen() -> None:
         Broker(topics=TOPICS, config=LONG_SESSIONS) as broker,
         console(broker.bootstrap_servers) as served,
         page(served, "/api/groups/g/events") as seen,
-        held_consumer(broker) as poll,
+        held_consumer(one_of_epochs(broker), "t", 4) as poll,
     ):
         broker.group("g").wait_assigned()
         with confluent(broker, "g", "t", client_id="two", protocol="consumer"):
@@ -198,32 +191,6 @@ def owners(data: Any) -> set[int]:
     return {each[0] for group in data["groups"] for each in group["owned"]}
 
 
-@contextmanager
-def held_consumer(broker: Broker) -> Iterator[Any]:
-    """A consumer of KIP-848 with all partitions, which polls only when the test lets it."""
-    config = broker.client_config(
-        "confluent-kafka", group_id="g", client_id="one", protocol="consumer"
-    )
-    consumer = confluent_kafka.Consumer({"log_level": 0, **config})
-    consumer.subscribe(["t"])
-    while len(consumer.assignment()) < 4:
-        consumer.poll(0.1)
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.is_set():
-            consumer.poll(0.1)
-
-    thread = threading.Thread(target=run)
-    try:
-        yield thread.start
-    finally:
-        ended.set()
-        if thread.ident is not None:
-            thread.join()
-        consumer.close()
-
-
 def test_group_that_disappears_is_said_so() -> None:
     with (
         Broker(topics=TOPICS) as broker,
@@ -253,11 +220,55 @@ def later(seen: Page, count: int, state: str) -> Any:
     ).data
 
 
+def test_members_and_state_of_a_share_group_are_seen() -> None:
+    with (
+        Broker(topics=TOPICS) as broker,
+        console(broker.bootstrap_servers) as served,
+        page(served, "/api/groups/s/events") as seen,
+    ):
+        config = {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "s",
+            "client.id": "one",
+        }
+        consumer = confluent_kafka.ShareConsumer(config)
+        consumer.subscribe(["t"])
+        polls = until_shared(seen)
+        while not polls.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+        shown = seen.wait("group", has_share).data
+        assert (shown["type"], shown["state"]) == ("share", "Stable")
+        assert [each["client_id"] for each in shown["members"]] == ["one"]
+        # It has no committed offsets, so there is no lag, and nothing that is checked.
+        assert (shown["lag"], shown["findings"], shown["partitions"]) == (None, None, [])
+        assert shown["sentence"].endswith(", 1 member")
+
+
+def has_share(data: Any) -> bool:
+    """Return whether a share group has a member with all partitions."""
+    return [each["partition_count"] for each in data["members"]] == [4]
+
+
+def until_shared(seen: Page) -> threading.Event:
+    """Return what is set when the share group has a member with all partitions."""
+    found = threading.Event()
+
+    def wait() -> None:
+        try:
+            seen.wait("group", has_share)
+        finally:
+            found.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return found
+
+
 def test_broker_without_a_journal_shows_states_only() -> None:
     with (
         Broker(topics=TOPICS, config={"journal.enable": "false"}) as broker,
         console(broker.bootstrap_servers) as served,
-        held(broker, "one") as consumer,
+        held(one(broker), "t") as consumer,
     ):
         group = broker.group("g").wait_assigned().result
         with confluent(broker, "g", "t", client_id="two"):

@@ -17,7 +17,6 @@ from coterie.client.configs import (
     DEFAULT_SOURCE,
     RESOURCE_TYPES,
     Change,
-    Described,
     Setting,
     alter_settings,
     describe_settings,
@@ -25,6 +24,7 @@ from coterie.client.configs import (
     subject,
 )
 from coterie.client.errors import Refused, VersionUnsupported, error_name
+from coterie.client.topic_rows import setting_row
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
 
 
@@ -116,7 +116,7 @@ def describe(
             cluster, kind, wanted, keys, everything=as_json or documentation
         )
     rows = [
-        _row(kind, each, setting)
+        setting_row(kind, each.name, setting)
         for each in described
         for setting in each.settings
         if show_all or keys or kind == "broker-loggers" or _is_shown(kind, setting)
@@ -202,21 +202,6 @@ def _is_shown(kind: str, setting: Setting) -> bool:
     such setting [settings/kept-for-the-cluster].
     """
     return setting.source == "topic" if kind == "topics" else setting.source != DEFAULT_SOURCE
-
-
-def _row(kind: str, resource: Described, setting: Setting) -> Row:
-    return {
-        "type": kind,
-        "name": resource.name,
-        "key": setting.name,
-        "value": setting.value,
-        "source": setting.source,
-        "value_type": setting.type,
-        "read_only": setting.read_only,
-        "sensitive": setting.sensitive,
-        "documentation": setting.documentation,
-        "synonyms": [each._asdict() for each in setting.synonyms],
-    }
 
 
 def _print_documentation(rows: list[Row]) -> None:

@@ -10,7 +10,7 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.options import complete_topics, json_option
-from coterie.cli.output import Column, Row, print_json, print_rows, printable
+from coterie.cli.output import Column, print_json, print_rows, printable
 from coterie.cli.values import LONG_NATURAL, NATURAL, SHORT_NATURAL
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.producers import (
@@ -21,6 +21,7 @@ from coterie.client.producers import (
 )
 from coterie.client.producers import describe_producers as producers_of
 from coterie.client.topics import describe_topics
+from coterie.client.transaction_rows import PRODUCER_KEYS, PRODUCER_ROW_KEYS, producer_row
 
 _MS_PER_MINUTE = 60_000
 
@@ -40,11 +41,6 @@ _HANGING_COLUMNS = [
     Column("LAST-TIMESTAMP-MS", "last_timestamp_ms", 18, number=True),
     Column("DURATION-MS", "duration_ms", 12, number=True),
 ]
-
-_PRODUCER_KEYS = ("producer_id", "producer_epoch", "coordinator_epoch")
-_ROW_KEYS = (
-    "topic", "partition", *_PRODUCER_KEYS, "start_offset", "last_timestamp_ms", "last_sequence"
-)  # fmt: skip
 
 _partition_option = click.option(
     "--partition", required=True, type=NATURAL, metavar="NUMBER", help="The partition."
@@ -70,7 +66,7 @@ def describe_producers(*, topic: str, partition: int, broker_id: int | None, as_
     """Show the producers that a partition remembers, and their open transactions."""
     with connected() as cluster:
         found = producers_of(cluster, [(topic, partition)], broker_id)
-    rows = [_row(each) for each in found]
+    rows = [producer_row(each) for each in found]
     print_rows(_PRODUCER_COLUMNS, rows, as_json=as_json)
 
 
@@ -112,7 +108,9 @@ def find_hanging(
     with connected() as cluster:
         partitions = _partitions(cluster, topic, partition, broker_id)
         found = hanging_transactions(cluster, partitions, before_ms, broker_id)
-    rows = [{**_row(each), "duration_ms": now_ms - each.last_timestamp_ms} for each in found]
+    rows = [
+        {**producer_row(each), "duration_ms": now_ms - each.last_timestamp_ms} for each in found
+    ]
     print_rows(_HANGING_COLUMNS, rows, as_json=as_json)
 
 
@@ -130,10 +128,6 @@ def _partitions(
         for each in named.partitions
         if broker_id is None or broker_id in each.replicas
     ]
-
-
-def _row(found: Producer) -> Row:
-    return dict(zip(_ROW_KEYS, (*found.partition, *found[1:]), strict=True))
 
 
 @click.command("abort")
@@ -180,14 +174,14 @@ def abort(
         raise click.UsageError("--start-offset names the transaction, without any epoch.")
     with connected() as cluster:
         if start_offset is not None:
-            row = _row(_open_since(cluster, key, start_offset))
+            row = producer_row(_open_since(cluster, key, start_offset))
         elif None in producer:
             raise click.UsageError("--producer-id needs --producer-epoch and --coordinator-epoch.")
         else:
-            row = dict(zip(_ROW_KEYS, (*key, *producer), strict=False))
-        abort_in_partition(cluster, key, *(row[name] for name in _PRODUCER_KEYS))
+            row = dict(zip(PRODUCER_ROW_KEYS, (*key, *producer), strict=False))
+        abort_in_partition(cluster, key, *(row[name] for name in PRODUCER_KEYS))
     if as_json:
-        print_json({**dict.fromkeys(_ROW_KEYS), **row, "aborted": True})
+        print_json({**dict.fromkeys(PRODUCER_ROW_KEYS), **row, "aborted": True})
     else:
         click.echo(f"Transaction of producer {row['producer_id']} aborted.")
 

@@ -24,10 +24,10 @@ from coterie.cli.output import (
 from coterie.cli.topics_assign import command as assign_command
 from coterie.cli.values import COUNT, WholeNumber
 from coterie.client.errors import Refused, error_name
+from coterie.client.topic_rows import details_row, summary_row
 from coterie.client.topics import (
     BROKER_DEFAULT,
     Change,
-    Partition,
     Topic,
     create_topic,
     delete_topics,
@@ -85,7 +85,7 @@ def list_command(*, exclude_internal: bool, verbose: bool, as_json: bool) -> Non
     """List the names of the topics, one a line; with --verbose, a table."""
     with connected() as cluster:
         found = describe_topics(cluster)
-    rows = [_summary(topic) for topic in found if not (exclude_internal and topic.internal)]
+    rows = [summary_row(topic) for topic in found if not (exclude_internal and topic.internal)]
     if as_json:
         print_json(rows)
     elif verbose:
@@ -196,7 +196,7 @@ def describe(*, names: tuple[str, ...], as_json: bool) -> None:
         found = [topic for topic in described if not topic.error]
         configs = topic_configs(cluster, [topic.name for topic in found])
     if as_json:
-        print_json([_details(topic, configs.get(topic.name, {})) for topic in found])
+        print_json([details_row(topic, configs.get(topic.name, {})) for topic in found])
     else:
         for topic in found:
             _print_topic(topic, configs.get(topic.name, {}))
@@ -224,33 +224,6 @@ def _result_row(change: Change, verb: str) -> Row:
         "topic": change.name,
         verb: not change.error,
         "error": error_name(change.error) if change.error else None,
-    }
-
-
-def _summary(topic: Topic) -> Row:
-    return {
-        "topic": topic.name,
-        "topic_id": topic.topic_id,
-        "internal": topic.internal,
-        "partition_count": len(topic.partitions),
-        "replication_factor": topic.replication_factor,
-    }
-
-
-def _details(topic: Topic, configs: dict[str, str]) -> Row:
-    return {
-        **_summary(topic),
-        "configs": configs,
-        "partitions": [_partition_row(partition) for partition in topic.partitions],
-    }
-
-
-def _partition_row(partition: Partition) -> Row:
-    return {
-        "partition": partition.partition_index,
-        "leader": partition.leader,
-        "replicas": partition.replicas,
-        "isr": partition.in_sync,
     }
 
 

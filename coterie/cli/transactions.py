@@ -17,15 +17,13 @@ from coterie.cli.output import Column, Row, assignment_text, print_json, print_r
 from coterie.cli.partition_transactions import abort, describe_producers, find_hanging
 from coterie.cli.values import LONG_NATURAL
 from coterie.client.cluster import Cluster
+from coterie.client.transaction_rows import transaction_row
 from coterie.client.transactions import (
-    DescribedTransaction,
     Filter,
     describe_transactions,
     list_transactions,
     terminate_transaction,
 )
-
-_NO_TIME = -1
 
 _LIST_COLUMNS = [
     Column("TRANSACTIONAL-ID", "transactional_id", 20),
@@ -110,25 +108,8 @@ def describe(*, transactional_ids: tuple[str, ...], as_json: bool) -> None:
     with connected() as cluster:
         found = describe_transactions(cluster, transactional_ids)
     now_ms = time.time_ns() // 1_000_000
-    rows = [_described_row(name, found[name], now_ms) for name in transactional_ids]
+    rows = [transaction_row(name, found[name], now_ms) for name in transactional_ids]
     print_rows(_DESCRIBE_COLUMNS, rows, as_json=as_json)
-
-
-def _described_row(name: str, described: DescribedTransaction, now_ms: int) -> Row:
-    state = described.state
-    start_ms = state.transaction_start_time_ms
-    has_started = start_ms != _NO_TIME
-    return {
-        "transactional_id": name,
-        "coordinator_id": described.coordinator_id,
-        "producer_id": state.producer_id,
-        "producer_epoch": state.producer_epoch,
-        "state": state.transaction_state,
-        "timeout_ms": state.transaction_timeout_ms,
-        "start_ms": start_ms if has_started else None,
-        "duration_ms": max(0, now_ms - start_ms) if has_started else None,
-        "partitions": {each.topic: each.partitions for each in state.topics},
-    }
 
 
 @command.command("terminate")

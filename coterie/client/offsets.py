@@ -140,6 +140,8 @@ def partition_offsets(
     cluster: Cluster,
     timestamps: Mapping[TopicPartition, int],
     missing: dict[TopicPartition, int] | None = None,
+    *,
+    only_committed: bool = False,
 ) -> dict[TopicPartition, int]:
     """Return the offset of each partition at a time.
 
@@ -148,6 +150,7 @@ def partition_offsets(
         timestamps: epoch milliseconds, `EARLIEST` or `LATEST`, by partition.
         missing: if given, partitions without an offset are added here with their error code instead
             of raising.
+        only_committed: whether the end of a partition is its last stable offset.
 
     Returns:
         The offset of the first record at or after the time; -1 if there is no such record.
@@ -165,6 +168,7 @@ def partition_offsets(
         )
         return ListOffsetsRequest(
             replica_id=_CONSUMER_REPLICA,
+            isolation_level=int(only_committed),
             topics=[
                 ListOffsetsRequestTopic(name=name, partitions=parts)
                 for name, parts in topics.items()

@@ -57,28 +57,61 @@ class Pattern:
         Raises:
             InvalidPattern: it is none, or has too many instructions.
         """
-        re2, options = _library()
-        try:
-            self._compiled = re2.compile(text, options)
-        except re2.error as error:
-            said = error.args[0] if error.args else ""
-            said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-            raise InvalidPattern(said) from None
-        finally:
-            # The library keeps the last 128 patterns, and here clients choose them.
-            re2.purge()
+        self._compiled = _compiled(text)
         self.states: int = self._compiled.programsize
-        if self.states > _MAX_STATES:
-            raise InvalidPattern("the pattern is too large")
 
     def matches(self, text: str) -> bool:
         """Return whether the whole text matches."""
         return self._compiled.fullmatch(text) is not None
 
 
+class BytePattern:
+    """What is looked for in bytes, wherever it is in them."""
+
+    __slots__ = ("_compiled",)
+
+    def __init__(self, text: str, *, is_literal: bool, ignores_case: bool) -> None:
+        """Compile a pattern.
+
+        Args:
+            text: the pattern.
+            is_literal: whether it is no pattern but the text itself.
+            ignores_case: whether the case of letters does not matter.
+
+        Raises:
+            InvalidPattern: it is none, or has too many instructions.
+        """
+        self._compiled = _compiled(text.encode(), is_literal=is_literal, ignores_case=ignores_case)
+
+    def is_in(self, data: bytes) -> bool:
+        """Return whether some part of the bytes matches; bytes that are no UTF-8 never do."""
+        return self._compiled.search(data) is not None
+
+
+def _compiled(text: str | bytes, *, is_literal: bool = False, ignores_case: bool = False) -> Any:
+    """Return a pattern that RE2 has compiled.
+
+    Raises:
+        InvalidPattern: it is none, or has too many instructions.
+    """
+    re2, options = _library(is_literal=is_literal, ignores_case=ignores_case)
+    try:
+        compiled = re2.compile(text, options)
+    except re2.error as error:
+        said = error.args[0] if error.args else ""
+        said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        raise InvalidPattern(said) from None
+    finally:
+        # The library keeps the last 128 patterns, and here clients choose them.
+        re2.purge()
+    if compiled.programsize > _MAX_STATES:
+        raise InvalidPattern("the pattern is too large")
+    return compiled
+
+
 @cache
-def _library() -> tuple[Any, Any]:
-    """Return RE2 and the options of all patterns."""
+def _library(*, is_literal: bool, ignores_case: bool) -> tuple[Any, Any]:
+    """Return RE2 and the options of a kind of patterns."""
     # Imported at the first pattern: most brokers never see one.
     import re2
 
@@ -89,4 +122,6 @@ def _library() -> tuple[Any, Any]:
     options.never_capture = True
     # It would write to standard error what clients do wrong.
     options.log_errors = False
+    options.literal = is_literal
+    options.case_sensitive = not ignores_case
     return re2, options

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.dump.message_fields import jsonable
+from coterie.client.message_json import jsonable
 from coterie.coordinator.transactions.states import TransactionState
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.messages.consumer_protocol import decode_subscription

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from coterie.cli.dump.apis import api_name, known_api
-from coterie.cli.dump.message_fields import INT16, INT32, MessageFields, Piece, jsonable
+from coterie.cli.dump.message_fields import INT16, INT32, MessageFields, Piece
+from coterie.client.message_json import jsonable
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import DECODE_ERRORS

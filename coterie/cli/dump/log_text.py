@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from coterie.cli.dump.log_rows import as_text
 from coterie.cli.output import NOTHING, Line, Row, printable
+from coterie.client.record_fields import as_text
 
 _PLAIN_WORD = re.compile(r"[\w./:@+#*-]+")
 # The length at which texts and hexadecimal bytes are cut; --json has them whole.

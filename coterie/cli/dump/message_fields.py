@@ -7,20 +7,20 @@ the pieces are in the order of the bytes and have no gaps, so no byte of a frame
 
 import json
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coterie.cli.dump.apis import api_name
 from coterie.client.errors import error_name
 from coterie.protocol.errors import DECODE_ERRORS, ErrorCode, MalformedFrame
-from coterie.protocol.fields import Declaration, uuid_text
+from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.consumer_protocol import (
     LATEST_VERSION,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
 from coterie.protocol.primitives import read_uvarint
-from coterie.protocol.schema import FieldType, WireField, fields_of, tagged, untagged
-from coterie.protocol.wire import Message, Struct, Wire
+from coterie.protocol.schema import FieldType, WireField, tagged, untagged
+from coterie.protocol.wire import Message, Wire
 
 INT16 = Wire("int16", "h", 2, 0)
 INT32 = Wire("int32", "i", 4, 0)
@@ -248,28 +248,3 @@ def _fixed_text(name: str, value: object) -> str:
 
 
 _ERROR_CODES = frozenset(ErrorCode)
-
-
-def jsonable(value: Any, *, readable_ids: bool = False) -> Any:
-    """Return a decoded message as JSON values: structures by field name, bytes in hexadecimal.
-
-    Args:
-        value: a message, or a value in one.
-        readable_ids: whether UUIDs are written as Kafka prints them instead of in hexadecimal.
-    """
-    if isinstance(value, Struct):
-        fields = {}
-        for field in fields_of(type(value)):
-            item = getattr(value, field.name)
-            is_id = readable_ids and isinstance(item, bytes) and _is_uuid(field.type)
-            fields[field.name] = (
-                uuid_text(item) if is_id else jsonable(item, readable_ids=readable_ids)
-            )
-        return fields
-    if isinstance(value, list):
-        return [jsonable(item, readable_ids=readable_ids) for item in value]
-    return value.hex() if isinstance(value, bytes) else value
-
-
-def _is_uuid(kind: FieldType) -> bool:
-    return kind.wire is not None and kind.wire.kind == "uuid"

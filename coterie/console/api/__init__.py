@@ -1,6 +1,13 @@
 """The rows of the console's API, a subject a module."""
 
-from coterie.console.api import cluster, events, group
+from coterie.console.api import cluster, events, group, records, topics, transactions
 from coterie.console.routes import Route
 
-ROUTES: tuple[Route, ...] = (*cluster.ROUTES, *events.ROUTES, *group.ROUTES)
+ROUTES: tuple[Route, ...] = (
+    *cluster.ROUTES,
+    *events.ROUTES,
+    *group.ROUTES,
+    *topics.ROUTES,
+    *records.ROUTES,
+    *transactions.ROUTES,
+)

@@ -1,0 +1,139 @@
+"""Records: a page of them, one as a whole, and those with a text."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from coterie.console.api.parameters import (
+    choice,
+    choice_of,
+    flag,
+    flag_of,
+    number_in,
+    number_of,
+    whole_number,
+)
+from coterie.console.records.page import (
+    DEFAULT_ROWS,
+    MOST_ROWS,
+    Wanted,
+    parsed_cursor,
+    records_page,
+    whole_record,
+)
+from coterie.console.records.search import (
+    DEFAULT_FINDINGS,
+    MOST_FINDINGS,
+    PARTS,
+    Query,
+    Search,
+)
+from coterie.console.routes import Event, Parameter, Request, Route
+from coterie.server.network.http_errors import Refused
+
+_PARTITION = whole_number("partition", "Only this partition.", (1 << 31) - 1)
+_ORDER = choice("order", "The newest first, or the oldest.", ("newest", "oldest"))
+_OFFSET = whole_number("offset", "Records from this offset of the partition on, the oldest first.")
+_AT = whole_number(
+    "at_ms", "Records from this time on, the oldest first; before it, the newest first."
+)
+_CURSOR = Parameter("cursor", "The cursor of the page before; the order has to be the same.")
+_LIMIT = whole_number("limit", "The most records.", MOST_ROWS, DEFAULT_ROWS)
+_ISOLATION = choice(
+    "isolation",
+    "Whether records of aborted and undecided transactions, and markers, are left out.",
+    ("read_uncommitted", "read_committed"),
+)
+
+_TEXT = Parameter("text", "What is looked for.", is_required=True)
+_IN = Parameter("in", "Where, with commas: key, value, headers.", {"type": "string"})
+_PATTERN = flag("pattern", "Whether the text is a regular expression of RE2.")
+_IGNORE_CASE = flag("ignore_case", "Whether the case of letters does not matter.")
+_SINCE = whole_number("since_ms", "Only records from this time on.")
+_FINDINGS = whole_number("limit", "The most records.", MOST_FINDINGS, DEFAULT_FINDINGS)
+
+
+def _records(request: Request) -> dict[str, Any]:
+    query = request.query
+    order, cursor = choice_of(query, _ORDER), query.get(_CURSOR.name)
+    partition, offset = number_of(query, _PARTITION), number_of(query, _OFFSET)
+    at_ms = number_of(query, _AT)
+    if sum(each is not None for each in (offset, at_ms, cursor)) > 1:
+        raise Refused("BadRequest", "offset, at_ms, cursor: give one of them")
+    positions = None if cursor is None else parsed_cursor(cursor)
+    if offset is not None:
+        if partition is None:
+            raise Refused("BadRequest", "offset: it needs a partition")
+        positions, order = {partition: offset}, "oldest"
+    wanted = Wanted(
+        topic=request.path["topic"],
+        partition=partition,
+        newest_first=order == "newest",
+        positions=positions,
+        at_ms=at_ms,
+        only_committed=choice_of(query, _ISOLATION) == "read_committed",
+        limit=max(1, number_of(query, _LIMIT) or 0),
+    )
+    with request.place.cluster() as cluster:
+        return records_page(cluster, wanted)
+
+
+def _record(request: Request) -> dict[str, Any]:
+    path = request.path
+    partition = number_in("partition", path["partition"], _PARTITION.schema["maximum"])
+    offset = number_in("offset", path["offset"])
+    with request.place.cluster() as cluster:
+        return whole_record(cluster, path["topic"], partition, offset)
+
+
+def _search(request: Request) -> Iterator[Event]:
+    query = request.query
+    given = query.get(_IN.name, ",".join(PARTS)).split(",")
+    if not set(given) <= set(PARTS):
+        raise Refused("BadRequest", f"in: parts of a record are {', '.join(PARTS)}")
+    if not query[_TEXT.name]:
+        raise Refused("BadRequest", "text: it is empty")
+    search = Search(
+        Query(
+            topic=request.path["topic"],
+            partition=number_of(query, _PARTITION),
+            text=query[_TEXT.name],
+            is_pattern=flag_of(query, _PATTERN),
+            ignores_case=flag_of(query, _IGNORE_CASE),
+            parts=tuple(given),
+            since_ms=number_of(query, _SINCE),
+            only_committed=choice_of(query, _ISOLATION) == "read_committed",
+            limit=max(1, number_of(query, _FINDINGS) or 0),
+        )
+    )
+    return _events(request, search)
+
+
+def _events(request: Request, search: Search) -> Iterator[Event]:
+    with request.place.cluster() as cluster:
+        for name, data in search.events(cluster):
+            yield Event(name, data)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/topics/{topic}/records",
+        "A page of the records of a topic, with the cursor of the next one.",
+        _records,
+        (_PARTITION, _ORDER, _OFFSET, _AT, _CURSOR, _LIMIT, _ISOLATION),
+    ),
+    Route(
+        "GET",
+        "/api/topics/{topic}/records/{partition}/{offset}",
+        "One record with all of its bytes.",
+        _record,
+    ),
+    Route(
+        "GET",
+        "/api/topics/{topic}/search",
+        "Records with a text: events `records`, `progress` and at last `end`.",
+        _search,
+        (_TEXT, _IN, _PATTERN, _IGNORE_CASE, _PARTITION, _SINCE, _ISOLATION, _FINDINGS),
+        streams=True,
+    ),
+)

@@ -1,0 +1,176 @@
+// The records of a topic: pages of them, and those with a text.
+import { Failure, get, stream } from '/api.js';
+import { keep } from '/address.js';
+import { html, nothing, render, repeat } from '/vendor/lit-html.js';
+import { counted, grouped } from '/shared/words.js';
+import { size } from '/views/amounts.js';
+import { keyOf, recordList } from '/views/record.js';
+
+const FORMS = [['auto', 'as they are'], ['text', 'as text'], ['hex', 'as hex']];
+const BEGINS = [['newest', 'newest first'], ['oldest', 'oldest first'], ['offset', 'from an offset'],
+  ['time', 'from a time']];
+const PARTS = [['key', 'keys'], ['value', 'values'], ['headers', 'headers']];
+
+// `of()` is the topic, once it is known; `at` has what the address names.
+export function recordsPart(topic, of, at) {
+  const path = `/api/topics/${encodeURIComponent(topic)}`;
+  const wanted = { partition: at.partition ?? '', begin: at.offset !== undefined ? 'offset' : 'newest',
+    offset: at.offset ?? '0', time: '', isCommitted: false, form: 'auto' };
+  const sought = { text: at.text || '', isPattern: false, ignoresCase: false, parts: new Set(['key', 'value', 'headers']) };
+  const element = document.createElement('div'), [forms, list] = ['div', 'div'].map(tag => document.createElement(tag));
+  let rows = [], cursor = null, isReading = false, failure = null, ends = null, found = null, asking = new AbortController();
+  const line = recordList(topic, () => draw());
+  element.append(forms, list);
+
+  function query(more) {
+    const params = new URLSearchParams();
+    if (wanted.partition !== '') params.set('partition', wanted.partition);
+    if (wanted.isCommitted) params.set('isolation', 'read_committed');
+    for (const [name, value] of Object.entries(more)) params.set(name, value);
+    return params;
+  }
+
+  function pageQuery() {
+    const order = wanted.begin === 'newest' ? 'newest' : 'oldest';
+    if (cursor) return query({ order, cursor });
+    if (wanted.begin === 'offset') return query({ offset: wanted.offset });
+    if (wanted.begin === 'time' && wanted.time) return query({ order, at_ms: Date.parse(`${wanted.time}Z`) });
+    return query({ order });
+  }
+
+  // Read a page; the first one replaces what is shown.
+  async function read(isMore) {
+    asking.abort();
+    const mine = asking = new AbortController();
+    if (!isMore) { cursor = null; rows = []; ends = null; }
+    isReading = true;
+    failure = found = null;
+    draw();
+    try {
+      const page = await get(`${path}/records?${pageQuery()}`, mine.signal);
+      rows = [...rows, ...page.records];
+      cursor = page.cursor;
+      ends = page.partitions;
+    } catch (error) {
+      if (mine.signal.aborted) return;
+      failure = error;
+    }
+    isReading = false;
+    draw();
+  }
+
+  async function search() {
+    asking.abort();
+    const mine = asking = new AbortController();
+    rows = [];
+    cursor = failure = ends = null;
+    isReading = true;
+    found = { progress: null, isEnded: false, isLimited: false };
+    draw();
+    const params = query({ text: sought.text, in: [...sought.parts].join(','), pattern: sought.isPattern,
+      ignore_case: sought.ignoresCase });
+    if (wanted.begin === 'time' && wanted.time) params.set('since_ms', Date.parse(`${wanted.time}Z`));
+    try {
+      await stream(`${path}/search?${params}`, (name, data) => {
+        if (mine.signal.aborted) return;
+        if (name === 'error') throw new Failure(data);
+        if (name === 'records') rows = [...rows, ...data.records];
+        else found = { progress: data, isEnded: name === 'end', isLimited: Boolean(data.limited) };
+        draw();
+      }, mine.signal);
+    } catch (error) {
+      if (mine.signal.aborted) return;
+      failure = error;
+    }
+    isReading = false;
+    draw();
+  }
+
+  function stop() {
+    asking.abort();
+    isReading = false;
+    draw();
+  }
+
+  function set(name, value) {
+    wanted[name] = value;
+    if (wanted.begin === 'offset' && wanted.partition === '') wanted.partition = '0';
+    keep({ topic, partition: wanted.partition === '' ? null : wanted.partition,
+      offset: wanted.begin === 'offset' ? wanted.offset : null });
+    if (name === 'form') draw();
+    else read(false);
+  }
+
+  function submit(event) {
+    event.preventDefault();
+    if (sought.text) search();
+    else read(false);
+  }
+
+  function drawForms() {
+    const numbers = of() ? of().partitions.map(each => each.partition) : [];
+    if (wanted.partition !== '' && !numbers.includes(Number(wanted.partition))) numbers.push(Number(wanted.partition));
+    render(html`<div class="tools">
+      <label>Partition <select @change=${event => set('partition', event.target.value)}>
+        <option value="" .selected=${wanted.partition === ''} ?disabled=${wanted.begin === 'offset'}>all</option>
+        ${numbers.map(each => html`<option value=${each} .selected=${String(each) === String(wanted.partition)}>${each}</option>`)}
+      </select></label>
+      <label>Show <select @change=${event => set('begin', event.target.value)}>${BEGINS.map(([each, words]) => html`<option
+        value=${each} .selected=${each === wanted.begin}>${words}</option>`)}</select></label>
+      ${wanted.begin === 'offset' ? html`<label>Offset <input class="short" inputmode="numeric" .value=${wanted.offset}
+        @change=${event => set('offset', event.target.value.trim())}></label>` : nothing}
+      ${wanted.begin === 'time' ? html`<label>Time (UTC) <input type="datetime-local" step="1" .value=${wanted.time}
+        @change=${event => set('time', event.target.value)}></label>` : nothing}
+      <label>Keys and values <select @change=${event => set('form', event.target.value)}>${FORMS.map(([each, words]) => html`<option
+        value=${each} .selected=${each === wanted.form}>${words}</option>`)}</select></label>
+      <label><input type="checkbox" .checked=${wanted.isCommitted}
+        @change=${event => set('isCommitted', event.target.checked)}> only committed</label>
+      <button type="button" class="plain" @click=${() => read(false)}>Read again</button></div>
+    <form class="tools" role="search" @submit=${submit}>
+      <input type="search" placeholder="Text in records" aria-label="Text in records" .value=${sought.text}
+        @input=${event => { sought.text = event.target.value; drawForms(); }}>
+      <label><input type="checkbox" .checked=${sought.isPattern}
+        @change=${event => { sought.isPattern = event.target.checked; }}> pattern</label>
+      <label><input type="checkbox" .checked=${sought.ignoresCase}
+        @change=${event => { sought.ignoresCase = event.target.checked; }}> any case</label>
+      ${PARTS.map(([each, words]) => html`<label><input type="checkbox" .checked=${sought.parts.has(each)}
+        @change=${event => { event.target.checked ? sought.parts.add(each) : sought.parts.delete(each); drawForms(); }}> ${words}</label>`)}
+      <button class="plain" ?disabled=${!sought.text || !sought.parts.size}>Search</button>
+      ${found && isReading ? html`<button type="button" class="plain" @click=${stop}>Stop</button>` : nothing}</form>`, forms);
+  }
+
+  function draw() {
+    drawForms();
+    render(html`${found ? progress() : nothing}
+      ${failure ? html`<p class="failed" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}
+      <div class="records">${repeat(rows, keyOf, row => line(row, wanted.form))}</div>
+      <p class="note" role="status">${status()}</p>
+      ${cursor ? html`<button type="button" class="plain" ?disabled=${isReading} @click=${() => read(true)}>${
+        wanted.begin === 'newest' ? 'Older records' : 'Newer records'}</button>` : nothing}`, list);
+  }
+
+  function status() {
+    if (found) return '';
+    if (isReading) return 'Records are being read.';
+    if (failure) return '';
+    if (!rows.length) return ends && wanted.begin === 'offset'
+      ? `There is no record from this offset on; the end is ${ends.map(each => grouped(each.end_offset)).join(', ')}.`
+      : 'There are no records.';
+    return cursor ? '' : `These are all: ${counted(rows.length, 'record')}.`;
+  }
+
+  function progress() {
+    const { progress: far, isEnded, isLimited } = found;
+    if (!far) return html`<p class="note" role="status">The search begins.</p>`;
+    const words = isEnded ? isLimited ? 'Stopped at the limit: ' : 'Searched all: ' : isReading ? '' : 'Stopped: ';
+    return html`<div class="progress"><progress max=${Math.max(far.total, 1)} .value=${far.total ? far.scanned : 1}
+      aria-label="How far the search is"></progress>
+      <span role="status">${words}${counted(far.found, 'record')} found in ${grouped(far.scanned)} of ${
+        counted(far.total, 'offset')}${isEnded || isReading ? `, ${size(far.bytes_per_s)}/s` : ''}</span></div>`;
+  }
+
+  if (sought.text) search();
+  else read(false);
+  return { element, update: drawForms, close: () => asking.abort() };
+}
+

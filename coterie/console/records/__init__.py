@@ -1,0 +1,7 @@
+"""Records as the console shows them.
+
+reading   the records of a partition, forwards and backwards, each with the end of its transaction
+shown     a record as a row: its parts decoded, and cut if they are large
+page      a page of the records of a topic, with the cursor of the next one
+search    records with a text, found while the reader waits
+"""

@@ -15,24 +15,32 @@ import { replayPart } from '/views/replay.js';
 import { wrongList } from '/views/wrong.js';
 
 const WINDOWS = [['5 min', 5 * MINUTE], ['15 min', 15 * MINUTE], ['1 h', HOUR], ['All', null]];
+// The shortest time that is drawn.
+const LEAST_MS = 10_000;
 const TICK_MS = 1_000, LAG_STEP_MS = 5_000;
 // What is shown around the moment that an address names.
 const AROUND_MS = MINUTE;
 
 export function open(main, params) {
   const id = params.group;
-  let now = null, group = null, windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null;
+  let now = null, group = null, end = Date.now(), windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null;
   const [head, times, past, lagHost, lists] = ['div', 'div', 'div', 'div', 'div'].map(tag => document.createElement(tag));
   const phase = phaseBox(), wrong = wrongList({ ofGroup: true }), replay = replayPart(id);
   main.append(head, phase.element, wrong.element, times, lagHost, past, lists, replay.element);
 
   // The time that is drawn while no other is chosen: it ends now.
   function whole() {
-    const end = Date.now();
-    // Nothing was before the first record of the group; a minute at least is drawn.
-    const first = group && group.span ? group.span[0] + group.zero : end - MINUTE;
-    const begin = Math.min(first - (end - first) * 0.02, end - MINUTE);
+    // Nothing was before the first record of the group.
+    const first = group && group.span ? group.span[0] + group.zero : end - LEAST_MS;
+    const begin = Math.min(first - (end - first) * 0.02, end - LEAST_MS);
     return [windowMs === null ? begin : Math.max(begin, end - windowMs), end];
+  }
+
+  // All drawings end at the same moment.
+  function advance() {
+    end = Date.now();
+    setWhole(whole());
+    moveOn();
   }
 
   function drawHead() {
@@ -54,7 +62,6 @@ export function open(main, params) {
   }
 
   function drawHistory() {
-    setWhole(whole());
     if (!group) return;
     if (body) body.update(group);
     else {
@@ -108,8 +115,14 @@ export function open(main, params) {
       group = read.groups.find(each => each.id === id) || read.groups[0] || null;
       drawTimes();
       drawHistory();
-      performance.mark('history-drawn');
     }
+    if (!range) advance();
+  }
+
+  // Escape leads back to all groups, unless it ends something on this page.
+  function typed(event) {
+    if (event.key !== 'Escape' || range || event.target.closest('input, select, dialog')) return;
+    location.hash = '';
   }
 
   drawHead();
@@ -122,12 +135,16 @@ export function open(main, params) {
   const at = Number(params.at), times_ = [Number(params.from), Number(params.to)];
   if (params.at && at) setRange([at - AROUND_MS, at + AROUND_MS]);
   else if (params.from && params.to) setRange(times_);
-  const end = follow(`/api/groups/${encodeURIComponent(id)}/events`, receive);
+  const stop = follow(`/api/groups/${encodeURIComponent(id)}/events`, receive);
   const timer = setInterval(() => {
-    if (!range && !document.hidden) {
-      setWhole(whole());
-      moveOn();
-    }
+    if (!range && !document.hidden) advance();
   }, TICK_MS);
-  return { close() { end(); clearInterval(timer); phase.stop(); replay.close(); } };
+  addEventListener('keydown', typed);
+  return { close() {
+    stop();
+    clearInterval(timer);
+    removeEventListener('keydown', typed);
+    phase.stop();
+    replay.close();
+  } };
 }

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.client.group_description import DescribedMember, GroupDescription
-from coterie.client.health.epochs import held_partitions
+from coterie.client.health.epochs import held_partitions, missing_partitions
 from coterie.client.health.finding import names_text, partitions_text
 from coterie.client.health.observation import short_name
 from coterie.protocol.messages.consumer_group_facts import (
@@ -228,6 +228,7 @@ def _of_epochs(
         why = f"the next heartbeat of a member computes the target of epoch {epoch}"
         return [], [Wait(None, None, HEARTBEAT, None, why)]
     held = held_partitions(group)
+    waiting = {member_id for each in held.values() for member_id in each.waiting_ids}
     timeouts = timeouts_of(facts)
     waits = []
     for member in group.members:
@@ -242,6 +243,9 @@ def _of_epochs(
             waits.append(Wait(name, member.member_id, REVOCATION, until_ms, why))
         elif (member.member_epoch or 0) < target_epoch and not member.has_left:
             why = f"it is at epoch {member.member_epoch}, and the target at epoch {target_epoch}"
+            waits.append(Wait(name, member.member_id, HEARTBEAT, None, why))
+        elif member.member_id not in waiting and (free := missing_partitions(member)):
+            why = f"{partitions_text(free)} can be its own with its next heartbeat"
             waits.append(Wait(name, member.member_id, HEARTBEAT, None, why))
     reached = [each for each in group.members if (each.member_epoch or 0) >= target_epoch]
     return sorted(map(short_name, reached)), waits

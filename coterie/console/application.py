@@ -149,7 +149,8 @@ class ConsoleApplication(HttpApplication):
 
 def _saved(file: File) -> Answer:
     disposition = f'attachment; filename="{file.name}"'.encode("ascii")
-    return Answer(200, file.body, file.content_type, ((b"content-disposition", disposition),))
+    headers = ((b"content-disposition", disposition),)
+    return Answer(200, file.body, file.content_type, headers)
 
 
 def _file(method: str, name: str) -> Answer:

@@ -29,10 +29,17 @@ _UNREVOKED = "UNREVOKED_PARTITIONS"
 
 
 class Held(NamedTuple):
-    """The partitions that a member holds back, and the members that shall have them."""
+    """The partitions that a member holds back, and the members that shall have them.
+
+    Attributes:
+        partitions: in order.
+        waiting: the short names of these members.
+        waiting_ids: their ids.
+    """
 
     partitions: list[TopicPartition]
     waiting: list[str]
+    waiting_ids: set[str]
 
 
 def held_back_partitions(seen: Observation) -> Iterator[Finding]:
@@ -64,7 +71,7 @@ def held_partitions(group: GroupDescription) -> dict[str, Held]:
     """Return what each member holds back."""
     shall_have: dict[TopicPartition, DescribedMember] = {}
     for member in group.members:
-        for partition in _set(member.target_assignment) - _set(member.assignment):
+        for partition in missing_partitions(member):
             shall_have[partition] = member
     found = {}
     for member in group.members:
@@ -72,8 +79,14 @@ def held_partitions(group: GroupDescription) -> dict[str, Held]:
         partitions = sorted(kept & shall_have.keys())
         if partitions and member.target_assignment is not None:
             waiting = sorted({short_name(shall_have[each]) for each in partitions})
-            found[member.member_id] = Held(partitions, waiting)
+            ids = {shall_have[each].member_id for each in partitions}
+            found[member.member_id] = Held(partitions, waiting, ids)
     return found
+
+
+def missing_partitions(member: DescribedMember) -> list[TopicPartition]:
+    """Return what a member shall have and does not have yet."""
+    return sorted(_set(member.target_assignment) - _set(member.assignment))
 
 
 def _set(assignment: Mapping[str, list[int]] | None) -> set[TopicPartition]:

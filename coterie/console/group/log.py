@@ -76,6 +76,19 @@ class GroupLog:
             if not moved or found.next_offset >= found.end_offset:
                 return has_news
 
+    def last_generation(self, state: str) -> tuple[int, int] | None:
+        """Return the number of the last generation, and when it was completed.
+
+        Args:
+            state: that of the group now; the log has only the ends of rebalances, so it says
+                nothing of a group that is in one.
+        """
+        row = self.generations[-1] if self.generations else None
+        if row is None or row["state"] != state or row["generation"] is None:
+            return None
+        at = row["record_ts"] or row["state_ts"]
+        return None if at is None else (row["generation"], round(at.timestamp() * 1000))
+
     def _find(self, cluster: Cluster) -> bool:
         (topic,) = describe_topics(cluster, [OFFSETS_TOPIC])
         if topic.error or not topic.partitions:

@@ -51,6 +51,8 @@ class Seen(NamedTuple):
         sample, before: its offsets now and some seconds before; None of a group without offsets, or
             at the first look.
         facts: what the journal says of it; None without a journal.
+        logged: the last generation in the group log, and when it was completed; None if the log has
+            none, as that of a consumer group, or if the group has changed since.
         commit_times: when each partition was committed last.
         software: the client libraries of its members.
         findings: what is wrong with it; None if it is not checked.
@@ -65,6 +67,7 @@ class Seen(NamedTuple):
     sample: Sample | None
     before: Sample | None
     facts: Sequence[Fact] | None
+    logged: tuple[int, int] | None
     commit_times: Mapping[TopicPartition, int]
     software: Mapping[str, Software]
     findings: list[Found] | None
@@ -160,6 +163,7 @@ class GroupMemory:
             look.sample if has_offsets else None,
             None if before is None or _seconds(before, look) < _RATE_S else before.sample,
             None if self.facts is None else tuple(self.facts),
+            self.log.last_generation(group.state),
             dict(self.log.commit_times),
             self._software(group),
             checked,

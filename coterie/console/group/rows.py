@@ -37,7 +37,12 @@ def group_json(seen: Seen) -> Json:
     """Return everything that the page of a group shows but for its history."""
     group = seen.group
     phase = phase_of(group, seen.facts)
+    # What the journal does not say, the group log may.
+    if phase.since_ms is None and seen.logged is not None:
+        phase = phase._replace(since_ms=seen.logged[1])
     generation = generation_of(group, seen.facts)
+    if generation is None and seen.logged is not None:
+        generation = seen.logged[0]
     partitions = _partitions(seen)
     totals = totals_row(None if seen.sample is None else group, seen.before, seen.sample or _NONE)
     catch_up = catch_up_s(totals["lag"], totals["lag_growth_per_s"], totals["produced_per_s"])

@@ -83,7 +83,7 @@ export function groupList(rows) {
       ${number(row.members, row.members === 1 ? 'member' : 'members')}
       ${number(row.partitions, 'partitions', true)}
       <span role="cell" class="n lag"><canvas class="spark" aria-hidden="true"></canvas><span>${
-        row.lag === null ? '' : grouped(row.lag)}<span class="label"> lag</span>${
+        row.lag === null || row.lag === undefined ? '' : html`${grouped(row.lag)}<span class="label"> lag</span>`}${
         row.lag && row.lag_ms ? html`<small>${duration(row.lag_ms)}</small>` : nothing}</span></span>
       ${number(row.records_per_s, 'records/s', true, short)}
       ${number(row.catch_up_s, 'to catch up', true, seconds => seconds === 0 ? '' : duration(seconds * 1000))}

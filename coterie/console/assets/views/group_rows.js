@@ -87,7 +87,7 @@ export class GroupRows {
   }
 
   find(filter, state) {
-    this.filter = filter.toLowerCase();
+    this.filter = filter;
     this.state = state;
     this.again();
   }
@@ -101,7 +101,7 @@ export class GroupRows {
   }
 
   fits(row) {
-    return (!this.state || row.state === this.state) && row.group.toLowerCase().includes(this.filter);
+    return (!this.state || row.state === this.state) && row.group.toLowerCase().includes(this.filter.toLowerCase());
   }
 
   states() {

@@ -57,8 +57,8 @@ drawings: setup  ## draw the diagrams of the documentation again, after a change
 	@cd build/mermaid && npm ci --silent --ignore-scripts --no-audit --no-fund
 	@$(BIN)/python -m documentation.draw
 
-demo: setup  ## one group, three client libraries, a live view: join, leave, kill (30 s)
-	@$(BIN)/python -m demo
+demo: setup  ## one group, three client libraries, a live view and the console: join, leave, kill (30 s)
+	@$(BIN)/python -m demo $(ARGS)
 
 lint: setup  ## ruff, mypy --strict, layers, import circles, references to rules, our own tidy rules
 	@$(BIN)/ruff check .

@@ -48,12 +48,18 @@ _SHARED = "coterie-shared-brokers"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the setting."""
+    """Declare the settings."""
     parser.addini(
         "kafka_leaves",
         "Patterns of the names of topics and groups that tests may leave in a shared broker.",
         type="linelist",
         default=[],
+    )
+    parser.addini(
+        "kafka_pages",
+        "Directory for the report pages of the groups of failed tests, or off for none; by default"
+        " one of pytest's temporary directories.",
+        default="",
     )
 
 
@@ -206,6 +212,10 @@ def pytest_runtest_makereport(
     if report.failed and call.excinfo is not None:
         for name, broker in _brokers_of(item).items():
             report.sections += broker.sections(name, call.excinfo.value)
+            if call.when == "call":
+                from coterie.pytest_report import kept_page
+
+                report.sections += kept_page(item, name, broker)
     return report
 
 

@@ -4,6 +4,7 @@ The broker is also looked at when a comparison in an `assert` is found to be fal
 stops its clients before pytest sees the failure.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ from coterie.testing.errors import EXPLAINED
 from coterie.testing.shown import Line, ShownBroker, explain_error
 
 _PYTEST = ("/_pytest/", "/pluggy/")
+# A name of a test may have any character; a name of a file has these, and not too many.
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_LETTERS = 120
 
 
 def compared(brokers: Iterable[ShownBroker]) -> None:
@@ -33,6 +37,26 @@ def explain(found: pytest.ExceptionInfo[BaseException], *, whole_traceback: bool
     if explain_error(found.value, found.tb, whole_traceback=whole_traceback):
         # It may have been read already.
         found.traceback = type(found.traceback)(found.tb)
+
+
+def kept_page(item: pytest.Item, name: str, broker: ShownBroker) -> list[tuple[str, str]]:
+    """Keep the report page of the groups of a failed test; return a section with its path."""
+    wanted = item.config.getini("kafka_pages")
+    if wanted == "off":
+        return []
+    page = broker.page(f"{name} of {item.nodeid}")
+    if page is None:
+        return []
+    file_name = _NOT_IN_A_NAME.sub("-", f"{item.nodeid}-{name}").strip("-")[-_NAME_LETTERS:]
+    if not wanted:
+        factory: pytest.TempPathFactory = item.config._tmp_path_factory  # type: ignore[attr-defined]  # noqa: SLF001
+        directory = factory.getbasetemp() / "kafka-pages"
+    else:
+        directory = item.config.rootpath / wanted
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{file_name}.html"
+    path.write_text(page, encoding="utf-8", errors="replace")
+    return [(f"page of the groups of {name}", str(path))]
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import tempfile
 import time
 import uuid
 import warnings
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from coterie.processes import FAST_GROUPS, BrokerProcess, ProcessFailed, first_a
 
 if TYPE_CHECKING:
     from demo.scenario import Target
+    from demo.view import Scene
 
 # Long enough that a member which only waits for a busy processor keeps its session.
 OWN_SESSION_MS = 2500
@@ -44,6 +46,9 @@ def arguments() -> argparse.Namespace:
         "--server",
         metavar="PROGRAM",
         help="start this program instead of the `coterie` of this environment",
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="do not open the console in a browser"
     )
     return parser.parse_args()
 
@@ -73,6 +78,29 @@ def target_of(options: argparse.Namespace) -> Iterator["Target"]:
             broker.stop()
 
 
+def opens_browser(options: argparse.Namespace) -> bool:
+    """Return whether a person is there who may look at the console."""
+    return not options.no_browser and sys.stdout.isatty()
+
+
+@contextlib.contextmanager
+def console_of(target: "Target", scene: "Scene", *, opens_browser: bool) -> Iterator[None]:
+    """Serve the console of a broker, and open it in a browser if there is one."""
+    # Imported here, because --help needs no server.
+    from coterie.client.cluster import Cluster
+    from coterie.console.places import Place
+    from coterie.console.serving import ConsoleServer
+
+    place = Place(lambda: Cluster(target.bootstrap), target.bootstrap)
+    with ConsoleServer(place) as served:
+        # It ends with the demo, so its address is of use to a person who watches only.
+        if opens_browser and webbrowser.open(served.url):
+            scene.log("", "the console is open in the browser; it ends with the demo")
+        elif opens_browser:
+            scene.log("", f"console on {served.url}")
+        yield
+
+
 def run(options: argparse.Namespace, console: Console) -> int:
     """Run the demo and return the exit code."""
     with warnings.catch_warnings():
@@ -89,7 +117,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             view = View(console, scene)
             scenario = Scenario(target, f"demo-{uuid.uuid4().hex[:8]}", scene, view)
             try:
-                with view:
+                with console_of(target, scene, opens_browser=opens_browser(options)), view:
                     scenario.run()
                 succeeded, lines = scenario.result()
             finally:

@@ -89,6 +89,7 @@ class InProcess(Secured):
         child = self._child
         if child is None:
             return
+        self._close_guests()
         try:
             if not child.is_running:
                 words = child.last_words() or "it has written no error"

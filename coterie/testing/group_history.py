@@ -57,6 +57,14 @@ class RecordedGroup(NamedTuple):
 
 async def recorded_group(server: Broker, group_id: str) -> RecordedGroup:
     """Return what the journal says of a group until now; in the thread of the brokers."""
+    facts, loads = await recorded_facts(server, group_id)
+    return RecordedGroup(group_history(group_id, facts, ()).rebalances, _moves(facts, loads))
+
+
+async def recorded_facts(
+    server: Broker, group_id: str
+) -> tuple[list[Fact], list[PartitionLoaded | PartitionUnloaded]]:
+    """Return the facts about a group, and when its coordinator has loaded it; see above."""
     server.journal.write()
     while not server.journal.idle:  # noqa: ASYNC110 - its topic is created, in a few turns
         await asyncio.sleep(_PAUSE_S)
@@ -76,7 +84,7 @@ async def recorded_group(server: Broker, group_id: str) -> RecordedGroup:
                     loads.append(fact)
             elif not isinstance(fact, UnknownFact):
                 facts.append(fact)
-    return RecordedGroup(group_history(group_id, facts, ()).rebalances, _moves(facts, loads))
+    return facts, loads
 
 
 def _moves(facts: Sequence[Fact], loads: Sequence[Fact]) -> list[CoordinatorMove]:

@@ -54,6 +54,7 @@ class Lifetime:
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time: it is closed after that block")
         self._thread = None
+        self._close_guests()
         left = take_unawaited(thread.unawaited)
         left += thread.run(self._finish_in_thread())
         left += thread.left() + [f"the open file {path}" for path in self._open_files()]
@@ -128,6 +129,9 @@ class Lifetime:
     def _open_files(self) -> list[str]:
         """Return the files that are open."""
         raise NotImplementedError
+
+    def _close_guests(self) -> None:
+        """Close what is open only while this runs."""
 
     def _prepare(self) -> None:
         """Do what comes before the thread."""

@@ -4,7 +4,7 @@ With several brokers each change counts for all of them, also for those that are
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coterie.security.acl_text import acl_text
 from coterie.server.broker import Broker as Server
@@ -16,10 +16,19 @@ from coterie.testing.errors import WrongUse
 from coterie.testing.in_charge import any_server
 from coterie.testing.security import VALID
 from coterie.testing.users import new_password
+from coterie.testing.virtual_time import LoopRunner
+
+if TYPE_CHECKING:
+    from coterie.testing.console import Console
 
 
 class Secured(Described):
     """Brokers whose security a test describes, uses and changes."""
+
+    def __init__(self, **described: Any) -> None:
+        """See `Described`."""
+        super().__init__(**described)
+        self._consoles: list[Console] = []
 
     # --- for clients ------------------------------------------------------------------------------
 
@@ -70,6 +79,38 @@ class Secured(Described):
         if files is not None:
             secured |= files.client_config(library, name, certificate)
         return secured | config
+
+    def console(self, *, allow_changes: bool = False, browser: bool | None = None) -> "Console":
+        """Open the console of these brokers; it is closed with them.
+
+        It works while the test stands still, in `breakpoint()` or with `pytest --pdb`.
+
+        Args:
+            allow_changes: whether its page may change groups and topics.
+            browser: whether to open a browser; None to do so if there is a terminal.
+
+        Raises:
+            WrongUse: in virtual time, where nothing outside of the test's event loop can connect.
+        """
+        # Few tests have one, and the others start faster without this import.
+        from coterie.testing.console import Console, security_of
+
+        if isinstance(self._thread, LoopRunner):
+            raise WrongUse(
+                "a console cannot connect to brokers in virtual time: open it in real time, or"
+                " print group.history_lines()"
+            )
+        security = security_of(self.client_config("kafka-python"))
+        console = Console(
+            self.bootstrap_servers, security, allow_changes=allow_changes, browser=browser
+        )
+        self._consoles.append(console)
+        return console
+
+    def _close_guests(self) -> None:
+        consoles, self._consoles = self._consoles, []
+        for each in consoles:
+            each.close()
 
     # --- users ------------------------------------------------------------------------------------
 

@@ -61,6 +61,16 @@ class ShownBroker:
             (f"last requests to {name}", "\n".join(lines)),
         ]
 
+    def page(self, title: str) -> str | None:
+        """Return the report page of its groups; None without a rebalance, or if it cannot be made.
+
+        Brokers in a process of their own have none: their journal is read by commands.
+        """
+        try:
+            return self._broker.groups_page(title)
+        except (BrokerNotStarted, WrongUse, TimeoutError):
+            return None
+
     def _when(self, error: BaseException) -> Report | None:
         """Return how the broker was when the test failed, if it was looked at then."""
         for what, report in reversed(self._failures):

@@ -215,6 +215,22 @@ class Views(Lifetime):
             # The history cannot be read: in virtual time it is still being written.
             return self.thread.run(self._report(with_history=False))
 
+    def groups_page(self, title: str) -> str | None:
+        """Return the report page of all groups as HTML; None if none has had a rebalance.
+
+        Args:
+            title: of the page.
+
+        Raises:
+            WrongUse: in virtual time the history is still being written.
+        """
+        # Imported here, because few tests fail.
+        from coterie.testing.page import groups_page
+
+        server = any_server(self)
+        found = sorted(each.group_id for one in self.servers for each in one.coordinator.groups())
+        return self.thread.run(groups_page(server, found, title))
+
     async def _report(self, *, with_history: bool) -> Report:
         server, met = any_server(self), self._interception
         found = sorted(each.group_id for one in self.servers for each in one.coordinator.groups())

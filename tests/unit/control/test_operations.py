@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[3]
 WITHOUT_ROW = {
     "Broker.start": "the process is the start",
     "Broker.close": "Control.close also ends the process",
+    "Broker.console": "its own port; it is in the process of the test",
+    "Broker.groups_page": "made in this process; `coterie pipeline report` reads other journals",
     "Broker.clock": "clocks of another process cannot be virtual",
     "Broker.address": "Control.ready",
     "Broker.unique": "the test counts, not the broker",
@@ -41,6 +43,8 @@ WITHOUT_ROW = {
     "Fault.is_removed": "in the state of a fault",
     "Fault.why_passed": "in the error of must_have_hit",
     "Requests.add": "the broker calls it",
+    "Cluster.console": "its own port; it is in the process of the test",
+    "Cluster.groups_page": "made in this process; `coterie pipeline report` reads other journals",
     "Cluster.close": "Control.close also ends the process",
     "Cluster.start": "the process is the start; Control.start is for one broker",
     "Cluster.address": "in Control.state",

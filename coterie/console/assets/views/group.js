@@ -8,6 +8,7 @@ import { groupBody } from '/shared/group.js';
 import { labelRoom } from '/shared/ownership.js';
 import { moveOn, range, setRange, setWhole, watch } from '/shared/time.js';
 import { HOUR, MINUTE, duration, moment } from '/shared/words.js';
+import { changeButtons } from '/views/changes.js';
 import { stateBadge } from '/views/group_list.js';
 import { memberTable, partitionTable } from '/views/group_tables.js';
 import { phaseBox } from '/views/phase.js';
@@ -46,7 +47,12 @@ export function open(main, params) {
   function drawHead() {
     render(html`<p class="note"><a href="#">All groups</a></p>
       <h1><bdi>${id || '(empty name)'}</bdi> ${now && now.state ? stateBadge(now.state) : nothing}</h1>
-      <p class="sentence">${now ? now.sentence : 'The group is being read.'}</p>`, head);
+      <p class="sentence">${now ? now.sentence : 'The group is being read.'}</p>
+      ${changeButtons([['reset-offsets', 'Reset offsets', () => ({ group: id })],
+        ['delete-offsets', 'Delete offsets', () => ({ group: id })],
+        ['expel-members', 'Expel members', () => ({ group: id, members: (now && now.members || []).map(each => each.member_id) })],
+        ['alter-settings', 'Alter settings', () => ({ kind: 'groups', name: id })],
+        ['delete-groups', 'Delete the group', () => ({ groups: [id] })]])}`, head);
   }
 
   function drawTimes() {

@@ -5,6 +5,7 @@ import { html, nothing, render } from '/vendor/lit-html.js';
 import { allRows } from '/shared/tables.js';
 import { counted, grouped, moment } from '/shared/words.js';
 import { size } from '/views/amounts.js';
+import { changeButtons } from '/views/changes.js';
 import { poll } from '/views/polled.js';
 import { recordsPart } from '/views/records.js';
 import { groupTable, partitionTable, producerTable, settingTable } from '/views/topic_tables.js';
@@ -27,6 +28,10 @@ export function open(main, params) {
         wrong(topic) ? html`, <span class="critical">${wrong(topic)}</span>` : nothing}.
         <small>as of ${moment(topic.at_ms).slice(11, 19)} UTC</small></p>` : nothing}
       ${failure ? html`<p class="failed" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}
+      ${changeButtons([['produce', 'Produce a record', () => ({ topic: name })],
+        ['alter-settings', 'Alter settings', () => ({ kind: 'topics', name })],
+        ['abort-hanging-transaction', 'Abort a hanging transaction', () => ({ topic: name })],
+        ['delete-topics', 'Delete the topic', () => ({ topics: [name] })]])}
       <div class="tabs" role="tablist" aria-label="Parts of the topic" @keydown=${typed}>${TABS.map(([each, words]) => html`<button
         type="button" role="tab" id=${`tab-${each}`} aria-selected=${each === tab} aria-controls="part"
         tabindex=${each === tab ? 0 : -1} @click=${() => choose(each)}>${words}</button>`)}</div>`, head);

@@ -4,6 +4,7 @@ import { html, nothing, render } from '/vendor/lit-html.js';
 import { allRows, column, table } from '/shared/tables.js';
 import { el, nameOf } from '/shared/view.js';
 import { counted, duration, grouped, moment } from '/shared/words.js';
+import { changeButtons } from '/views/changes.js';
 import { poll } from '/views/polled.js';
 
 const CLOSED = ['Empty', 'CompleteCommit', 'CompleteAbort', 'Dead'];
@@ -33,6 +34,10 @@ export function open(main) {
       ${data ? html`<small>as of ${moment(data.at_ms).slice(11, 19)} UTC</small>` : nothing}</p>
       ${data && data.closed_left_out ? html`<p class="note">${grouped(data.closed_left_out)} ids without an open
         transaction are left out.</p>` : nothing}
+      ${changeButtons([['abort-transaction', 'Abort a transaction', () => {
+        const open = rows.find(isOpen);
+        return { transactional_id: open ? open.transactional_id : '' };
+      }]])}
       ${failure ? html`<p class="failed" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}`, head);
     list.update();
   }

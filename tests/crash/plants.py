@@ -136,7 +136,7 @@ PLANTS = (
         "coterie.storage.log:Log._roll",
         "if self.config.flush:",
         "if False:",
-        ("power:group_commit:commit",),
+        ("power:group_commit:commit:41",),
     ),
     Plant(
         "a new segment's name is not synced",

@@ -80,6 +80,7 @@ def alter_offsets(
     if not offsets:
         step.effects.response = response
         return step.effects
+    assert step.group.is_empty, f"the offsets of {step.group} change while members read"
     message = state_to_create(step.group, offsets)
     to = context.to
     asked = StateRequest(step.group, message, context, to, asked=request, response=response)
@@ -161,6 +162,7 @@ def delete_offsets(
         step.require_fit()
     except Refusal as refusal:
         return Effects(offsets_error(request, refusal.error, text=refusal.text))
+    assert group.is_empty, f"the offsets of {group} are deleted while members read"
     message = state_to_delete(group, {each: state[each] for each in by_id})
     to = context.to
     asked = StateRequest(group, message, context, to, asked=request, response=response)

@@ -205,6 +205,7 @@ class ShareStateShard(Shard):
 
     def answer_late(self, now_ms: int, effects: _Effects) -> None:
         """Answer writes that have waited for too long; they may be acknowledged all the same."""
+        assert self.holds, f"partition {self.partition} acknowledges at once"
         while self._waiting and self._waiting[0][0] <= now_ms:
             _, operation = self._waiting.popleft()
             if operation.response is not None:

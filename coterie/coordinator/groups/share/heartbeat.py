@@ -12,15 +12,14 @@ from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.epochs import bump_if_needed
 from coterie.coordinator.groups.share.fencing import note_fenced_heartbeat
-from coterie.coordinator.groups.share.group import SHARE, ShareGroup
+from coterie.coordinator.groups.share.group import SHARE
 from coterie.coordinator.groups.share.initialization import ask_for_state, begin_initialization
 from coterie.coordinator.groups.share.lookup import find_group, find_member
 from coterie.coordinator.groups.share.member import Partitions, ShareMember
 from coterie.coordinator.groups.share.members import leave, start_session
 from coterie.coordinator.groups.share.refusal import heartbeat_error
-from coterie.coordinator.groups.share.step import Step
+from coterie.coordinator.groups.share.step import Step, step_of_new_group
 from coterie.coordinator.groups.share.target import begin_computation, take_target, update_target
-from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -75,13 +74,7 @@ def _step(
         return Step(partition, found, now_ms, context)
     if request.member_epoch != JOIN_EPOCH:
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
-    if not partition.has_room_for_group():
-        raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
-    group = ShareGroup(group_id)
-    group.topics = partition.topics
-    step = Step(partition, group, now_ms, context)
-    step.creates = True
-    return step
+    return step_of_new_group(partition, group_id, now_ms, context)
 
 
 def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroupHeartbeatResponse]:
@@ -106,9 +99,7 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
     update_target(step)
     take_target(step, member)
     begun = begin_initialization(step)
-    if not step.fits():
-        text = "The records of the operation do not fit one batch of the group log."
-        raise Refusal(LARGE_OPERATION_ERROR, text)
+    step.require_fit()
     ask_for_state(step, begun)
     begin_computation(step)
     if step.effects.operation is None:

@@ -91,6 +91,8 @@ def ask_when_durable(step: Step, request: StateRequest) -> None:
     """Ask the share coordinator when the records of a step are durable, which fit a batch."""
     operation = step.effects.operation
     assert operation is not None, f"{step.group} asks for state without a record"
+    assert request.group is step.group, f"{request} is about another group than {step.group}"
+    assert operation.completion is None, f"{step.group} asks twice in one step"
     operation.completion = request
     if request.to is not None:
         step.group.waiting.append(request)

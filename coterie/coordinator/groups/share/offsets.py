@@ -5,8 +5,6 @@ and writes that it is done; then the client is answered [share-groups/alter-offs
 [share-groups/delete-offsets].
 """
 
-from typing import Any
-
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.group import ShareGroup
@@ -20,8 +18,7 @@ from coterie.coordinator.groups.share.lookup import find_group
 from coterie.coordinator.groups.share.refusal import offsets_error
 from coterie.coordinator.groups.share.state_partitions import Topic
 from coterie.coordinator.groups.share.state_request import OffsetsResponse, StateRequest
-from coterie.coordinator.groups.share.step import Step
-from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.groups.share.step import Step, step_of_new_group
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.topic_image import TopicImage
@@ -66,8 +63,10 @@ def alter_offsets(
         offsets, response = _altered(known, request)
         if not known:
             return Effects(response)
-        step = Step(partition, group or _new_group(partition, request.group_id), now_ms, context)
-        step.creates = group is None
+        if group is None:
+            step = step_of_new_group(partition, request.group_id, now_ms, context)
+        else:
+            step = Step(partition, group, now_ms, context)
         begun = {
             topic.topic_id: Topic(name, frozenset(offsets[topic.topic_id]))
             for name, topic in known.items()
@@ -75,12 +74,13 @@ def alter_offsets(
         }
         # Without a partition that exists the group is created all the same, as in Kafka.
         write_state(step, step.group.state_partitions.begun(begun))
-        _check_size(step)
+        step.require_fit()
     except Refusal as refusal:
         return Effects(offsets_error(request, refusal.error, text=refusal.text))
     if not offsets:
         step.effects.response = response
         return step.effects
+    assert step.group.is_empty, f"the offsets of {step.group} change while members read"
     message = state_to_create(step.group, offsets)
     to = context.to
     asked = StateRequest(step.group, message, context, to, asked=request, response=response)
@@ -159,9 +159,10 @@ def delete_offsets(
         step = Step(partition, group, now_ms, context)
         state = group.state_partitions.with_state(group.topics)
         write_state(step, group.state_partitions.deleting_begun(by_id))
-        _check_size(step)
+        step.require_fit()
     except Refusal as refusal:
         return Effects(offsets_error(request, refusal.error, text=refusal.text))
+    assert group.is_empty, f"the offsets of {group} are deleted while members read"
     message = state_to_delete(group, {each: state[each] for each in by_id})
     to = context.to
     asked = StateRequest(group, message, context, to, asked=request, response=response)
@@ -226,25 +227,6 @@ def _existing_group(partition: PartitionState, group_id: str) -> ShareGroup:
     if group is None:
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     return group
-
-
-def _new_group(partition: PartitionState, group_id: str) -> ShareGroup:
-    """Return a group that is to be created.
-
-    Raises:
-        Refusal: there are too many groups.
-    """
-    if not partition.has_room_for_group():
-        raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
-    group = ShareGroup(group_id)
-    group.topics = partition.topics
-    return group
-
-
-def _check_size(step: Any) -> None:
-    if not step.fits():
-        text = "The records of the operation do not fit one batch of the group log."
-        raise Refusal(LARGE_OPERATION_ERROR, text)
 
 
 def _check_count(count: int) -> None:

@@ -42,6 +42,7 @@ def state_answered(
         What follows; with the answer to the client that waits, if one does.
     """
     group: ShareGroup = request.group
+    assert not group.is_gone, f"{group} was given up and is answered"
     errors: _Errors = {
         (topic.topic_id, each.partition): (each.error_code, each.error_message)
         for topic in answer.results
@@ -126,6 +127,7 @@ def _group_deleted(
 def refuse_waiting(request: StateRequest, error: ErrorCode, effects: Effects[Any]) -> None:
     """Answer a client whose request will not come to its end; what was written stays."""
     group: ShareGroup = request.group
+    assert error, f"{request} is refused without an error"
     if request not in group.waiting:
         return
     group.waiting.remove(request)

@@ -62,9 +62,13 @@ class GroupLog:
         if self._place is None and not self._find(cluster):
             return False
         assert self._place is not None, "it was found"
-        has_news = False
+        has_news, before = False, self._offset
         while True:
             found = fetch(cluster, self._place, self._offset)
+            if found.end_offset < before:
+                # It is another log: the broker has lost its data.
+                self._forget()
+                return True
             for record in found.records:
                 # Most records are of other groups; only the beginning of their keys is read.
                 if (record.key or b"").startswith(self._key, _TYPE_BYTES):
@@ -75,6 +79,11 @@ class GroupLog:
             self._offset = found.next_offset
             if not moved or found.next_offset >= found.end_offset:
                 return has_news
+
+    def _forget(self) -> None:
+        for each in (self.generations, self.epochs, self.commits, self.commit_times):
+            each.clear()
+        self._place, self._offset = None, 0
 
     def last_generation(self, state: str) -> tuple[int, int] | None:
         """Return the number of the last generation, and when it was completed.

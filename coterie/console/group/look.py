@@ -113,12 +113,22 @@ class GroupMemory:
         has_journal = self._find_journal(cluster)
         if self._journal is not None and not has_journal:
             found = read_on(cluster, self._journal, self._next_offset, max_wait_ms)
+            if found.next_offset < self._next_offset:
+                # It is another journal: the broker has lost its data.
+                self.forget_past()
+                return True
             self._next_offset = found.next_offset
             assert self.facts is not None, "a journal was found"
             self.facts += found.facts
             count = len(self.facts) - len(found.facts)
         has_news = self.log.read(cluster)
         return has_news or (self.facts is not None and len(self.facts) != count)
+
+    def forget_past(self) -> None:
+        """Forget what was recorded; it is read again from the beginning."""
+        self.facts, self._journal, self._next_offset = None, None, 0
+        self.log = GroupLog(self.group_id)
+        self._names = {}
 
     def _find_journal(self, cluster: Cluster) -> bool:
         """Find the journal and read it; return whether that was done now."""

@@ -60,6 +60,8 @@ class GroupSource:
                 with self._place.cluster() as cluster:
                     self._look_on(cluster, publish, stopped)
             except ClientError as error:
+                # A broker that comes back may have other data at the same offsets.
+                self._memory.forget_past()
                 with self.lock:
                     publish(failure_event(error))
                 stopped.wait(_RETRY_S)

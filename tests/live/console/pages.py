@@ -18,9 +18,11 @@ LIMIT_S = 60.0
 
 
 @contextmanager
-def console(bootstrap: str) -> Iterator[ConsoleServer]:
-    """A console of a cluster."""
-    place = Place(functools.partial(Cluster, bootstrap), bootstrap)
+def console(
+    bootstrap: str, connect: Callable[[], Cluster] | None = None
+) -> Iterator[ConsoleServer]:
+    """A console of a cluster; `connect` connects to another one when the first is away."""
+    place = Place(connect or functools.partial(Cluster, bootstrap), bootstrap)
     with ConsoleServer(place) as served:
         yield served
 

@@ -10,6 +10,7 @@ import confluent_kafka
 from click.testing import CliRunner
 
 from coterie.cli.main import main
+from coterie.client.cluster import Cluster
 from coterie.client.names import short_member
 from coterie.console.api.group import file_name
 from coterie.console.serving import ConsoleServer
@@ -301,6 +302,39 @@ do = "restart"
 pod = 0
 down_s = 3
 """
+
+
+def test_broker_that_comes_back_without_its_data_is_shown_anew() -> None:
+    with Broker(topics=TOPICS) as broker, Broker(topics=TOPICS) as other:
+        now = broker
+        with (
+            console(broker.bootstrap_servers, lambda: Cluster(now.bootstrap_servers)) as served,
+            page(served, "/api/groups/g/events") as seen,
+        ):
+            with kafka_python(broker, "g", "t", client_id="one"):
+                seen.wait("group", lambda data: data["state"] == "Stable")
+            seen.wait("group", lambda data: data["state"] == "Empty")
+            now = other
+            broker.close()
+            assert seen.wait("error", lambda data: data["remedy"])
+            with kafka_python(other, "g", "t", client_id="two"):
+                group = other.group("g").wait_assigned().result
+                generation, count = group.generation, len(group.history)
+                seen.wait(
+                    "group",
+                    lambda data: (
+                        data["generation"] == generation
+                        and [each["client_id"] for each in data["members"]] == ["two"]
+                    ),
+                )
+                # Nothing of the first broker is left.
+                seen.wait(
+                    "history",
+                    lambda data: (
+                        len(rebalances_of(data)) == count
+                        and [each[1] for each in data["groups"][0]["members"]] == ["two"]
+                    ),
+                )
 
 
 def test_history_is_replayed_and_exported(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ export function recordList(topic, draw) {
       ${isOpen ? html`${facts(row)}
         ${row.error ? html`<p class="failed">${row.error}</p>` : nothing}
         ${part('Key', full, 'key', wanted)}
-        ${full.headers.length ? html`<h3>Headers</h3><dl class="headers">${full.headers.map(each => html`<div>
+        ${full.headers.length ? html`<h2>Headers</h2><dl class="headers">${full.headers.map(each => html`<div>
           <dt><bdi>${each.name}</bdi></dt><dd><bdi>${inLine(each.value, each.value_format, wanted)}</bdi>
           ${each.value_cut ? html`<small>${size(each.value_size)} in all</small>` : nothing}</dd></div>`)}</dl>` : nothing}
         ${part('Value', full, 'value', wanted)}
@@ -81,6 +81,6 @@ function facts(row) {
 function part(title, row, name, wanted) {
   const shown = row[name], form = row[`${name}_format`];
   const bytes = row[`${name}_cut`] ? `the first of ${size(row[`${name}_size`])}` : size(row[`${name}_size`]);
-  return html`<h3>${title} <small>${shown === null ? 'null' : `${form}, ${bytes}`}</small></h3>
+  return html`<h2>${title} <small>${shown === null ? 'null' : `${form}, ${bytes}`}</small></h2>
     ${shown === null ? nothing : html`<pre tabindex="0" aria-label=${title}>${asText(shown, form, wanted)}</pre>`}`;
 }

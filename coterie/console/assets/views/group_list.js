@@ -86,8 +86,8 @@ export function groupList(rows) {
         row.lag === null || row.lag === undefined ? '' : html`${grouped(row.lag)}<span class="label"> lag</span>`}${
         row.lag && row.lag_ms ? html`<small>${duration(row.lag_ms)}</small>` : nothing}</span></span>
       ${number(row.records_per_s, 'records/s', true, short)}
-      ${number(row.catch_up_s, 'to catch up', true, seconds => seconds === 0 ? '' : duration(seconds * 1000))}
-      ${number(row.rebalances_1h, row.rebalances_1h === 1 ? 'rebalance/h' : 'rebalances/h', false, value => value === 0 ? '' : grouped(value))}
+      ${number(row.catch_up_s || null, 'to catch up', true, seconds => duration(seconds * 1000))}
+      ${number(row.rebalances_1h || null, row.rebalances_1h === 1 ? 'rebalance/h' : 'rebalances/h')}
       <span role="cell" class="last" title=${past ? lastText(row) : nothing}>${past ? html`${past.cause}${past.who ? html` by <bdi>${past.who}</bdi>` : nothing}
         <small>${ago(past.at_ms)}${unownedOf(row)}</small>` : nothing}</span>
       <span role="cell" class="strip"><canvas aria-label=${stripLabel(row)} role="img"></canvas></span>

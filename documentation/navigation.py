@@ -18,6 +18,7 @@ GUIDES = (
     ("Testing", "testing.md"),
     ("Several brokers", "cluster.md"),
     ("The control port", "control.md"),
+    ("The console", "console.md"),
     ("Configuration", "configuration.md"),
     ("Security", "security.md"),
     ("Commands", "command-line.md"),

@@ -45,7 +45,7 @@ class ConsoleBeside:
             OSError: the address cannot be used.
         """
         connect = partial(Cluster, bootstrap, _TIMEOUT_S, self._security)
-        place = Place(connect, bootstrap, allows_changes=self._allows_changes)
+        place = Place(connect, bootstrap, allows_changes=self._allows_changes, is_beside=True)
         self._server = ConsoleServer(place, self.address.port)
         return f"console on {self._server.url}"
 

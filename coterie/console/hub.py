@@ -141,6 +141,8 @@ class _Channel:
         self._name = name
         self._readers: list[Subscription] = []
         self._stopped: threading.Event | None = None
+        # A thread that was told to stop may still be at its last request when the next one starts.
+        self._turn = threading.Lock()
 
     @property
     def is_idle(self) -> bool:
@@ -186,7 +188,8 @@ class _Channel:
                 each.put(chunk)
 
         try:
-            self.source.run(publish, stopped)
+            with self._turn:
+                self.source.run(publish, stopped)
         except Exception as error:  # noqa: BLE001 - the readers are told
             last = encoded(failure_event(error))
             with self.lock:

@@ -21,11 +21,18 @@ class Place:
         bootstrap: its address, as it was given.
         allows_changes: whether the console may change something.
         previews: the changes that were shown.
+        is_beside: whether the brokers are in this process, so that the work of the console delays
+            them.
         hub: what is pushed to its pages.
     """
 
     def __init__(
-        self, connect: Callable[[], Cluster], bootstrap: str, *, allows_changes: bool = False
+        self,
+        connect: Callable[[], Cluster],
+        bootstrap: str,
+        *,
+        allows_changes: bool = False,
+        is_beside: bool = False,
     ) -> None:
         """Prepare; nothing is connected before it is needed.
 
@@ -33,10 +40,12 @@ class Place:
             connect: makes a cluster, without connecting to it.
             bootstrap: the address, for people.
             allows_changes: whether changes are allowed.
+            is_beside: whether the brokers are in this process.
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
         self.previews = Previews()
+        self.is_beside = is_beside
         self.hub = Hub()
         self._connect = connect
         self._idle: list[Cluster] = []

@@ -14,6 +14,9 @@ from coterie.server.config.broker_keys import BROKER
 
 TABLE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANTS = {
+    "events that a page of the console is behind": ("QUEUE_EVENTS", "QUEUE_BYTES"),
+    "requests of a console that block at a time": ("THREADS",),
+    "facts of the journal that a console keeps": ("MOST_FACTS",),
     "access rules": ("MOST_RULES",),
     "brokers of a process": ("MOST_BROKERS",),
     "access rules that one DeleteAcls removes": ("MOST_REMOVED",),

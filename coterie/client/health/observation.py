@@ -151,11 +151,21 @@ def short_name(member: DescribedMember) -> str:
 def look_at(cluster: Cluster, group_ids: Iterable[str]) -> Look:
     """Read groups, their offsets and their topics."""
     described = describe_groups(cluster, group_ids)
-    groups = with_matched_topics(
-        cluster, {name: group for name, group in described.items() if group.exists}
-    )
+    groups = {name: group for name, group in described.items() if group.exists}
     owned = {name: partitions_of_members(group) for name, group in groups.items()}
-    sample = take_sample(cluster, owned)
+    return whole_look(cluster, groups, take_sample(cluster, owned))
+
+
+def whole_look(cluster: Cluster, groups: dict[str, GroupDescription], sample: Sample) -> Look:
+    """Return a look at groups that were described and sampled, with what the checks need besides.
+
+    Args:
+        cluster: the cluster.
+        groups: the groups.
+        sample: their offsets.
+    """
+    groups = with_matched_topics(cluster, groups)
+    owned = {name: partitions_of_members(group) for name, group in groups.items()}
     names = {topic for offsets in sample.committed.values() for topic, _ in offsets}
     names |= {topic for partitions in owned.values() for topic, _ in partitions}
     names |= {

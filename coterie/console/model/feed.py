@@ -11,17 +11,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from coterie.client.cluster import Cluster
-from coterie.client.errors import ClientError
+from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.errors import ClientError, Refused
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.health.checks import findings
 from coterie.client.health.finding import Severity
-from coterie.client.health.observation import Look, Past, look_at, observe
+from coterie.client.health.observation import Look, Past, observe, whole_look
 from coterie.client.history import NoJournal
 from coterie.client.journal_reader import JournalReader
-from coterie.client.progress import partitions_of_members, take_sample
+from coterie.client.offsets import Committed
+from coterie.client.progress import Sample, partitions_of_members, take_sample
 from coterie.console.event import Event
 from coterie.console.hub import Publish
 from coterie.console.model.groups import Changes, GroupsLook, GroupsModel, Row
@@ -31,12 +32,17 @@ from coterie.pipeline.findings.of_journal import journal_findings
 
 # A person sees a second as "now".
 INTERVAL_S = 1.0
-# A look takes at most this part of the time, and with it of a processor of the broker.
+# The cluster is waited for at most for this part of the time, which is more than a broker works.
 LOOKING_PART = 0.05
+# A page that is older than this is no live page, whatever it costs.
+LONGEST_INTERVAL_S = 60.0
+# So many groups are described at once: a broker that describes thousands keeps its clients waiting.
+_GROUPS_AT_ONCE = 500
 _CHECK_INTERVAL_S = 10.0
 # So long the broker holds a request for facts that there are none of.
 _WAIT_MS = 1_000
-_RETRY_S = 1.0
+# A journal is made with the first rebalance, which has an initial delay.
+_RETRY_S = 0.4
 _WEIGHTS = {Severity.ERROR: 100, Severity.WARNING: 10}
 
 
@@ -58,6 +64,7 @@ class GroupsFeed:
         self._findings: list[Row] | None = None
         self._earlier: Look | None = None
         self._reader: JournalReader | None = None
+        self._opened_ms = 0
 
     def snapshot(self) -> list[Event]:
         """Return what a new page needs; called with the lock held."""
@@ -71,6 +78,7 @@ class GroupsFeed:
 
     def run(self, publish: Publish, stopped: threading.Event) -> None:
         """Look and listen until `stopped` is set."""
+        self._opened_ms = now_ms()
         listening = threading.Thread(
             target=self._listen,
             args=(publish, stopped),
@@ -78,28 +86,37 @@ class GroupsFeed:
             daemon=True,
         )
         listening.start()
+        try:
+            self._look_on(publish, stopped)
+        finally:
+            stopped.set()
+            listening.join()
+
+    def _look_on(self, publish: Publish, stopped: threading.Event) -> None:
         checked_s = checks_took_s = 0.0
         while not stopped.is_set():
-            began_s = time.monotonic()
+            began_s, own_s = time.monotonic(), time.thread_time()
             try:
                 with self._place.cluster() as cluster:
-                    self._look(cluster, publish)
+                    look = self._look(cluster, publish)
                     if began_s - checked_s >= max(_CHECK_INTERVAL_S, checks_took_s / LOOKING_PART):
                         checked_s = time.monotonic()
-                        self._check(cluster, publish)
+                        self._check(cluster, look, publish)
                         checks_took_s = time.monotonic() - checked_s
             except ClientError as error:
                 self._broken(error, publish)
             took_s = time.monotonic() - began_s
-            stopped.wait(max(INTERVAL_S - took_s, took_s / LOOKING_PART - took_s))
+            # The rest of the time the cluster was waited for.
+            own_s = 0.0 if self._place.is_beside else time.thread_time() - own_s
+            interval_s = max(INTERVAL_S, min((took_s - own_s) / LOOKING_PART, LONGEST_INTERVAL_S))
+            stopped.wait(interval_s - took_s)
 
-    def _look(self, cluster: Cluster, publish: Publish) -> None:
+    def _look(self, cluster: Cluster, publish: Publish) -> GroupsLook:
         began_ms = now_ms()
         brokers = cluster.metadata([])
         listed = list_groups(cluster)
-        described = _described(cluster, [e.group_id for e in listed if e.type in WITH_OFFSETS])
-        owned = {name: partitions_of_members(group) for name, group in described.items()}
-        look = GroupsLook(began_ms, listed, described, take_sample(cluster, owned))
+        names = [each.group_id for each in listed if each.type in WITH_OFFSETS]
+        look = GroupsLook(began_ms, listed, *_read(cluster, names))
         with self.lock:
             ended_ms = now_ms()
             changes = self._model.add_look(look, ended_ms)
@@ -119,6 +136,7 @@ class GroupsFeed:
             publish(Event("cluster", self._head()))
             # It says how new the rows are, even if none has changed.
             self._publish(changes, publish, even_if_none=True)
+        return look
 
     def _publish(self, changes: Changes, publish: Publish, *, even_if_none: bool = False) -> None:
         if changes.changed or changes.removed or even_if_none:
@@ -148,12 +166,11 @@ class GroupsFeed:
 
     # -- findings ----------------------------------------------------------------------------------
 
-    def _check(self, cluster: Cluster, publish: Publish) -> None:
+    def _check(self, cluster: Cluster, seen: GroupsLook, publish: Publish) -> None:
         with self.lock:
             facts = self._model.facts
             facts = None if facts is None else {name: list(each) for name, each in facts.items()}
-            names = [row["group"] for row in self._model.rows if row["type"] in WITH_OFFSETS]
-        look = look_at(cluster, names)
+        look = whole_look(cluster, dict(seen.described), seen.sample)
         at_ms = now_ms()
         judged = {} if facts is None else journal_findings(facts, at_ms)
         past = Past(facts, at_ms - HOUR_MS, at_ms, judged)
@@ -192,42 +209,58 @@ class GroupsFeed:
             try:
                 with self._place.cluster() as cluster:
                     if self._reader is None:
-                        self._reader = JournalReader(cluster, now_ms() - HOUR_MS)
-                        self._first_facts(cluster, self._reader, stopped)
-                    while not stopped.is_set():
+                        self._begin_facts(cluster, publish, stopped)
+                    while self._reader is not None and not stopped.is_set():
                         found = self._reader.read(cluster, _WAIT_MS)
                         if found.by_group:
                             self._note(found.by_group, publish)
-            except NoJournal:
+            except (NoJournal, Refused):
+                # A journal that was there may be another one, or may be made.
+                self._reader = None
                 stopped.wait(_RETRY_S)
             except ClientError:
                 # The other thread tells the page.
                 stopped.wait(_RETRY_S)
 
-    def _first_facts(
-        self, cluster: Cluster, reader: JournalReader, stopped: threading.Event
-    ) -> None:
-        """Read what there is; it is no news."""
+    def _begin_facts(self, cluster: Cluster, publish: Publish, stopped: threading.Event) -> None:
+        """Read what the journal has of the last hour."""
+        reader = JournalReader(cluster, now_ms() - HOUR_MS)
         by_group: dict[str, list[Any]] = {}
         while not stopped.is_set():
             found = reader.read(cluster)
             for name, facts in found.by_group.items():
                 by_group.setdefault(name, []).extend(facts)
             if found.is_complete:
-                break
-        with self.lock:
-            self._model.add_facts(by_group, now_ms())
+                self._reader = reader
+                with self.lock:
+                    self._model.forget_facts()
+                self._note(by_group, publish)
+                return
 
     def _note(self, by_group: dict[str, list[Any]], publish: Publish) -> None:
         with self.lock:
             changes, ended = self._model.add_facts(by_group, now_ms())
             for each in ended:
-                publish(Event("rebalance", each))
+                # What ended before the page was opened is in its row, and no news.
+                if each["at_ms"] >= self._opened_ms:
+                    publish(Event("rebalance", each))
             self._publish(changes, publish)
 
 
-def _described(cluster: Cluster, names: Sequence[str]) -> dict[str, GroupDescription]:
-    return {name: each for name, each in describe_groups(cluster, names).items() if each.exists}
+def _read(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, GroupDescription], Sample]:
+    """Describe groups and read their offsets, some at a time."""
+    described: dict[str, GroupDescription] = {}
+    committed: dict[str, dict[TopicPartition, Committed]] = {}
+    ends: dict[TopicPartition, int] = {}
+    for begin in range(0, len(names), _GROUPS_AT_ONCE):
+        part = describe_groups(cluster, names[begin : begin + _GROUPS_AT_ONCE])
+        found = {name: each for name, each in part.items() if each.exists}
+        owned = {name: partitions_of_members(group) for name, group in found.items()}
+        sample = take_sample(cluster, owned)
+        described |= found
+        committed |= sample.committed
+        ends |= sample.ends
+    return described, Sample(time.monotonic(), committed, ends)
 
 
 def _key(finding: Row) -> tuple[str, str, str | None]:

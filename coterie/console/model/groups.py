@@ -207,6 +207,10 @@ class GroupsModel:
         track.row = row
         return row
 
+    def forget_facts(self) -> None:
+        """Forget the facts, because the journal is read again; rebalances stay known."""
+        self._recorded = Recorded()
+
     def add_facts(
         self, by_group: Mapping[str, Sequence[Fact]], now_ms: int
     ) -> tuple[Changes, list[dict[str, Any]]]:

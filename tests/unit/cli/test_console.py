@@ -1,0 +1,122 @@
+"""`coterie console` and `coterie serve --console` as processes: lines, errors, the end."""
+
+import gc
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from coterie.address import Address
+from tests.unit.cli.command import run
+from tests.unit.server.process import run as serve
+from tests.unit.server.process import serving
+from tests.unit.server.running import PATIENCE_S
+
+LINE = re.compile(r"console on (http://127\.0\.0\.1:\d+)/#token=([\w-]+)\n")
+
+
+@contextmanager
+def console(*words: str) -> "Iterator[subprocess.Popen[str]]":
+    process = subprocess.Popen(
+        [sys.executable, "-m", "coterie", "console", "--no-browser", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def first_head(line: str, state: str) -> dict[str, object]:
+    """Return the first head of the page that has a state; the page stays open."""
+    found = LINE.fullmatch(line)
+    assert found, line
+    headers = {"Authorization": f"Bearer {found[2]}"}
+    request = urllib.request.Request(f"{found[1]}/api/events", headers=headers)
+    opened = urllib.request.urlopen(request, timeout=PATIENCE_S)
+    for each in opened:
+        if each.startswith(b"data: "):
+            head: dict[str, object] = json.loads(each.removeprefix(b"data: "))
+            if head["state"] == state:
+                # A page that is open must not keep the process from ending.
+                OPENED.append(opened)
+                return head
+    raise AssertionError("the page was cut off")
+
+
+OPENED: list[object] = []
+
+
+def free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_console_starts_without_its_cluster_and_ends_at_once() -> None:
+    nobody = free_address()
+    with console("--bootstrap-server", nobody) as process:
+        assert process.stdout is not None
+        head = first_head(process.stdout.readline(), "broken")
+        assert nobody in str(head["error"])
+        assert head["allows_changes"] is False
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert f"It shows {nobody}, read-only." in errors
+    assert "Traceback" not in errors
+
+
+def test_a_port_in_use_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with console("--bootstrap-server", free_address(), "--port", port) as process:
+            _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 1
+        assert f"cannot listen on port {port}" in errors
+        refused = serve("--port", "0", "--data-dir", ":memory:", "--console", port)
+        assert refused.returncode == 1
+        assert "--console 0" in refused.stderr
+
+
+@pytest.mark.parametrize("more", [("--brokers", "2"), ("--control", "0")])
+def test_a_broker_serves_its_console_and_both_end(more: tuple[str, ...]) -> None:
+    with serving("--data-dir", ":memory:", "--console", "--allow-changes", *more) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3 if "--control" in more else 2)]
+        ready = re.search(r"ready on (\S+)", lines[0])
+        assert ready
+        head = first_head(lines[-1], "live")
+        assert head["bootstrap"] == ready[1]
+        assert head["allows_changes"] is True
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(Address.parse(str(head["bootstrap"]).split(",", maxsplit=1)[0]))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--allow-changes",), "need --console"),
+        (("--console", "--config", "listeners=SSL://127.0.0.1:0"), "--console-config"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(words: tuple[str, ...], text: str) -> None:
+    threshold = gc.get_threshold()
+    try:
+        refused = run(None, "serve", "--data-dir", ":memory:", *words)
+    finally:
+        # The start of a broker changes it for its process.
+        gc.set_threshold(*threshold)
+    assert refused.exit_code == 2
+    assert text in refused.stderr

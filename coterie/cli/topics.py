@@ -13,7 +13,6 @@ from coterie.cli.main import CommandGroup
 from coterie.cli.options import complete_topics, json_option
 from coterie.cli.output import (
     Column,
-    Row,
     is_for_people,
     print_folded,
     print_json,
@@ -23,11 +22,10 @@ from coterie.cli.output import (
 )
 from coterie.cli.topics_assign import command as assign_command
 from coterie.cli.values import COUNT, WholeNumber
-from coterie.client.errors import Refused, error_name
-from coterie.client.topic_rows import details_row, summary_row
+from coterie.client.errors import Refused
+from coterie.client.topic_rows import change_row, details_row, summary_row
 from coterie.client.topics import (
     BROKER_DEFAULT,
-    Change,
     Topic,
     create_topic,
     delete_topics,
@@ -140,7 +138,7 @@ def create(
         )
     exists = change.error == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists
     if as_json:
-        print_json(_result_row(change, "created"))
+        print_json(change_row(change, "created"))
     elif exists:
         click.echo(f"Topic '{printable(name)}' already exists.")
     elif not change.error:
@@ -165,7 +163,7 @@ def delete(*, names: tuple[str, ...], if_exists: bool, as_json: bool) -> None:
     with connected() as cluster:
         changes = delete_topics(cluster, names)
     if as_json:
-        print_json([_result_row(change, "deleted") for change in changes])
+        print_json([change_row(change, "deleted") for change in changes])
     else:
         for change in changes:
             if not change.error:
@@ -217,14 +215,6 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not key:
         raise click.UsageError(f"Invalid value for --config: {text!r} is not KEY=VALUE.")
     return key.strip(), value
-
-
-def _result_row(change: Change, verb: str) -> Row:
-    return {
-        "topic": change.name,
-        verb: not change.error,
-        "error": error_name(change.error) if change.error else None,
-    }
 
 
 def _print_topic(topic: Topic, configs: dict[str, str]) -> None:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from coterie.client.configs import Setting
-from coterie.client.topics import Partition, Topic
+from coterie.client.errors import error_name
+from coterie.client.topics import Change, Partition, Topic
 
 Row = dict[str, Any]
 
@@ -51,4 +52,18 @@ def setting_row(kind: str, name: str, setting: Setting) -> Row:
         "sensitive": setting.sensitive,
         "documentation": setting.documentation,
         "synonyms": [each._asdict() for each in setting.synonyms],
+    }
+
+
+def change_row(change: Change, verb: str) -> Row:
+    """Return a result with the keys of `topics create` and `topics delete`.
+
+    Args:
+        change: the result.
+        verb: created or deleted.
+    """
+    return {
+        "topic": change.name,
+        verb: not change.error,
+        "error": error_name(change.error) if change.error else None,
     }

@@ -33,7 +33,7 @@ class Console:
         """Open it; see `Secured.console`."""
         connect = partial(Cluster, bootstrap, _TIMEOUT_S, security)
         self._server: ConsoleServer | None = ConsoleServer(
-            Place(connect, bootstrap, allows_changes=allow_changes)
+            Place(connect, bootstrap, allows_changes=allow_changes, is_beside=True)
         )
         self.url = self._server.url
         if browser if browser is not None else _has_terminal():

@@ -12,6 +12,8 @@ from tests.console.changing import Changing, changing_console
 from tests.console.raw_requests import LIMIT_S
 from tests.pipeline.report.browser import Browser, Tab
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
 HTML = "<img src=x onerror=window.hacked=1>"
 _OPEN = "document.querySelector('dialog.change[open]')"
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.client.cluster import Cluster
-from coterie.client.errors import ClientError, Refused, error_name
+from coterie.client.errors import ClientError, Refused
 from coterie.client.offsets import EARLIEST, LATEST, partition_offsets
 from coterie.client.producing import produce_record
 from coterie.client.readers import groups_of_topics
+from coterie.client.topic_rows import change_row
 from coterie.client.topics import (
     BROKER_DEFAULT,
-    Change,
     Topic,
     create_topic,
     delete_topics,
@@ -67,16 +67,7 @@ def _plan_create(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
 
 
 def _create(cluster: Cluster, shown: Plan) -> list[Row]:
-    return [_result_row(create_topic(cluster, *shown.targets[0]), "created")]
-
-
-def _result_row(change: Change, verb: str) -> Row:
-    """Return a result with the keys of `topics create` and `topics delete`."""
-    return {
-        "topic": change.name,
-        verb: not change.error,
-        "error": error_name(change.error) if change.error else None,
-    }
+    return [change_row(create_topic(cluster, *shown.targets[0]), "created")]
 
 
 def _plan_delete(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
@@ -130,7 +121,7 @@ def _loss(cluster: Cluster, topic: Topic, groups: list[str]) -> Row:
 
 
 def _delete(cluster: Cluster, shown: Plan) -> list[Row]:
-    return [_result_row(each, "deleted") for each in delete_topics(cluster, shown.targets)]
+    return [change_row(each, "deleted") for each in delete_topics(cluster, shown.targets)]
 
 
 def _plan_produce(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:

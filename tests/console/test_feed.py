@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from jsonschema import Draft202012Validator
-from kafka import KafkaConsumer
 
 from coterie.client.cluster import Cluster
 from coterie.console.api import ROUTES
@@ -116,20 +116,19 @@ def console(kafka: Broker) -> Iterator[ConsoleServer]:
         yield running
 
 
-def consumer(kafka: Broker, group: str) -> KafkaConsumer:
-    return KafkaConsumer(
-        "orders",
-        **kafka.client_config("kafka-python", group_id=group),
-        auto_commit_interval_ms=100,
-    )
+def consumer(kafka: Broker, group: str, topic: str = "orders") -> Consumer:
+    config = kafka.client_config("confluent-kafka", group_id=group)
+    found = Consumer({**config, "auto.offset.reset": "earliest"})
+    found.subscribe([topic])
+    return found
 
 
-def poll_until(consumers: list[KafkaConsumer], is_done: Callable[[], bool]) -> None:
+def poll_until(consumers: list[Consumer], is_done: Callable[[], bool]) -> None:
     limit_s = time.monotonic() + LIMIT_S
     while not is_done():
         assert time.monotonic() < limit_s
         for each in consumers:
-            each.poll(timeout_ms=20)
+            each.poll(0.02)
 
 
 def test_a_rebalance_is_shown_when_it_ends_with_cause_and_member(
@@ -162,8 +161,7 @@ def test_a_rebalance_is_shown_when_it_ends_with_cause_and_member(
         second.close()
         poll_until([first], lambda: len(first.assignment()) == 2)
         shown_rebalance(shown, "leave", ended_ms)
-        first.commit()
-        # A client whose metadata came late may ask for another rebalance after it.
+        first.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
         row = shown.row(
             "bar",
             lambda each: (
@@ -183,9 +181,9 @@ def test_a_rebalance_is_shown_when_it_ends_with_cause_and_member(
 
 def test_findings_are_those_of_the_checks(kafka: Broker, console: ConsoleServer) -> None:
     kafka.topic("idle", records=["a", "b"])
-    left = KafkaConsumer("idle", **kafka.client_config("kafka-python", group_id="left"))
-    poll_until([left], lambda: left.position is not None and bool(left.assignment()))
-    left.commit()
+    left = consumer(kafka, "left", "idle")
+    poll_until([left], lambda: bool(left.assignment()))
+    left.commit(offsets=[TopicPartition("idle", 0, 1)], asynchronous=False)
     left.close()
     kafka.produce("idle", "c")
     with page(console) as shown:

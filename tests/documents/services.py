@@ -33,6 +33,8 @@ def running_service(bootstrap_servers: str) -> Iterator[None]:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
+        # Known before the first join: see reading/starts-each-time in docs/clients.md.
+        consumer.partitions_for_topic("orders")
         orders: list[Any] = []
         billed = 0
         while not is_over.is_set():

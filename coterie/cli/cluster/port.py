@@ -151,17 +151,24 @@ def _path(parts: Iterable[object]) -> str:
 def _refused(port: ControlPort, error: Any) -> CommandFailed:
     """Return the error of a request that the control port refuses."""
     if not isinstance(error, dict) or "kind" not in error:
-        return CommandFailed(f"What answers at {port.url} is no control port of Coterie.", _START)
+        return _no_control_port(port)
     text = printable(str(error.get("error", ""))).rstrip(".")
     match error["kind"]:
         case "Unauthorized":
             return CommandFailed(f"The control port at {port.url} refuses: {text}.", _TOKEN)
         case "NotFound" | "MethodNotAllowed":
+            # The ports of metrics and console refuse in the same form.
+            if port.send("GET", "/health").is_error:
+                return _no_control_port(port)
             cause = f"The control port at {port.url} is that of a single broker."
             return CommandFailed(cause, f"{_START}.")
         case "WrongUse" | "BadRequest":
             return CommandFailed(f"{text[:1].upper()}{text[1:]}.", _STATUS)
     return CommandFailed(f"{text[:1].upper()}{text[1:]}.", str(error.get("remedy", "")))
+
+
+def _no_control_port(port: ControlPort) -> CommandFailed:
+    return CommandFailed(f"What answers at {port.url} is no control port of Coterie.", _START)
 
 
 # --- completion -----------------------------------------------------------------------------------

@@ -32,6 +32,9 @@ INTERPRETED = {
     "protocol/messages/streams_group_records.py": "only tools decode these records",
     "protocol/spliced.py": "derives a class from list",
     "server/logs/cleanable_logs.py": "a named tuple with a field of type Exception",
+    "server/network/http_application.py": "the base of interpreted classes, and no hot path",
+    "server/network/http_errors.py": "no hot path",
+    "server/network/http_exchange.py": "no hot path",
     "server/network/http_server.py": "derives a class from one of uvicorn",
 }
 

@@ -143,7 +143,7 @@ class ConsoleApplication(HttpApplication):
             async with aclosing(self._threads.iterate(events)) as found:
                 async for event in found:
                     yield encoded(event)
-        except Exception as error:  # noqa: BLE001 - the reader is told
+        except Exception as error:  # noqa: BLE001 - the reader gets it
             yield encoded(failure_event(error, self._report_failure))
 
 

@@ -141,7 +141,7 @@ class _Channel:
         self._name = name
         self._readers: list[Subscription] = []
         self._stopped: threading.Event | None = None
-        # A thread that was told to stop may still be at its last request when the next one starts.
+        # A thread that has to stop may still be at its last request when the next one starts.
         self._turn = threading.Lock()
 
     @property
@@ -190,7 +190,7 @@ class _Channel:
         try:
             with self._turn:
                 self.source.run(publish, stopped)
-        except Exception as error:  # noqa: BLE001 - the readers are told
+        except Exception as error:  # noqa: BLE001 - the readers get it
             last = encoded(failure_event(error))
             with self.lock:
                 if stopped.is_set():

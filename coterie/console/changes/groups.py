@@ -7,9 +7,10 @@ from coterie.client.cluster import Cluster
 from coterie.client.errors import error_name
 from coterie.client.group_description import GroupDescription
 from coterie.client.groups import delete_groups, describe_groups, remove_members
+from coterie.client.names import counted
 from coterie.client.offsets import committed_offsets_of_groups
 from coterie.console.changes import fields as f
-from coterie.console.changes.plan import Plan, Refusal, Row, arguments, command_line, counted
+from coterie.console.changes.plan import Plan, Refusal, Row, arguments, command_line
 from coterie.console.changes.verb import Verb
 from coterie.protocol.errors import ErrorCode
 

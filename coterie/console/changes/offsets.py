@@ -8,6 +8,7 @@ from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError, error_name
 from coterie.client.group_description import SHARE_GROUP, GroupDescription
 from coterie.client.groups import describe_groups
+from coterie.client.names import counted
 from coterie.client.offsets import commit_offsets, committed_offsets, delete_offsets
 from coterie.client.resetting import (
     PlannedOffset,
@@ -35,7 +36,6 @@ from coterie.console.changes.plan import (
     Refusal,
     Row,
     command_line,
-    counted,
     refusal_of,
 )
 from coterie.console.changes.verb import Verb

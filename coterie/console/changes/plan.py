@@ -60,8 +60,3 @@ def arguments(names: Sequence[str]) -> list[str]:
 def refusal_of(subject: str, error: ClientError) -> Refusal:
     """Return an error of the client as what a plan leaves out."""
     return Refusal(subject, error.cause, error.remedy)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with a noun: 1 offset, 3 offsets."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

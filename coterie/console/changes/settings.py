@@ -12,13 +12,13 @@ from coterie.client.configs import (
     describe_settings,
 )
 from coterie.client.errors import ClientError
+from coterie.client.names import counted
 from coterie.console.changes import fields as f
 from coterie.console.changes.plan import (
     Plan,
     Row,
     arguments,
     command_line,
-    counted,
     refusal_of,
 )
 from coterie.console.changes.verb import Verb

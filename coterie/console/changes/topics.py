@@ -6,6 +6,7 @@ from typing import Any
 
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError, Refused
+from coterie.client.names import counted
 from coterie.client.offsets import EARLIEST, LATEST, partition_offsets
 from coterie.client.producing import produce_record
 from coterie.client.readers import groups_of_topics
@@ -24,7 +25,6 @@ from coterie.console.changes.plan import (
     Row,
     arguments,
     command_line,
-    counted,
     refusal_of,
 )
 from coterie.console.changes.verb import Verb

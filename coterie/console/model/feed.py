@@ -1,7 +1,7 @@
 """The source of the groups page: it reads the cluster and its journal while a page is open.
 
 Two threads: one looks at all groups again and again, less often the longer a look takes; the other
-waits for facts of the journal. An error between console and cluster ends neither: the page is told
+waits for facts of the journal. An error between console and cluster ends neither: the page shows
 since when, keeps what it has with its time, and reading goes on when the cluster answers again
 [console/broken].
 """
@@ -191,14 +191,7 @@ class GroupsFeed:
             since = {_key(each): each["since_ms"] for each in self._findings or ()}
             rows: list[Row] = []
             for each in found:
-                row: Row = {
-                    "group": each.group_id,
-                    "severity": str(each.finding.severity),
-                    "check": each.check,
-                    "subject": each.finding.subject or None,
-                    "cause": each.finding.cause,
-                    "remedy": each.finding.remedy,
-                }
+                row = each.row()
                 rows.append({**row, "since_ms": since.get(_key(row), at_ms)})
             self._findings = rows
             publish(Event("findings", rows))
@@ -221,7 +214,7 @@ class GroupsFeed:
                 self._reader = None
                 stopped.wait(_RETRY_S)
             except ClientError:
-                # The other thread tells the page.
+                # The other thread publishes it.
                 stopped.wait(_RETRY_S)
 
     def _begin_facts(self, cluster: Cluster, publish: Publish, stopped: threading.Event) -> None:
@@ -266,5 +259,5 @@ def _read(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, GroupDescri
     return described, Sample(time.monotonic(), committed, ends, shared)
 
 
-def _key(finding: Row) -> tuple[str, str, str | None]:
+def _key(finding: Mapping[str, Any]) -> tuple[str, str, str | None]:
     return finding["group"], finding["check"], finding["subject"]

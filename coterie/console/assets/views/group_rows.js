@@ -34,20 +34,20 @@ export class GroupRows {
 
   // Take rows that changed and names that are gone; return the names whose state or past is another one.
   update({ changed, removed }, isWhole) {
-    const told = [];
+    const news = [];
     if (isWhole) {
       const names = new Set(changed.map(row => row.group));
       for (const name of this.rows.keys()) if (!names.has(name)) this.gone.add(name);
     }
     for (const row of changed) {
       const before = this.rows.get(row.group);
-      if (before && isNews(before, row)) told.push(row.group);
+      if (before && isNews(before, row)) news.push(row.group);
       this.rows.set(row.group, row);
       this.gone.delete(row.group);
     }
     for (const name of removed) if (this.rows.has(name)) this.gone.add(name);
     this.arrange();
-    return told;
+    return news;
   }
 
   // Put the names in order, or say that they are not while the order is held.

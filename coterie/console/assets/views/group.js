@@ -50,7 +50,7 @@ export function open(main, params) {
       <p class="sentence">${now ? now.sentence : 'The group is being read.'}</p>
       ${changeButtons([['reset-offsets', 'Reset offsets', () => ({ group: id })],
         ['delete-offsets', 'Delete offsets', () => ({ group: id })],
-        ['expel-members', 'Expel members', () => ({ group: id, members: (now && now.members || []).map(each => each.member_id) })],
+        ['expel-members', 'Expel members', () => ({ group: id, members: (now && now.members || []).map(each => each.consumer_id) })],
         ['alter-settings', 'Alter settings', () => ({ kind: 'groups', name: id })],
         ['delete-groups', 'Delete the group', () => ({ groups: [id] })]])}`, head);
   }

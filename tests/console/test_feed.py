@@ -273,7 +273,8 @@ def test_the_document_describes_each_row_with_valid_schemas(console: ConsoleServ
     for route in ROUTES:
         described = document["paths"][route.path][route.method.lower()]
         (kind,) = described["responses"]["200"]["content"]
-        assert kind == ("text/event-stream" if route.streams else "application/json")
+        if not route.is_file:
+            assert kind == ("text/event-stream" if route.streams else "application/json")
         names = [each["name"] for each in described["parameters"]]
         assert len(names) == len(set(names))
         assert {each["name"] for each in described["parameters"] if each["in"] == "path"} == set(

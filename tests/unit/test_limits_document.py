@@ -44,6 +44,7 @@ CONSTANTS = {
     "log lines about groups": ("EVENT_LINES_PER_SECOND",),
     "generated member ids that were not used yet, of a group": ("MAX_PENDING_JOINS",),
     "groups": ("GroupConfig.max_groups",),
+    "topics and partitions whose share offsets one request alters or deletes": ("MAX_CHANGED",),
     "transactional ids": ("TransactionConfig.max_ids",),
     "partitions of a transaction": ("MAX_BATCH_BYTES",),
     "users, client ids and addresses with quotas": ("MAX_ENTITIES",),

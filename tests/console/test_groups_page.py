@@ -1,5 +1,6 @@
 """The groups page in a browser: live, without jumping, by keyboard, on a phone, for 200 groups."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,27 @@ from tests.pipeline.report.browser import Browser, Tab
 
 HOSTILE = "<img src=x onerror=document.title='run'>"
 NAMES = "[...document.querySelectorAll('.row')].map(each => each.dataset.group)"
+# Milliseconds from an event of all groups, before it is parsed, until the frame that shows it is
+# painted: a message that is sent while a frame is made arrives after it.
+TIMED = """
+(() => {
+  window.painted = [];
+  let begin = null;
+  const parse = JSON.parse, frame = requestAnimationFrame;
+  JSON.parse = text => {
+    if (begin === null && text.length > 10_000) begin = performance.now();
+    return parse(text);
+  };
+  window.requestAnimationFrame = draw => frame(time => {
+    draw(time);
+    if (begin === null) return;
+    const channel = new MessageChannel(), from = begin;
+    begin = null;
+    channel.port1.onmessage = () => painted.push(performance.now() - from);
+    channel.port2.postMessage(null);
+  });
+})()
+"""
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -175,16 +197,18 @@ def test_update_of_200_groups_is_painted_in_100_ms(
     tab.value("scrollTo(0, document.body.scrollHeight)")
     tab.wait(f"{NAMES}.includes('group-196')")
     tab.value("scrollTo(0, 0)")
-    took = []
+    tab.value(TIMED)
+    took: list[float] = []
     for lag in range(1_000, 1_010):
-        begin = tab.value("performance.getEntriesByName('groups')[0].startTime")
         feed.change(*({**row, "lag": lag, "trouble": lag % 11} for row in rows))
-        shown = f"document.querySelector('.row .lag').textContent.includes('{lag:,}')"
-        tab.wait(shown)
-        tab.wait(f"performance.getEntriesByName('groups')[0].startTime > {begin}")
-        took.append(tab.value("performance.getEntriesByName('groups')[0].duration"))
-    # Some milliseconds on a quiet machine; other load of the machine makes single ones longer.
-    assert sorted(took)[len(took) // 2] <= 100, took
+        tab.wait(f"painted.length > {len(took)}")
+        took = tab.value("painted")
+        assert f"{lag:,}" in tab.value("document.querySelector('.row .lag').textContent")
+    middle = sorted(took)[len(took) // 2]
+    load = os.getloadavg()[0]
+    print(f"painted {[round(each) for each in took]} ms after the event, at a load of {load:.1f}")
+    # Other load of the machine makes single ones longer.
+    assert middle <= 100, took
     assert tab.errors == []
 
 

@@ -80,12 +80,9 @@ export function open(main) {
     isScheduled = true;
     requestAnimationFrame(() => {
       isScheduled = false;
-      performance.mark('groups-begin');
       drawNow();
       drawOverview();
       wrong.update(findings, summaryOf(rows));
-      performance.clearMeasures('groups');
-      performance.measure('groups', 'groups-begin');
     });
   }
 

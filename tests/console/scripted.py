@@ -56,6 +56,7 @@ class ScriptedFeed:
         self.lock = threading.Lock()
         self._publish: Publish | None = None
         self._rows: dict[str, Row] = {}
+        self.past: list[Row] = []
         self._latest: dict[str, Any] = {
             "cluster": {
                 "bootstrap": "localhost:9092",
@@ -72,6 +73,10 @@ class ScriptedFeed:
         groups = {"at_ms": now_ms(), "changed": list(self._rows.values()), "removed": []}
         events = [Event(name, data) for name, data in self._latest.items()]
         return [*events, Event("groups", groups)]
+
+    def rebalances(self) -> Any:
+        """Return what the test has put into `past`."""
+        return {"at_ms": now_ms(), "groups": self.past}
 
     def run(self, publish: Publish, stopped: threading.Event) -> None:
         """Publish what the test says."""

@@ -212,6 +212,30 @@ def test_update_of_200_groups_is_painted_in_100_ms(
     assert tab.errors == []
 
 
+def test_strip_has_15_minutes_or_an_hour(
+    browser: Browser, served: tuple[ConsoleServer, ScriptedFeed]
+) -> None:
+    console, feed = served
+    now = now_ms()
+    older = [now - 2_400_000, now - 2_399_000, "leave", 0]
+    feed.change(group_row("a"), group_row("b", strip=[]), group_row("c", strip=[]))
+    feed.past = [{"group": "b", "strip": [older]}]
+    tab = opened(browser, console, 3)
+    drawn = "document.querySelector('canvas[aria-label^=Rebalances]').getAttribute('aria-label')"
+    tab.wait(f"{drawn} === 'Rebalances of 1 group over time'")
+    tab.page.get_by_role("button", name="1 h", exact=True).click()
+    tab.wait(f"{drawn} === 'Rebalances of 2 groups over time'")
+    assert tab.page.get_by_role("heading", name="Rebalances of the last hour").count() == 1
+    assert tab.value("location.hash") == "#groups&last=1h"
+    # What the events bring is added; what they do not have any more stays.
+    feed.change(group_row("c"), group_row("a", strip=[]))
+    tab.wait(f"{drawn} === 'Rebalances of 3 groups over time'")
+    tab.page.get_by_role("button", name="15 min", exact=True).click()
+    tab.wait(f"{drawn} === 'Rebalances of 1 group over time'")
+    assert tab.value("location.hash") == ""
+    assert tab.errors == []
+
+
 def test_pause_ends_the_stream_and_goes_on_with_what_is_new(
     browser: Browser, served: tuple[ConsoleServer, ScriptedFeed]
 ) -> None:

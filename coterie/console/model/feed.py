@@ -77,6 +77,11 @@ class GroupsFeed:
             events.append(Event("findings", self._findings))
         return events
 
+    def rebalances(self) -> dict[str, Any]:
+        """Return the rebalances of the last hour, by group, and when they were looked at."""
+        with self.lock:
+            return {"at_ms": self._at_ms, "groups": self._model.strips(now_ms())}
+
     def run(self, publish: Publish, stopped: threading.Event) -> None:
         """Look and listen until `stopped` is set."""
         self._opened_ms = now_ms()

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -229,7 +230,7 @@ def test_twenty_pages_cost_as_one_and_none_costs_nothing(kafka: Broker) -> None:
         assert heard
 
 
-def test_a_broker_that_goes_away_is_shown_as_such_and_followed_again() -> None:
+def test_a_broker_that_goes_away_is_shown_as_such_and_followed_again(tmp_path: Path) -> None:
     with Broker(topics={"orders": 1}) as kafka:
         servers, port = kafka.bootstrap_servers, kafka.port
         kafka.produce("orders", "espresso")
@@ -247,12 +248,14 @@ def test_a_broker_that_goes_away_is_shown_as_such_and_followed_again() -> None:
             assert head["remedy"]
             # What is shown is as old as it was, and the page says since when.
             assert head["at_ms"] <= head["since_ms"] <= at_ms
-            with Broker(port=port, topics={"orders": 1}) as again:
-                shown.wait(
+            with Broker(port=port, topics={"orders": 1}, data_dir=tmp_path) as again:
+                _, head = shown.wait(
                     lambda name, data: (
                         name == "cluster" and data["state"] == "live" and data["at_ms"] > at_ms
                     )
                 )
+                # It is another broker now.
+                assert head["data_dir"] == str(tmp_path)
                 second = consumer(again, "later")
                 poll_until([second], lambda: bool(second.assignment()))
                 _, ended = shown.wait(

@@ -24,6 +24,7 @@ from coterie.client.journal_reader import JournalReader
 from coterie.client.offsets import Committed
 from coterie.client.progress import Sample, take_sample
 from coterie.client.share_groups import StartOffset
+from coterie.console.data_directory import data_directory
 from coterie.console.event import Event
 from coterie.console.hub import Publish
 from coterie.console.model.groups import Changes, GroupsLook, GroupsModel, Row
@@ -122,6 +123,9 @@ class GroupsFeed:
         brokers = cluster.metadata([])
         listed = list_groups(cluster)
         names = [each.group_id for each in listed if each.type in WITH_OFFSETS]
+        # It is the same until the broker is started again.
+        is_live = self._cluster["state"] == "live"
+        data_dir = self._cluster["data_dir"] if is_live else data_directory(cluster)
         look = GroupsLook(began_ms, listed, *_read(cluster, names))
         with self.lock:
             ended_ms = now_ms()
@@ -134,6 +138,7 @@ class GroupsFeed:
                 "state": "live",
                 "cluster_id": brokers.cluster_id,
                 "controller_id": brokers.controller_id,
+                "data_dir": data_dir,
                 "brokers": [
                     {"id": each.node_id, "address": f"{each.host}:{each.port}"}
                     for each in brokers.brokers

@@ -45,6 +45,7 @@ def group_row(name: str, **more: Any) -> Row:
         "strip": [[now - 61_000, now - 60_000, "join", 350]],
         "lag_trend": [[now - 600_000, 20], [now - 300_000, 400], [now - 60_000, 120]],
         "last_commit_ms": now - 2_000,
+        "refused": None,
         "trouble": 0,
     } | more
 

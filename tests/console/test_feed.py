@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from jsonschema import Draft202012Validator
 
 from coterie.client.cluster import Cluster
+from coterie.client.offsets import commit_offsets
 from coterie.console.api import ROUTES
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
@@ -201,6 +202,28 @@ def test_findings_are_those_of_the_checks(kafka: Broker, console: ConsoleServer)
         }
         row = shown.row("left", lambda each: each["trouble"] > 0)
         assert row["lag"] > 0
+
+
+def test_groups_that_may_not_be_described_leave_the_others_as_they_are() -> None:
+    allow = "User:ANONYMOUS ALLOW"
+    closed = f"{allow} READ GROUP closed"
+    others = [f"{allow} {each}" for each in ("DESCRIBE CLUSTER", "READ TOPIC *", "READ GROUP open")]
+    with Broker(topics={"orders": 1}, acls=[*others, closed]) as kafka:
+        servers = kafka.bootstrap_servers
+        kafka.produce("orders", "a", "b")
+        with Cluster(servers, LIMIT_S) as cluster:
+            for name in ("open", "closed"):
+                assert set(commit_offsets(cluster, name, {("orders", 0): 1}).values()) == {0}
+        kafka.remove_acls(closed)
+        with (
+            ConsoleServer(Place(lambda: Cluster(servers, LIMIT_S), servers)) as console,
+            page(console) as shown,
+        ):
+            row = shown.row("closed", lambda each: True)
+            assert (row["refused"], row["lag"]) == ("GROUP_AUTHORIZATION_FAILED", None)
+            assert row["state"] == "Empty"
+            row = shown.row("open", lambda each: True)
+            assert (row["refused"], row["lag"]) == (None, 1)
 
 
 def test_twenty_pages_cost_as_one_and_none_costs_nothing(kafka: Broker) -> None:

@@ -72,7 +72,8 @@ def busy_page(feed: ScriptedFeed) -> None:
         group_row("orders", trouble=110, state="PreparingRebalance", lag=48_112, lag_ms=312_000),
         group_row("billing", lag=0, lag_ms=0, catch_up_s=0.0, type="consumer"),
         group_row(HOSTILE, state="Empty", members=0, lag=3, last_commit_ms=None),
-        group_row("audit", last_rebalance=None, strip=[], rebalances_1h=0, lag=None, lag_ms=None),
+        group_row("audit", last_rebalance=None, strip=[], rebalances_1h=0, lag=None, lag_ms=None,
+                  refused="GROUP_AUTHORIZATION_FAILED"),
         group_row(
             "shipping-of-parcels-to-everywhere-with-a-long-name.v2",
             state="CompletingRebalance",
@@ -108,6 +109,9 @@ def test_page_fits_every_window_and_can_be_read_aloud(
             "orders",
             "shipping-of-parcels-to-everywhere-with-a-long-name.v2",
         ]
+        refused = tab.value("document.querySelector('.refused').innerText")
+        assert refused.startswith("1 group could not be read for lack of permission")
+        assert refused.endswith("audit")
         # A name is text wherever it is.
         assert HOSTILE in tab.value("document.querySelector('.wrong').textContent")
         assert tab.value("document.querySelectorAll('img').length") == 0

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.errors import ClientError, Refused
+from coterie.client.errors import ClientError, Refused, error_name
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
@@ -126,7 +126,10 @@ class GroupsFeed:
         # It is the same until the broker is started again.
         is_live = self._cluster["state"] == "live"
         data_dir = self._cluster["data_dir"] if is_live else data_directory(cluster)
-        look = GroupsLook(began_ms, listed, *_read(cluster, names))
+        refused: dict[str, int] = {}
+        described, sample = _read(cluster, names, refused)
+        errors = {name: error_name(code) for name, code in refused.items()}
+        look = GroupsLook(began_ms, listed, described, sample, refused=errors)
         with self.lock:
             ended_ms = now_ms()
             changes = self._model.add_look(look, ended_ms)
@@ -252,14 +255,16 @@ class GroupsFeed:
             self._publish(changes, publish)
 
 
-def _read(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, GroupDescription], Sample]:
-    """Describe groups and read their offsets, some at a time."""
+def _read(
+    cluster: Cluster, names: Sequence[str], refused: dict[str, int]
+) -> tuple[dict[str, GroupDescription], Sample]:
+    """Describe groups and read their offsets, some at a time; those that may not are `refused`."""
     described: dict[str, GroupDescription] = {}
     committed: dict[str, dict[TopicPartition, Committed]] = {}
     ends: dict[TopicPartition, int] = {}
     shared: dict[str, Mapping[TopicPartition, StartOffset]] = {}
     for begin in range(0, len(names), _GROUPS_AT_ONCE):
-        part = describe_groups(cluster, names[begin : begin + _GROUPS_AT_ONCE])
+        part = describe_groups(cluster, names[begin : begin + _GROUPS_AT_ONCE], refused)
         found = {name: each for name, each in part.items() if each.exists}
         sample = take_sample(cluster, found.values())
         described |= found

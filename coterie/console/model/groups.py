@@ -47,6 +47,7 @@ class GroupsLook(NamedTuple):
         described: those that exist and have members and offsets of the kind that is known.
         sample: their offsets.
         is_whole: whether a group that is not listed does not exist.
+        refused: the names of errors of the groups that the user may not describe.
     """
 
     began_ms: int
@@ -54,6 +55,7 @@ class GroupsLook(NamedTuple):
     described: Mapping[str, GroupDescription]
     sample: Sample
     is_whole: bool = True
+    refused: Mapping[str, str] = {}
 
 
 class Changes(NamedTuple):
@@ -174,6 +176,7 @@ class GroupsModel:
             ),
             "lag_trend": track.lags.points,
             "last_commit_ms": track.last_commit_ms,
+            "refused": look.refused.get(name),
         }
         return self._changed(name, track, row, now_ms)
 

@@ -13,7 +13,7 @@ import { lastHour } from '/views/last_hour.js';
 import { wrongList } from '/views/wrong.js';
 
 // Groups in the strip above the list, before all are asked for.
-const MOST_STRIPS = 8;
+const MOST_STRIPS = 8, MOST_NAMES = 5;
 const TICK_MS = 1_000;
 // What the strip shows; the console keeps an hour.
 const WINDOWS = [['15 min', WINDOW_MS, '15 minutes'], ['1 h', HOUR, 'hour']];
@@ -93,7 +93,7 @@ export function open(main) {
         Sort again</button>` : nothing}
       <span class="count" role="status">${seen ? rows.names.length === rows.rows.size ? counted(rows.names.length, 'group')
         : `${grouped(rows.names.length)} of ${counted(rows.rows.size, 'group')}` : 'The groups are being read.'}</span>
-    </div>`, tools);
+    </div>${refusedNote([...rows.rows.values()].filter(row => row.refused))}`, tools);
   }
 
   function find(filter, state) {
@@ -160,6 +160,15 @@ export function open(main) {
   addEventListener('resize', () => list.draw(), { signal: stop.signal });
   addEventListener('keydown', typed, { signal: stop.signal });
   return { close() { end(); clearInterval(timer); stop.abort(); hour.forget(); } };
+}
+
+// Groups that the user may not describe have a row, but no members and no lag.
+function refusedNote(refused) {
+  if (!refused.length) return nothing;
+  const names = refused.slice(0, MOST_NAMES).map(row => row.group).join(', ');
+  const errors = [...new Set(refused.map(row => row.refused))].join(', ');
+  return html`<p class="note refused">${counted(refused.length, 'group')} could not be read for lack of permission (${errors}):
+    <bdi>${names}</bdi>${refused.length > MOST_NAMES ? ', …' : ''}</p>`;
 }
 
 function tipLines(group, mark) {

@@ -60,6 +60,10 @@ RETRIABLE_LEADER_ERRORS = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
+# For lack of rights to a group, or to a topic that it reads.
+AUTHORIZATION_ERRORS = frozenset(
+    {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
 
 
 class Cluster:
@@ -184,6 +188,7 @@ class Cluster:
         response_type: type[R],
         results_of: Callable[[R], Mapping[str, tuple[int, V]]],
         highest: int = 32767,
+        refused: dict[str, int] | None = None,
     ) -> dict[str, V]:
         """Send a request to each coordinator, with all of its groups, and return the results.
 
@@ -193,6 +198,8 @@ class Cluster:
             response_type: the class of the response.
             results_of: takes a response apart into error code and result of each group.
             highest: the last version that the caller supports.
+            refused: if given, groups whose coordinator may not be asked for are added here with
+                their error code instead of raising.
 
         Returns:
             The result of each group; results with errors that are not retriable are included.
@@ -205,7 +212,11 @@ class Cluster:
             return results_of(response)
 
         return self._call_each(
-            list(group_ids), self._find_coordinators, RETRIABLE_COORDINATOR_ERRORS, call
+            list(group_ids),
+            self._find_coordinators,
+            RETRIABLE_COORDINATOR_ERRORS,
+            call,
+            refused=refused,
         )
 
     def call_leaders(
@@ -244,6 +255,7 @@ class Cluster:
         retriable: frozenset[ErrorCode],
         call: Callable[[Node, list[K], Deadline], Mapping[K, tuple[int, V]]],
         missing: dict[K, int] | None = None,
+        refused: dict[K, int] | None = None,
     ) -> dict[K, V]:
         """Repeat rounds of `find` and `call` until each key has a result."""
         deadline = Deadline(self.timeout_s)
@@ -254,7 +266,9 @@ class Cluster:
             may_retry = missing is None or pause_s < _LAST_PAUSE_FOR_MISSING_S
             pending = []
             for key, error in errors.items():
-                if error in retriable and may_retry and deadline.left_s() > pause_s:
+                if refused is not None and error in AUTHORIZATION_ERRORS:
+                    refused[key] = error
+                elif error in retriable and may_retry and deadline.left_s() > pause_s:
                     pending.append(key)
                     self._coordinators.pop(str(key), None)
                 elif missing is not None:

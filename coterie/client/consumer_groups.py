@@ -6,7 +6,7 @@ DescribeGroups does not describe them.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from coterie.client.cluster import Cluster
+from coterie.client.cluster import AUTHORIZATION_ERRORS, Cluster
 from coterie.client.errors import Refused
 from coterie.client.group_description import CONSUMER_GROUP, DescribedMember, GroupDescription
 from coterie.client.topics import describe_topics
@@ -24,9 +24,14 @@ _CLASSIC_MEMBER = 0
 
 
 def describe_consumer_groups(
-    cluster: Cluster, group_ids: Iterable[str]
+    cluster: Cluster, group_ids: Iterable[str], refused: dict[str, int] | None = None
 ) -> dict[str, GroupDescription]:
     """Return the descriptions of those groups that are of type "consumer".
+
+    Args:
+        cluster: the cluster.
+        group_ids: the groups.
+        refused: as for `describe_by_epochs`.
 
     Raises:
         VersionUnsupported: the broker has no groups of this type.
@@ -39,7 +44,16 @@ def describe_consumer_groups(
         ConsumerGroupDescribeResponse,
         CONSUMER_GROUP,
         _member,
+        refused,
     )
+
+
+def allowed(found: Mapping[str, Any], refused: dict[str, int]) -> dict[str, Any]:
+    """Return the groups that were answered; the others are added to `refused` with their error."""
+    refused.update(
+        {n: each.error_code for n, each in found.items() if each.error_code in AUTHORIZATION_ERRORS}
+    )
+    return {name: each for name, each in found.items() if name not in refused}
 
 
 def describe_by_epochs(
@@ -49,6 +63,7 @@ def describe_by_epochs(
     response_type: type[Any],
     group_type: str,
     member_of: Callable[[Any], DescribedMember],
+    refused: dict[str, int] | None = None,
 ) -> dict[str, GroupDescription]:
     """Return the descriptions of those groups that are of a type with epochs.
 
@@ -59,6 +74,8 @@ def describe_by_epochs(
         response_type: its response, whose groups have the same fields for every type.
         group_type: the name of the type, which is also that of the protocol.
         member_of: makes the description of a member.
+        refused: if given, groups that are refused for lack of authorization are added here with
+            their error code, and left out, instead of raising.
 
     Raises:
         VersionUnsupported: the broker has no groups of this type.
@@ -73,7 +90,7 @@ def describe_by_epochs(
     )
     nodes = cluster.coordinators(wanted)
     described: dict[str, GroupDescription] = {}
-    for name, group in found.items():
+    for name, group in (found if refused is None else allowed(found, refused)).items():
         # The broker may know groups of this type, and have them switched off.
         if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             continue

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster
-from coterie.client.consumer_groups import describe_consumer_groups
+from coterie.client.consumer_groups import allowed, describe_consumer_groups
 from coterie.client.errors import Refused, VersionUnsupported
 from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.client.nodes import Node
@@ -111,8 +111,16 @@ def list_groups(
     ]
 
 
-def describe_groups(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
+def describe_groups(
+    cluster: Cluster, group_ids: Iterable[str], refused: dict[str, int] | None = None
+) -> dict[str, GroupDescription]:
     """Return the descriptions of groups; `exists` is False for a group that does not exist.
+
+    Args:
+        cluster: the cluster.
+        group_ids: the groups.
+        refused: if given, groups that are refused for lack of authorization are added here with
+            their error code, and not described, instead of raising.
 
     Raises:
         Refused: a coordinator refuses, for lack of authorization or because it is still loading at
@@ -124,7 +132,11 @@ def describe_groups(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, Gro
         lambda keys: DescribeGroupsRequest(groups=keys),
         DescribeGroupsResponse,
         lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
+        refused=refused,
     )
+    if refused is not None:
+        found = allowed(found, refused)
+        wanted = [name for name in wanted if name in found]
     nodes = cluster.coordinators(wanted)
     described = {name: _classic(found[name], nodes[name]) for name in wanted}
     missing = [name for name, group in described.items() if not group.exists]
@@ -132,9 +144,13 @@ def describe_groups(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, Gro
         if missing:
             # A broker may have no groups of this type.
             with suppress(VersionUnsupported):
-                described.update(describe(cluster, missing))
-            missing = [name for name in missing if not described[name].exists]
-    return described
+                described.update(describe(cluster, missing, refused))
+            missing = [
+                name
+                for name in missing
+                if not described[name].exists and name not in (refused or ())
+            ]
+    return {name: each for name, each in described.items() if name not in (refused or ())}
 
 
 def delete_groups(cluster: Cluster, group_ids: Iterable[str]) -> list[Deletion]:

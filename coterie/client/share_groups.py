@@ -50,9 +50,14 @@ class StartOffset(NamedTuple):
 
 
 def describe_share_groups(
-    cluster: Cluster, group_ids: Iterable[str]
+    cluster: Cluster, group_ids: Iterable[str], refused: dict[str, int] | None = None
 ) -> dict[str, GroupDescription]:
     """Return the descriptions of those groups that are share groups.
+
+    Args:
+        cluster: the cluster.
+        group_ids: the groups.
+        refused: as for `describe_by_epochs`.
 
     Raises:
         VersionUnsupported: the broker has no groups of this type.
@@ -65,6 +70,7 @@ def describe_share_groups(
         ShareGroupDescribeResponse,
         SHARE_GROUP,
         _member,
+        refused,
     )
 
 

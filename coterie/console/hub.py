@@ -225,6 +225,11 @@ class Hub:
             del self._channels[name]
         return Subscription(channel)
 
+    def source(self, key: Hashable) -> Source | None:
+        """Return a source that was read; None if there was no page of this key yet."""
+        channel = self._channels.get(key)
+        return None if channel is None else channel.source
+
     def close(self) -> None:
         """Stop every source."""
         for each in self._channels.values():

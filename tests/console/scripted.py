@@ -45,6 +45,7 @@ def group_row(name: str, **more: Any) -> Row:
         "strip": [[now - 61_000, now - 60_000, "join", 350]],
         "lag_trend": [[now - 600_000, 20], [now - 300_000, 400], [now - 60_000, 120]],
         "last_commit_ms": now - 2_000,
+        "refused": None,
         "trouble": 0,
     } | more
 
@@ -56,6 +57,7 @@ class ScriptedFeed:
         self.lock = threading.Lock()
         self._publish: Publish | None = None
         self._rows: dict[str, Row] = {}
+        self.past: list[Row] = []
         self._latest: dict[str, Any] = {
             "cluster": {
                 "bootstrap": "localhost:9092",
@@ -72,6 +74,10 @@ class ScriptedFeed:
         groups = {"at_ms": now_ms(), "changed": list(self._rows.values()), "removed": []}
         events = [Event(name, data) for name, data in self._latest.items()]
         return [*events, Event("groups", groups)]
+
+    def rebalances(self) -> Any:
+        """Return what the test has put into `past`."""
+        return {"at_ms": now_ms(), "groups": self.past}
 
     def run(self, publish: Publish, stopped: threading.Event) -> None:
         """Publish what the test says."""

@@ -10,6 +10,7 @@ from coterie.console.serving import ConsoleServer
 from tests.console.accessible import serious_findings
 from tests.console.changing import Changing, changing_console
 from tests.console.raw_requests import LIMIT_S
+from tests.interop.group_members import ClassicMember
 from tests.pipeline.report.browser import Browser, Tab
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -90,6 +91,26 @@ def test_deletion_needs_the_name_and_html_is_text(changing: Changing, browser: B
     assert HTML not in changing.kafka.groups
     assert page.evaluate("window.hacked") is None
     assert page.locator("img").count() == 0
+
+
+def test_members_of_a_group_are_expelled(changing: Changing, browser: Browser) -> None:
+    servers, member = changing.kafka.bootstrap_servers, ClassicMember("expelled", "orders")
+    member.join(servers)
+    member.sync(servers, range(2))
+    known = changing.kafka.group("expelled").members[0].member_id
+    tab = visited(browser, changing.console, "group=expelled")
+    page = tab.page
+    tab.wait("document.body.innerText.includes('Members now')")
+    page.get_by_role("button", name="Expel members…").click()
+    # The dialog knows the members that the page shows.
+    assert page.get_by_label("Member ids").input_value() == known
+    page.get_by_role("button", name="Show what it would do").click()
+    page.get_by_text("Expel 1 member from group expelled.").wait_for()
+    assert known in page.get_by_role("region", name="What would change").inner_text()
+    assert page.locator(".refused").count() == 0
+    page.get_by_role("button", name="Expel", exact=True).click()
+    page.get_by_text("They are expelled.").wait_for()
+    assert not changing.kafka.group("expelled").members
 
 
 def test_errors_of_a_form_are_shown(changing: Changing, browser: Browser) -> None:

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from jsonschema import Draft202012Validator
 
 from coterie.client.cluster import Cluster
+from coterie.client.offsets import commit_offsets
 from coterie.console.api import ROUTES
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
@@ -170,7 +172,10 @@ def test_a_rebalance_is_shown_when_it_ends_with_cause_and_member(
                 and "leave" in [cause for _, _, cause, _ in each["strip"]]
             ),
         )
+        with asked(console, "/api/rebalances") as answer:
+            of_hour = {each["group"]: each["strip"] for each in json.load(answer)["groups"]}
     first.close()
+    assert of_hour["bar"] == row["strip"]
     # It is 20 to 60 ms on a machine that has time; the clock of the broker is that of the test.
     record_property("rebalance_shown_after_ms", late_ms)
     assert max(late_ms) < 5_000
@@ -197,6 +202,28 @@ def test_findings_are_those_of_the_checks(kafka: Broker, console: ConsoleServer)
         }
         row = shown.row("left", lambda each: each["trouble"] > 0)
         assert row["lag"] > 0
+
+
+def test_groups_that_may_not_be_described_leave_the_others_as_they_are() -> None:
+    allow = "User:ANONYMOUS ALLOW"
+    closed = f"{allow} READ GROUP closed"
+    others = [f"{allow} {each}" for each in ("DESCRIBE CLUSTER", "READ TOPIC *", "READ GROUP open")]
+    with Broker(topics={"orders": 1}, acls=[*others, closed]) as kafka:
+        servers = kafka.bootstrap_servers
+        kafka.produce("orders", "a", "b")
+        with Cluster(servers, LIMIT_S) as cluster:
+            for name in ("open", "closed"):
+                assert set(commit_offsets(cluster, name, {("orders", 0): 1}).values()) == {0}
+        kafka.remove_acls(closed)
+        with (
+            ConsoleServer(Place(lambda: Cluster(servers, LIMIT_S), servers)) as console,
+            page(console) as shown,
+        ):
+            row = shown.row("closed", lambda each: True)
+            assert (row["refused"], row["lag"]) == ("GROUP_AUTHORIZATION_FAILED", None)
+            assert row["state"] == "Empty"
+            row = shown.row("open", lambda each: True)
+            assert (row["refused"], row["lag"]) == (None, 1)
 
 
 def test_twenty_pages_cost_as_one_and_none_costs_nothing(kafka: Broker) -> None:
@@ -226,7 +253,7 @@ def test_twenty_pages_cost_as_one_and_none_costs_nothing(kafka: Broker) -> None:
         assert heard
 
 
-def test_a_broker_that_goes_away_is_shown_as_such_and_followed_again() -> None:
+def test_a_broker_that_goes_away_is_shown_as_such_and_followed_again(tmp_path: Path) -> None:
     with Broker(topics={"orders": 1}) as kafka:
         servers, port = kafka.bootstrap_servers, kafka.port
         kafka.produce("orders", "espresso")
@@ -244,12 +271,14 @@ def test_a_broker_that_goes_away_is_shown_as_such_and_followed_again() -> None:
             assert head["remedy"]
             # What is shown is as old as it was, and the page says since when.
             assert head["at_ms"] <= head["since_ms"] <= at_ms
-            with Broker(port=port, topics={"orders": 1}) as again:
-                shown.wait(
+            with Broker(port=port, topics={"orders": 1}, data_dir=tmp_path) as again:
+                _, head = shown.wait(
                     lambda name, data: (
                         name == "cluster" and data["state"] == "live" and data["at_ms"] > at_ms
                     )
                 )
+                # It is another broker now.
+                assert head["data_dir"] == str(tmp_path)
                 second = consumer(again, "later")
                 poll_until([second], lambda: bool(second.assignment()))
                 _, ended = shown.wait(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from coterie.client.cluster import Cluster
+from coterie.client.offsets import LATEST, commit_offsets, partition_offsets
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
 from coterie.testing import Broker
@@ -117,10 +118,54 @@ def test_group_shows_owners_rebalances_members_and_partitions(
     )
     for tab in every_window(browser, f"{console.url}&group=orders", "group", shown):
         text = tab.value("document.body.innerText")
-        for each in ("worker-1", "worker-2", "generation", "2 members", "orders-5"):
+        for each in (
+            "worker-1",
+            "worker-2",
+            "generation",
+            "2 members",
+            "orders-5",
+            "without owner, 1 h",
+        ):
             assert each in text
         label = tab.value("document.querySelector('.ownership canvas').getAttribute('aria-label')")
         assert label.startswith(f"Ownership of {PARTITIONS} partitions of orders")
+
+
+def test_time_without_owner_is_that_between_owners(
+    browser: Browser, console: ConsoleServer
+) -> None:
+    tab = opened(browser, console, "nobody")
+    # Member, generation, beginning, length, first lane and number of lanes.
+    owned = "[[0, 1, 100, 300, 0, 2], [1, 2, 500, null, 0, 1], [1, 2, 450, 50, 1, 1]]"
+    group = f"{{ zero: 1000, lanes: ['a-0', 'a-1', 'a-2'], owned: {owned} }}"
+    for begin, end, wanted in (
+        (0, 2000, [["a-0", 100], ["a-1", 550]]),
+        (1420, 1460, [["a-0", 40], ["a-1", 30]]),
+        (1600, 2000, [["a-0", 0], ["a-1", 400]]),
+    ):
+        unowned = f"(await import('/views/unowned.js')).unownedBy({group}, {begin}, {end})"
+        assert tab.value(f"(async () => [...{unowned}])()") == wanted
+
+
+def test_lag_is_drawn_until_now(browser: Browser, console: ConsoleServer, kafka: Broker) -> None:
+    kafka.produce("orders", *map(str, range(10)), partition=3)
+    with Cluster(kafka.bootstrap_servers) as cluster:
+        end = partition_offsets(cluster, {("orders", 3): LATEST})["orders", 3]
+        commit_offsets(cluster, "behind", {("orders", 3): end - 7})
+        tab = opened(browser, console, "behind")
+        tab.wait("document.querySelector('.sentence').textContent.includes('lag 7')")
+        commit_offsets(cluster, "behind", {("orders", 3): end})
+    tab.wait("document.querySelector('.sentence').textContent.includes('lag 0')")
+    place = tab.page.locator("canvas[aria-label^='Lag']").bounding_box()
+    assert place is not None
+    # The end of the drawing is now. It has no lag while the next look is late.
+    deadline, shown = time.monotonic() + LIMIT_S, ""
+    while "Lag, messages" not in shown:
+        assert time.monotonic() < deadline, shown
+        for at in (place["width"] / 2, place["width"] - 3):
+            tab.page.mouse.move(place["x"] + at, place["y"] + place["height"] / 2)
+        shown = tab.value("document.querySelector('.tip').innerText")
+    assert "Lag, messages: 0" in shown
 
 
 @pytest.mark.usefixtures("members")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from coterie.address import Address
 from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.client.groups import ListedGroup
@@ -78,6 +80,36 @@ def rebalance(began_ms: int, generation: int, member: str, *, ended: bool = True
             )
         )  # fmt: skip
     return found
+
+
+def test_rebalances_of_an_hour_are_those_of_groups_in_trouble_first() -> None:
+    model = GroupsModel()
+    add(model, 0, dict.fromkeys("abc", ("Stable", 5, 5)))
+    for name, ages_min in (("a", [70, 50, 20]), ("b", [40]), ("c", [65])):
+        facts = [
+            fact
+            for number, age_min in enumerate(ages_min)
+            for fact in rebalance(T0_MS - age_min * 60_000, number + 1, "m")
+        ]
+        model.add_facts({name: facts}, T0_MS)
+    found = model.strips(T0_MS)
+    assert [(each["group"], len(each["strip"])) for each in found] == [("a", 2), ("b", 1)]
+    first = T0_MS - 50 * 60_000
+    assert found[0]["strip"][0][:3] == [first, first + 40, "join"]
+    # The rows that are sent have those of 15 minutes.
+    assert [row["strip"] for row in model.rows] == [[], [], []]
+    model.set_trouble({"b": 10}, T0_MS)
+    assert [each["group"] for each in model.strips(T0_MS)] == ["b", "a"]
+
+
+def test_rebalances_of_all_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coterie.console.model.groups.MOST_MARKS", 3)
+    model = GroupsModel()
+    add(model, 0, dict.fromkeys("abc", ("Stable", 5, 5)))
+    for name in "abc":
+        for number in range(2):
+            model.add_facts({name: rebalance(T0_MS + number * 1_000, number + 1, "m")}, T0_MS)
+    assert [each["group"] for each in model.strips(T0_MS)] == ["a"]
 
 
 # --- looks ----------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The groups page in a browser: live, without jumping, by keyboard, on a phone, for 200 groups."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,27 @@ from tests.pipeline.report.browser import Browser, Tab
 
 HOSTILE = "<img src=x onerror=document.title='run'>"
 NAMES = "[...document.querySelectorAll('.row')].map(each => each.dataset.group)"
+# Milliseconds from an event of all groups, before it is parsed, until the frame that shows it is
+# painted: a message that is sent while a frame is made arrives after it.
+TIMED = """
+(() => {
+  window.painted = [];
+  let begin = null;
+  const parse = JSON.parse, frame = requestAnimationFrame;
+  JSON.parse = text => {
+    if (begin === null && text.length > 10_000) begin = performance.now();
+    return parse(text);
+  };
+  window.requestAnimationFrame = draw => frame(time => {
+    draw(time);
+    if (begin === null) return;
+    const channel = new MessageChannel(), from = begin;
+    begin = null;
+    channel.port1.onmessage = () => painted.push(performance.now() - from);
+    channel.port2.postMessage(null);
+  });
+})()
+"""
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -50,7 +72,8 @@ def busy_page(feed: ScriptedFeed) -> None:
         group_row("orders", trouble=110, state="PreparingRebalance", lag=48_112, lag_ms=312_000),
         group_row("billing", lag=0, lag_ms=0, catch_up_s=0.0, type="consumer"),
         group_row(HOSTILE, state="Empty", members=0, lag=3, last_commit_ms=None),
-        group_row("audit", last_rebalance=None, strip=[], rebalances_1h=0, lag=None, lag_ms=None),
+        group_row("audit", last_rebalance=None, strip=[], rebalances_1h=0, lag=None, lag_ms=None,
+                  refused="GROUP_AUTHORIZATION_FAILED"),
         group_row(
             "shipping-of-parcels-to-everywhere-with-a-long-name.v2",
             state="CompletingRebalance",
@@ -86,6 +109,9 @@ def test_page_fits_every_window_and_can_be_read_aloud(
             "orders",
             "shipping-of-parcels-to-everywhere-with-a-long-name.v2",
         ]
+        refused = tab.value("document.querySelector('.refused').innerText")
+        assert refused.startswith("1 group could not be read for lack of permission")
+        assert refused.endswith("audit")
         # A name is text wherever it is.
         assert HOSTILE in tab.value("document.querySelector('.wrong').textContent")
         assert tab.value("document.querySelectorAll('img').length") == 0
@@ -175,16 +201,42 @@ def test_update_of_200_groups_is_painted_in_100_ms(
     tab.value("scrollTo(0, document.body.scrollHeight)")
     tab.wait(f"{NAMES}.includes('group-196')")
     tab.value("scrollTo(0, 0)")
-    took = []
+    tab.value(TIMED)
+    took: list[float] = []
     for lag in range(1_000, 1_010):
-        begin = tab.value("performance.getEntriesByName('groups')[0].startTime")
         feed.change(*({**row, "lag": lag, "trouble": lag % 11} for row in rows))
-        shown = f"document.querySelector('.row .lag').textContent.includes('{lag:,}')"
-        tab.wait(shown)
-        tab.wait(f"performance.getEntriesByName('groups')[0].startTime > {begin}")
-        took.append(tab.value("performance.getEntriesByName('groups')[0].duration"))
-    # Some milliseconds on a quiet machine; other load of the machine makes single ones longer.
-    assert sorted(took)[len(took) // 2] <= 100, took
+        tab.wait(f"painted.length > {len(took)}")
+        took = tab.value("painted")
+        assert f"{lag:,}" in tab.value("document.querySelector('.row .lag').textContent")
+    middle = sorted(took)[len(took) // 2]
+    load = os.getloadavg()[0]
+    print(f"painted {[round(each) for each in took]} ms after the event, at a load of {load:.1f}")
+    # Other load of the machine makes single ones longer.
+    assert middle <= 100, took
+    assert tab.errors == []
+
+
+def test_strip_has_15_minutes_or_an_hour(
+    browser: Browser, served: tuple[ConsoleServer, ScriptedFeed]
+) -> None:
+    console, feed = served
+    now = now_ms()
+    older = [now - 2_400_000, now - 2_399_000, "leave", 0]
+    feed.change(group_row("a"), group_row("b", strip=[]), group_row("c", strip=[]))
+    feed.past = [{"group": "b", "strip": [older]}]
+    tab = opened(browser, console, 3)
+    drawn = "document.querySelector('canvas[aria-label^=Rebalances]').getAttribute('aria-label')"
+    tab.wait(f"{drawn} === 'Rebalances of 1 group over time'")
+    tab.page.get_by_role("button", name="1 h", exact=True).click()
+    tab.wait(f"{drawn} === 'Rebalances of 2 groups over time'")
+    assert tab.page.get_by_role("heading", name="Rebalances of the last hour").count() == 1
+    assert tab.value("location.hash") == "#groups&last=1h"
+    # What the events bring is added; what they do not have any more stays.
+    feed.change(group_row("c"), group_row("a", strip=[]))
+    tab.wait(f"{drawn} === 'Rebalances of 3 groups over time'")
+    tab.page.get_by_role("button", name="15 min", exact=True).click()
+    tab.wait(f"{drawn} === 'Rebalances of 1 group over time'")
+    assert tab.value("location.hash") == ""
     assert tab.errors == []
 
 

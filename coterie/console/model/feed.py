@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.errors import ClientError, Refused
+from coterie.client.errors import ClientError, Refused, error_name
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
@@ -24,6 +24,7 @@ from coterie.client.journal_reader import JournalReader
 from coterie.client.offsets import Committed
 from coterie.client.progress import Sample, take_sample
 from coterie.client.share_groups import StartOffset
+from coterie.console.data_directory import data_directory
 from coterie.console.event import Event
 from coterie.console.hub import Publish
 from coterie.console.model.groups import Changes, GroupsLook, GroupsModel, Row
@@ -77,6 +78,11 @@ class GroupsFeed:
             events.append(Event("findings", self._findings))
         return events
 
+    def rebalances(self) -> dict[str, Any]:
+        """Return the rebalances of the last hour, by group, and when they were looked at."""
+        with self.lock:
+            return {"at_ms": self._at_ms, "groups": self._model.strips(now_ms())}
+
     def run(self, publish: Publish, stopped: threading.Event) -> None:
         """Look and listen until `stopped` is set."""
         self._opened_ms = now_ms()
@@ -117,7 +123,13 @@ class GroupsFeed:
         brokers = cluster.metadata([])
         listed = list_groups(cluster)
         names = [each.group_id for each in listed if each.type in WITH_OFFSETS]
-        look = GroupsLook(began_ms, listed, *_read(cluster, names))
+        # It is the same until the broker is started again.
+        is_live = self._cluster["state"] == "live"
+        data_dir = self._cluster["data_dir"] if is_live else data_directory(cluster)
+        refused: dict[str, int] = {}
+        described, sample = _read(cluster, names, refused)
+        errors = {name: error_name(code) for name, code in refused.items()}
+        look = GroupsLook(began_ms, listed, described, sample, refused=errors)
         with self.lock:
             ended_ms = now_ms()
             changes = self._model.add_look(look, ended_ms)
@@ -129,6 +141,7 @@ class GroupsFeed:
                 "state": "live",
                 "cluster_id": brokers.cluster_id,
                 "controller_id": brokers.controller_id,
+                "data_dir": data_dir,
                 "brokers": [
                     {"id": each.node_id, "address": f"{each.host}:{each.port}"}
                     for each in brokers.brokers
@@ -242,14 +255,16 @@ class GroupsFeed:
             self._publish(changes, publish)
 
 
-def _read(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, GroupDescription], Sample]:
-    """Describe groups and read their offsets, some at a time."""
+def _read(
+    cluster: Cluster, names: Sequence[str], refused: dict[str, int]
+) -> tuple[dict[str, GroupDescription], Sample]:
+    """Describe groups and read their offsets, some at a time; those that may not are `refused`."""
     described: dict[str, GroupDescription] = {}
     committed: dict[str, dict[TopicPartition, Committed]] = {}
     ends: dict[TopicPartition, int] = {}
     shared: dict[str, Mapping[TopicPartition, StartOffset]] = {}
     for begin in range(0, len(names), _GROUPS_AT_ONCE):
-        part = describe_groups(cluster, names[begin : begin + _GROUPS_AT_ONCE])
+        part = describe_groups(cluster, names[begin : begin + _GROUPS_AT_ONCE], refused)
         found = {name: each for name, each in part.items() if each.exists}
         sample = take_sample(cluster, found.values())
         described |= found

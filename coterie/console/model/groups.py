@@ -23,6 +23,9 @@ Row = dict[str, Any]
 # Rates are those of this time: consumers commit every five seconds by default.
 RATE_S = 10.0
 
+# Of all groups, in one answer: about a megabyte.
+MOST_MARKS = 20_000
+
 # The state that a group has after a fact, so that a page shows it before the next look.
 _STATES: dict[type[Fact], str] = {
     journal.RebalanceBegan: "PreparingRebalance",
@@ -44,6 +47,7 @@ class GroupsLook(NamedTuple):
         described: those that exist and have members and offsets of the kind that is known.
         sample: their offsets.
         is_whole: whether a group that is not listed does not exist.
+        refused: the names of errors of the groups that the user may not describe.
     """
 
     began_ms: int
@@ -51,6 +55,7 @@ class GroupsLook(NamedTuple):
     described: Mapping[str, GroupDescription]
     sample: Sample
     is_whole: bool = True
+    refused: Mapping[str, str] = {}
 
 
 class Changes(NamedTuple):
@@ -77,6 +82,20 @@ class _Track:
         self.last_commit_ms: int | None = None
         # By our clock, when the last facts about it were read.
         self.facts_ms = 0
+
+    @property
+    def marks(self) -> list[Mark]:
+        """Its rebalances."""
+        return self.seen.marks if self.recorded is None else self.recorded
+
+
+def _strip(marks: Sequence[Mark], since_ms: int) -> list[list[Any]]:
+    """Return the rebalances that had not ended at a time."""
+    return [
+        [each.from_ms, each.to_ms, each.cause, each.unowned_ms]
+        for each in marks
+        if each.to_ms is None or each.to_ms > since_ms
+    ]
 
 
 class GroupsModel:
@@ -157,6 +176,7 @@ class GroupsModel:
             ),
             "lag_trend": track.lags.points,
             "last_commit_ms": track.last_commit_ms,
+            "refused": look.refused.get(name),
         }
         return self._changed(name, track, row, now_ms)
 
@@ -184,7 +204,7 @@ class GroupsModel:
 
     def _changed(self, name: str, track: _Track, row: Row, now_ms: int) -> Row | None:
         """Complete a row with what is known of its past; return it if it differs from before."""
-        marks = track.seen.marks if track.recorded is None else track.recorded
+        marks = track.marks
         last = marks[-1] if marks else None
         row |= {
             # The names that the page has.
@@ -195,17 +215,33 @@ class GroupsModel:
             "last_rebalance": None
             if last is None
             else {"at_ms": last.to_ms or last.from_ms, "cause": last.cause, "who": last.who},
-            "strip": [
-                [each.from_ms, each.to_ms, each.cause, each.unowned_ms]
-                for each in marks
-                if each.to_ms is None or each.to_ms > now_ms - WINDOW_MS
-            ],
+            "strip": _strip(marks, now_ms - WINDOW_MS),
             "trouble": self._trouble.get(name, 0) + (row["state"] in REBALANCING),
         }
         if row == track.row:
             return None
         track.row = row
         return row
+
+    def strips(self, now_ms: int) -> list[Row]:
+        """Return the rebalances of the last hour, by group: at most `MOST_MARKS` of all.
+
+        Groups with trouble come first, then those with many rebalances.
+        """
+        found = [
+            (name, track.row["trouble"], strip)
+            for name, track in self._tracks.items()
+            if track.row and (strip := _strip(track.marks, now_ms - HOUR_MS))
+        ]
+        found.sort(key=lambda each: (-each[1], -len(each[2]), each[0]))
+        rows: list[Row] = []
+        left = MOST_MARKS
+        for name, _, strip in found:
+            left -= len(strip)
+            if left < 0:
+                break
+            rows.append({"group": name, "strip": strip})
+        return rows
 
     def forget_facts(self) -> None:
         """Forget the facts, because the journal is read again; rebalances stay known."""

@@ -15,7 +15,7 @@ export function labelRoom(names) {
 }
 
 // What was owned, by lane, in order of time.
-function barsOf(group) {
+export function barsOf(group) {
   const lanes = group.lanes.map(() => []);
   for (const [who, generation, begin, length, ...runs] of group.owned) {
     const from = begin + group.zero, to = length === null ? null : from + length;

@@ -13,18 +13,22 @@ import { stateBadge } from '/views/group_list.js';
 import { memberTable, partitionTable } from '/views/group_tables.js';
 import { phaseBox } from '/views/phase.js';
 import { replayPart } from '/views/replay.js';
+import { unownedBy } from '/views/unowned.js';
 import { wrongList } from '/views/wrong.js';
 
 const WINDOWS = [['5 min', 5 * MINUTE], ['15 min', 15 * MINUTE], ['1 h', HOUR], ['All', null]];
 // The shortest time that is drawn.
 const LEAST_MS = 10_000;
-const TICK_MS = 1_000, LAG_STEP_MS = 5_000;
+const TICK_MS = 1_000, LAG_STEP_MS = 1_000;
+// A lag holds until the next look, which comes before that; what is not looked at any more does not go on.
+const LAG_HOLDS_MS = 3_000;
 // What is shown around the moment that an address names.
 const AROUND_MS = MINUTE;
 
 export function open(main, params) {
   const id = params.group;
   let now = null, group = null, end = Date.now(), windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null;
+  let unowned = new Map();
   const [head, times, past, lagHost, lists] = ['div', 'div', 'div', 'div', 'div'].map(tag => document.createElement(tag));
   const phase = phaseBox(), wrong = wrongList({ ofGroup: true }), replay = replayPart(id);
   main.append(head, phase.element, wrong.element, times, lagHost, past, lists, replay.element);
@@ -77,14 +81,15 @@ export function open(main, params) {
     }
   }
 
-  // Lag as steps, over the same axis as the lanes.
+  // Lag as steps, over the same axis as the lanes; a step has the last lag in it.
   function drawLag() {
-    const trend = now.lag_trend || [];
+    // The trend has few points; the lag of now is not one of them.
+    const trend = [...now.lag_trend || [], ...now.lag === null ? [] : [[now.at_ms, now.lag]]];
     lagHost.hidden = trend.length < 1;
     if (lagHost.hidden) return;
-    const start = trend[0][0], count = Math.max(1, Math.ceil((Date.now() - start) / LAG_STEP_MS)), values = [];
+    const start = trend[0][0], count = Math.ceil((now.at_ms + LAG_HOLDS_MS - start) / LAG_STEP_MS), values = [];
     for (let n = 0, at = 0; n < count; n++) {
-      while (at + 1 < trend.length && trend[at + 1][0] <= start + n * LAG_STEP_MS) at++;
+      while (at + 1 < trend.length && trend[at + 1][0] < start + (n + 1) * LAG_STEP_MS) at++;
       values.push(trend[at][1]);
     }
     const series = [start, LAG_STEP_MS, values];
@@ -96,9 +101,11 @@ export function open(main, params) {
   }
 
   function drawLists() {
+    const at = Date.now();
+    unowned = group ? unownedBy(group, at - HOUR, at) : new Map();
     if (!members) {
       members = memberTable(() => now);
-      partitions = partitionTable(() => now);
+      partitions = partitionTable(() => now, row => unowned.get(`${row.topic}-${row.partition}`) ?? null);
       for (const [title, made] of [['Members now', members], ['Partitions now', partitions]])
         lists.append(Object.assign(document.createElement('h2'), { textContent: title }), made.element);
       return;
@@ -121,6 +128,7 @@ export function open(main, params) {
       group = read.groups.find(each => each.id === id) || read.groups[0] || null;
       drawTimes();
       drawHistory();
+      if (members) drawLists();
     }
     if (!range) advance();
   }

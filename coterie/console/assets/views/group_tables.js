@@ -24,7 +24,8 @@ export function memberTable(of) {
   ], allRows(() => of().members || []), 'member');
 }
 
-export function partitionTable(of) {
+// `unowned(row)` is how long the partition was without owner in the last hour; null if that is not known.
+export function partitionTable(of, unowned) {
   return table('Partitions now', [
     column('partition', row => `${row.topic}-${row.partition}`, { cell: placeCell }),
     column('owner', row => row.owner, { cell: row => nameOf(row.owner ?? '') }),
@@ -35,6 +36,8 @@ export function partitionTable(of) {
       cell: row => row.lag && row.lag_ms ? `${duration(row.lag_ms)} old` : '' }),
     column('records/s', row => row.consumed_per_s, { number: true,
       cell: row => row.consumed_per_s === null ? '' : short(row.consumed_per_s) }),
+    column('without owner, 1 h', unowned, { number: true,
+      cell: row => unowned(row) === null ? '' : duration(unowned(row)) }),
     column('last commit', row => row.last_commit_ms, { time: true, cell: row => sinceCell(row.last_commit_ms) }),
   ], allRows(() => of().partitions || []), 'partition');
 }

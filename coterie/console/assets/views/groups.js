@@ -4,47 +4,80 @@ import { showCluster } from '/console.js';
 import { follow } from '/live.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { compare } from '/shared/tables.js';
-import { moveOn, range, setWhole } from '/shared/time.js';
+import { moveOn, range, setRange, setWhole } from '/shared/time.js';
 import { strips } from '/shared/strips.js';
-import { both, counted, duration, grouped } from '/shared/words.js';
+import { HOUR, both, counted, duration, grouped } from '/shared/words.js';
 import { WINDOW_MS, groupList } from '/views/group_list.js';
 import { GroupRows } from '/views/group_rows.js';
+import { lastHour } from '/views/last_hour.js';
 import { wrongList } from '/views/wrong.js';
 
 // Groups in the strip above the list, before all are asked for.
-const MOST_STRIPS = 8;
+const MOST_STRIPS = 8, MOST_NAMES = 5;
 const TICK_MS = 1_000;
+// What the strip shows; the console keeps an hour.
+const WINDOWS = [['15 min', WINDOW_MS, '15 minutes'], ['1 h', HOUR, 'hour']];
 
 export function open(main) {
   const rows = new GroupRows(), list = groupList(rows), wrong = wrongList();
   const { params } = parsed(location.hash);
   const overview = document.createElement('section'), tools = document.createElement('div');
-  const stop = new AbortController();
-  let strip = null, isScheduled = false, seen = false, findings = null;
+  const choice = document.createElement('div'), stop = new AbortController();
+  const hour = lastHour(() => draw(), error => { failure = error.message; draw(); });
+  let windowMs = params.last === '1h' ? HOUR : WINDOW_MS, failure = '', laneCount = 0, strip = null, isScheduled = false, seen = false, findings = null;
   main.append(wrong.element, overview, Object.assign(document.createElement('h2'), { textContent: 'Groups' }),
     tools, list.element);
   if (params.find || params.state) rows.find(params.find || '', params.state || '');
 
+  function span() {
+    const now = Date.now();
+    return [now - windowMs, now];
+  }
+
   function lanes() {
-    return [...rows.rows.values()].filter(row => (row.strip || []).length)
-      .sort((one, other) => compare(one.trouble || null, other.trouble || null, -1)
-        || (other.strip.length - one.strip.length) || compare(one.group, other.group, 1))
-      .map(row => ({ id: row.group, replaced: [], marks: row.strip.map(([started, completed, cause, unowned]) =>
+    const found = [...rows.rows.values()].map(row => [row, windowMs === HOUR ? hour.of(row) : row.strip || []])
+      .filter(([, marks]) => marks.length)
+      .sort(([one, marks], [other, others]) => compare(one.trouble || null, other.trouble || null, -1)
+        || (others.length - marks.length) || compare(one.group, other.group, 1));
+    laneCount = found.length;
+    return found.map(([row, marks]) => ({ id: row.group, replaced: [], marks: marks.map(([started, completed, cause, unowned]) =>
         ({ started, completed, cause: cause || '', isUnowned: Boolean(unowned), unowned })) }));
   }
 
   function drawOverview() {
-    const found = lanes();
-    overview.hidden = !found.length;
-    if (!found.length) return;
+    overview.hidden = !rows.rows.size;
+    if (overview.hidden) return;
     setWhole(span());
     if (!strip) {
       strip = strips({ lanes, most: MOST_STRIPS, span: () => range || span(), when: mark => mark.started,
         silences: () => [], lines: tipLines, open: ({ id }) => { location.hash = `#group=${encodeURIComponent(id)}`; } });
-      overview.append(Object.assign(document.createElement('h2'), { textContent: 'Rebalances of the last 15 minutes' }),
-        strip.element);
-    }
-    strip.update();
+      overview.append(choice, strip.element);
+    } else strip.update();
+    strip.element.hidden = !laneCount;
+    drawChoice();
+  }
+
+  function drawChoice() {
+    render(html`<h2>Rebalances of the last ${WINDOWS.find(each => each[1] === windowMs)[2]}</h2><div class="tools">
+      ${WINDOWS.map(([words, ms]) => html`<button type="button" class="plain" aria-pressed=${windowMs === ms}
+        @click=${() => choose(ms)}>${words}</button>`)}
+      ${laneCount ? nothing : html`<span class="note">There was none.</span>`}
+      ${failure ? html`<span class="failed" role="alert">${failure}</span>` : nothing}</div>`, choice);
+  }
+
+  function choose(ms) {
+    windowMs = ms;
+    failure = '';
+    setRange(null);
+    hour.forget();
+    if (ms === HOUR) hour.read();
+    keepAddress();
+    drawOverview();
+  }
+
+  function keepAddress() {
+    const { filter, state } = rows, last = windowMs === HOUR ? '1h' : null;
+    keep({ groups: filter || state || last ? true : null, find: filter || null, state: state || null, last });
   }
 
   function drawTools() {
@@ -60,12 +93,12 @@ export function open(main) {
         Sort again</button>` : nothing}
       <span class="count" role="status">${seen ? rows.names.length === rows.rows.size ? counted(rows.names.length, 'group')
         : `${grouped(rows.names.length)} of ${counted(rows.rows.size, 'group')}` : 'The groups are being read.'}</span>
-    </div>`, tools);
+    </div>${refusedNote([...rows.rows.values()].filter(row => row.refused))}`, tools);
   }
 
   function find(filter, state) {
     rows.find(filter, state);
-    keep({ groups: filter || state ? true : null, find: filter || null, state: state || null });
+    keepAddress();
     drawNow();
   }
 
@@ -80,12 +113,9 @@ export function open(main) {
     isScheduled = true;
     requestAnimationFrame(() => {
       isScheduled = false;
-      performance.mark('groups-begin');
       drawNow();
       drawOverview();
       wrong.update(findings, summaryOf(rows));
-      performance.clearMeasures('groups');
-      performance.measure('groups', 'groups-begin');
     });
   }
 
@@ -94,6 +124,10 @@ export function open(main) {
     else if (name === 'groups') {
       seen = true;
       list.flash(rows.update(data, isFirst));
+      if (windowMs === HOUR) {
+        hour.update(data);
+        if (isFirst) hour.read();
+      }
     } else if (name === 'findings') findings = data;
     draw();
   }
@@ -125,12 +159,16 @@ export function open(main) {
   addEventListener('scroll', () => list.draw(), { signal: stop.signal, passive: true });
   addEventListener('resize', () => list.draw(), { signal: stop.signal });
   addEventListener('keydown', typed, { signal: stop.signal });
-  return { close() { end(); clearInterval(timer); stop.abort(); } };
+  return { close() { end(); clearInterval(timer); stop.abort(); hour.forget(); } };
 }
 
-function span() {
-  const now = Date.now();
-  return [now - WINDOW_MS, now];
+// Groups that the user may not describe have a row, but no members and no lag.
+function refusedNote(refused) {
+  if (!refused.length) return nothing;
+  const names = refused.slice(0, MOST_NAMES).map(row => row.group).join(', ');
+  const errors = [...new Set(refused.map(row => row.refused))].join(', ');
+  return html`<p class="note refused">${counted(refused.length, 'group')} could not be read for lack of permission (${errors}):
+    <bdi>${names}</bdi>${refused.length > MOST_NAMES ? ', …' : ''}</p>`;
 }
 
 function tipLines(group, mark) {

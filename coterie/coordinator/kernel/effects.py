@@ -54,8 +54,8 @@ class Effects(Generic[R]):
         timers: timers that were armed or cancelled.
         events: what happened, in order.
         markers: the markers of transactions to write.
-        requests: what is to be asked of another coordinator, each a value that the two agree on.
-            The runtime brings the answer back as an operation.
+        requests: what is to be asked of another coordinator or of the runtime, each a value that
+            the two agree on. An answer comes back as an operation.
         moves_deadline: whether the next deadline of the coordinator may be another one now.
     """
 
@@ -107,7 +107,7 @@ class Effects(Generic[R]):
             self.replies = [Reply(to, message)]
 
     def request(self, request: Any) -> None:
-        """Ask another coordinator."""
+        """Ask another coordinator, or the runtime."""
         requests = self.requests
         if isinstance(requests, list):
             requests.append(request)

@@ -129,14 +129,19 @@ class ShareCoordinator(Partitions[ShareStateShard]):
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """Return when the next write is late; None if nothing waits."""
-        late = [shard.late_ms() for shard in self.shards if shard.holds]
-        return min((each for each in late if each is not None), default=None)
+        """Return when a write is late, or a log may get shorter; None if nothing waits."""
+        times = [shard.late_ms() for shard in self.shards if shard.holds]
+        times += [shard.pruning.next_ms() for shard in self.shards]
+        return min((each for each in times if each is not None), default=None)
 
     def advance(self, now_ms: int) -> Effects[Any]:
-        """Answer writes that have waited for too long [share-partitions/late-writes]."""
+        """Answer writes that have waited for too long, and keep the logs short.
+
+        Source: [share-partitions/late-writes] [share-partitions/state-pruning].
+        """
         effects: Effects[Any] = Effects()
         for shard in self.shards:
             if shard.holds:
                 shard.answer_late(now_ms, effects)
+            shard.shorten_log(now_ms, effects)
         return effects

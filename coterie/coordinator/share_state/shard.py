@@ -16,6 +16,7 @@ from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.kernel.shard import Shard, send_response
 from coterie.coordinator.kernel.shard_state import ShardState
 from coterie.coordinator.share_state.config import ShareStateConfig
+from coterie.coordinator.share_state.pruning import Kind, Prune, Pruning, Written
 from coterie.coordinator.share_state.requests import (
     NO_EPOCH,
     NO_OFFSET,
@@ -60,6 +61,7 @@ class ShareStateShard(Shard):
 
     Attributes:
         states: the share partitions.
+        pruning: what of the log is not needed any more.
     """
 
     def __init__(self, partition: int, config: ShareStateConfig, topics: TopicsImage) -> None:
@@ -70,6 +72,7 @@ class ShareStateShard(Shard):
         self._waiting: deque[tuple[int, Operation]] = deque()
         self._config = config
         self._topics = topics
+        self.pruning = Pruning(config)
 
     # -- requests [share-partitions/state-requests] ------------------------------------------------
 
@@ -139,8 +142,7 @@ class ShareStateShard(Shard):
             merged = state.copy()
             assert isinstance(record[1], ShareUpdateValue), record
             merged.take_update(record[1])
-            merged.snapshot_epoch += 1
-            record = merged.snapshot(request.key, now_ms)
+            record = merged.next_snapshot(request.key, now_ms)
         effects = Effects(StateResult())
         effects.operation = _logging(request.key, record)
         return effects
@@ -213,6 +215,29 @@ class ShareStateShard(Shard):
                 send_response(operation.to, unavailable(operation.request, error), effects)
                 operation.response = None
 
+    # -- the length of the log [share-partitions/state-pruning] ------------------------------------
+
+    def complete(self, completion: Any, now_ms: int, effects: _Effects) -> None:
+        """See `Shard`: a record is durable."""
+        assert isinstance(completion, Written), completion
+        if self.pruning.note(completion, now_ms):
+            effects.moves_deadline = True
+
+    def shorten_log(self, now_ms: int, effects: _Effects) -> None:
+        """Write the cold snapshots that are due, and ask for the log to be pruned if that is due.
+
+        Args:
+            now_ms: the time.
+            effects: receives the snapshots, and a `Prune`.
+        """
+        for key in self.pruning.take_cold(self.states, now_ms):
+            snapshot: _Effects = Effects()
+            snapshot.operation = _logging(key, self.states[key].next_snapshot(key, now_ms))
+            snapshot.operation.completion = Written(key, Kind.COLD_SNAPSHOT)
+            effects.absorb(self.settle(snapshot, now_ms))
+        if self.pruning.take_prune(now_ms):
+            effects.request(Prune(self.partition, self.pruning.position))
+
     # -- the shard ---------------------------------------------------------------------------------
 
     @property
@@ -271,6 +296,7 @@ class ShareStateShard(Shard):
 
     def loaded(self, now_ms: int, effects: _Effects) -> None:
         """Forget the states of topics that were deleted meanwhile."""
+        self.pruning = Pruning(self._config, self.states)
         self.forget_topics(lambda topic_id: topic_id not in self._topics.by_id, now_ms, effects)
 
     def forget(
@@ -283,6 +309,7 @@ class ShareStateShard(Shard):
     ) -> None:
         """See `Shard`."""
         self.states = {}
+        self.pruning = Pruning(self._config)
         self._waiting.clear()
 
     def forget_topics(
@@ -303,4 +330,8 @@ class ShareStateShard(Shard):
 
 def _logging(key: ShareKey, record: tuple[Message, Message | None]) -> Operation:
     """Return the operation that writes a record, by which memory changes."""
-    return Operation(key.group_id, [record])
+    operation = Operation(key.group_id, [record])
+    value = record[1]
+    kind = Kind.SNAPSHOT if isinstance(value, ShareSnapshotValue) else Kind.UPDATE
+    operation.completion = Written(key, Kind.TOMBSTONE if value is None else kind)
+    return operation

@@ -31,11 +31,12 @@ class ShareState:
         batches: the states of records, merged.
         updates: how many updates were written since the latest snapshot.
         created_ms: when it was initialised.
+        snapshot_ms: when the latest snapshot was written.
     """
 
     __slots__ = (
         "batches", "created_ms", "delivery_complete_count", "leader_epoch", "snapshot_epoch",
-        "start_offset", "state_epoch", "updates",
+        "snapshot_ms", "start_offset", "state_epoch", "updates",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +51,7 @@ class ShareState:
         self.batches: list[StateBatch] = []
         self.updates = 0
         self.created_ms = created_ms
+        self.snapshot_ms = created_ms
 
     def copy(self) -> "ShareState":
         """Return the same state, to be changed."""
@@ -74,6 +76,12 @@ class ShareState:
             state_batches=to_wire(self.batches),
         )
         return ShareSnapshotKey.of(*key), value
+
+    def next_snapshot(self, key: ShareKey, now_ms: int) -> Record:
+        """Return the record of the whole state that follows the latest snapshot."""
+        later = self.copy()
+        later.snapshot_epoch += 1
+        return later.snapshot(key, now_ms)
 
     def update(
         self,
@@ -112,6 +120,7 @@ class ShareState:
         )
         self.leader_epoch = value.leader_epoch
         self.delivery_complete_count = value.delivery_complete_count
+        self.snapshot_ms = value.write_timestamp
         self.batches = from_wire(value.state_batches)
         return self
 

@@ -346,6 +346,8 @@ class Config:
             updates_per_snapshot=self.get_int(
                 "share.coordinator.snapshot.update.records.per.snapshot"
             ),
+            cold_interval_ms=self.get_int("share.coordinator.cold.partition.snapshot.interval.ms"),
+            prune_interval_ms=self.get_int("share.coordinator.state.topic.prune.interval.ms"),
         )
 
 

@@ -44,14 +44,15 @@ class Ownership:
 
     Attributes:
         log: the log of the partition.
+        first_offset: where the log ended at the load.
         next_offset: where the log ends if nothing else writes to it.
     """
 
-    __slots__ = ("log", "next_offset")
+    __slots__ = ("first_offset", "log", "next_offset")
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.next_offset = log.log_end_offset
+        self.first_offset = self.next_offset = log.log_end_offset
 
 
 class _Batch:
@@ -128,6 +129,13 @@ class Appends:
     def owns(self, index: int) -> bool:
         """Return whether a partition is owned, and so written to."""
         return index in self._owned
+
+    def first_offset(self, index: int) -> int:
+        """Return the offset of the first record that was or will be written to an owned partition.
+
+        Records that were loaded are before it.
+        """
+        return self._owned[index].first_offset
 
     def unsynced_logs(self) -> list[tuple[int, Log]]:
         """Return the logs of the owned partitions that have something to sync, with the indexes."""

@@ -15,4 +15,5 @@ def make_share_state_runtime(broker: Services, host: Host) -> ShareStateRuntime:
         state_config = state_config._replace(write_timeout_ms=int(timeout_ms))
     coordinator = ShareCoordinator(state_config, broker.topics.published.image)
     codec = config.get_int("share.coordinator.state.topic.compression.codec")
-    return ShareStateRuntime(host, coordinator, broker.controller, codec)
+    delete_records = broker.logs.delete_records
+    return ShareStateRuntime(host, coordinator, broker.controller, codec, delete_records)

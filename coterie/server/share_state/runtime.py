@@ -1,18 +1,23 @@
-"""The runtime of the share coordinator: its topic, and requests to it.
+"""The runtime of the share coordinator: its topic, requests to it, and the length of its log.
 
 `__share_group_state` is created when a client looks for a share coordinator, or when a share group
 has its first member [share-partitions/state-topic].
 """
 
 from collections.abc import Callable
+from typing import Any
 
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
+from coterie.coordinator.share_state.pruning import Prune
 from coterie.coordinator.share_state.requests import StateRequest, StateResult
 from coterie.coordinator.share_state.service import ShareCoordinator
 from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC
 from coterie.server.controller import Controller
 from coterie.server.coordinators.created_topic import CreatedTopicRuntime
 from coterie.server.coordinators.host import Host
+from coterie.server.logs.partition import Partition
+from coterie.storage.errors import OutOfHandles, StorageError
 
 # The client of the coordinator when this broker itself asks.
 _BROKER = ClientContext()
@@ -39,7 +44,12 @@ class ShareStateRuntime(CreatedTopicRuntime):
     """
 
     def __init__(
-        self, host: Host, coordinator: ShareCoordinator, controller: Controller, codec: int
+        self,
+        host: Host,
+        coordinator: ShareCoordinator,
+        controller: Controller,
+        codec: int,
+        delete_records: Callable[[Partition, int], int],
     ) -> None:
         """Run `coordinator`, with the partitions of its topic if that exists.
 
@@ -48,6 +58,7 @@ class ShareStateRuntime(CreatedTopicRuntime):
             coordinator: the coordinator.
             controller: creates the coordinator's topic.
             codec: the codec of the batches that are written.
+            delete_records: deletes the records of a partition before an offset.
         """
         super().__init__(
             host,
@@ -58,6 +69,7 @@ class ShareStateRuntime(CreatedTopicRuntime):
             codec=codec,
         )
         self.coordinator = coordinator
+        self._delete_records = delete_records
         self.begin()
 
     def set_partitions(self, count: int) -> None:
@@ -68,6 +80,29 @@ class ShareStateRuntime(CreatedTopicRuntime):
     def state_partitions(self) -> int:
         """See the base class."""
         return self.coordinator.config.state_partitions
+
+    def apply(self, effects: Effects[Any]) -> None:
+        """See the base class; what is asked for is to prune a log."""
+        super().apply(effects)
+        for request in effects.requests:
+            self._prune(request)
+
+    def _prune(self, prune: Prune) -> None:
+        """Delete what the coordinator does not need [share-partitions/state-pruning]."""
+        index = prune.partition
+        if not self._appends.owns(index):
+            return
+        partition = self._partitions[index]
+        offset = self._appends.first_offset(index) + prune.position
+        if offset <= partition.log.log_start_offset:
+            return
+        try:
+            self._delete_records(partition, offset)
+        except OutOfHandles as shortage:
+            # The next time is soon enough.
+            self._host.handles_short(shortage)
+        except (StorageError, OSError) as error:
+            self._fail(index, error)
 
     def ask(self, request: StateRequest, done: Callable[[StateResult], None]) -> None:
         """Ask the coordinator about a share partition.

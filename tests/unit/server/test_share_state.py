@@ -34,7 +34,8 @@ from coterie.protocol.messages.write_share_group_state import (
 )
 from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC
 from coterie.server.broker import Broker
-from tests.unit.server.manual import Client, make_broker, restarted
+from coterie.storage.errors import OutOfHandles
+from tests.unit.server.manual import Client, logged, make_broker, open_log, restarted
 
 SETTINGS = {"share.coordinator.state.topic.num.partitions": "3"}
 GROUP = "g:1"
@@ -168,6 +169,86 @@ def test_states_of_a_deleted_topic_are_gone() -> None:
     assert broker.share_state.coordinator.totals() == {"share_partitions": 0}
     client = begun(restarted(broker, killed=True))
     assert read(client, topic.topic_id)[0] == ErrorCode.INVALID_REQUEST
+
+
+# One partition, whose log gets shorter every second.
+PRUNED = {
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.cold.partition.snapshot.interval.ms": "1000",
+    "share.coordinator.state.topic.prune.interval.ms": "1000",
+}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_log_is_pruned_and_has_every_state(killed: bool) -> None:
+    """[share-partitions/state-pruning]"""
+    broker = make_broker(PRUNED)
+    client = begun(broker)
+    topic_id = broker.controller.create("t", 2, {}).topic_id
+    initialize(client, topic_id, 0, 1)
+    for _ in range(3):
+        write(client, topic_id)
+    log = open_log(broker, SHARE_GROUPS_TOPIC)
+    client.loop.advance(999)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 5)
+    # Partition 1, which has had no updates, keeps all of the log until its cold snapshot.
+    client.loop.advance(1)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 7)
+    client.loop.advance(1_000)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 7)
+    client.loop.advance(10_000)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 7)
+    client = begun(restarted(broker, killed=killed))
+    assert read(client, topic_id, 0) == (0, 2, 0, [(0, 3, 2, 1)])
+    assert read(client, topic_id, 1) == (0, 2, -1, [])
+
+
+def test_what_was_loaded_is_pruned_after_new_snapshots() -> None:
+    """A load finds snapshots, but not where they are [share-partitions/state-pruning]."""
+    broker = make_broker(SETTINGS)
+    client = begun(broker)
+    topic_id = broker.controller.create("t", 1, {}).topic_id
+    initialize(client, topic_id, 0)
+    initialize(client, topic_id, 0)
+    broker = restarted(broker, killed=True)
+    client = begun(broker)
+    # Only the partition of this share partition was written to.
+    partitions = broker.topics.by_name[SHARE_GROUPS_TOPIC].partitions
+    (log,) = [each.log for each in partitions if each.log.log_end_offset]
+    write(client, topic_id)
+    client.loop.advance(300_000)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 4)
+    client.loop.advance(300_000)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 4)
+    assert read(client, topic_id) == (0, 2, 0, [(0, 3, 2, 1)])
+
+
+@pytest.mark.parametrize("shortage", [False, True])
+def test_log_that_cannot_be_pruned(shortage: bool) -> None:
+    """A shortage of file handles passes; anything else ends the partition."""
+    broker = make_broker(PRUNED)
+    client = begun(broker)
+    topic_id = broker.controller.create("t", 1, {}).topic_id
+    initialize(client, topic_id, 0)
+    initialize(client, topic_id, 0)
+    log = open_log(broker, SHARE_GROUPS_TOPIC)
+    delete_records = broker.share_state._delete_records
+    errors = [OutOfHandles("log", OSError()) if shortage else OSError("no disk")]
+
+    def failing(*arguments: Any) -> int:
+        if errors:
+            raise errors.pop()
+        return delete_records(*arguments)
+
+    broker.share_state._delete_records = failing
+    client.loop.advance(1_000)
+    assert not errors
+    assert log.log_start_offset == 0
+    assert len(logged(broker, "share partition failed")) == (not shortage)
+    client.loop.advance(1_000)
+    assert log.log_start_offset == (2 if shortage else 0)
+    wanted = ErrorCode.NONE if shortage else ErrorCode.NOT_COORDINATOR
+    assert initialize(client, topic_id, 0) == [wanted]
 
 
 def test_no_topic_is_no_coordinator() -> None:

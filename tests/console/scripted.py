@@ -73,7 +73,7 @@ class ScriptedFeed:
         events = [Event(name, data) for name, data in self._latest.items()]
         return [*events, Event("groups", groups)]
 
-    def run(self, publish: Publish, stopped: threading.Event) -> None:
+    def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:
         """Publish what the test says."""
         with self.lock:
             self._publish = publish

@@ -77,9 +77,9 @@ class GroupsFeed:
             events.append(Event("findings", self._findings))
         return events
 
-    def run(self, publish: Publish, stopped: threading.Event) -> None:
+    def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:
         """Look and listen until `stopped` is set."""
-        self._opened_ms = now_ms()
+        self._opened_ms = opened_ms
         listening = threading.Thread(
             target=self._listen,
             args=(publish, stopped),

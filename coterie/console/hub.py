@@ -5,12 +5,14 @@ open and ends with the last one. It makes events; each is encoded once and put i
 every reader. A reader that is more than `QUEUE_EVENTS` or `QUEUE_BYTES` behind is dropped with an
 `error` event, so that it costs neither memory nor the time of others [console/hub].
 
-Invariant: a new reader first gets the snapshot of the source and then exactly the events after it.
+Invariant: a new reader first gets the snapshot of the source and then exactly the events after it,
+also those of a thread that still ends because the readers before it have gone.
 """
 
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Protocol
@@ -35,11 +37,16 @@ Publish = Callable[[Event], None]
 class Source(Protocol):
     """What one kind of page shows."""
 
-    def run(self, publish: Publish, stopped: threading.Event) -> None:
+    def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:
         """Read and publish until `stopped` is set; it is called in a thread.
 
         State that `snapshot` returns is changed only inside `publish`d steps: a source changes it,
         and publishes what has changed, while it holds `lock`.
+
+        Args:
+            publish: sends an event to all readers.
+            stopped: is set when the last reader has gone.
+            opened_ms: when the first reader came, epoch milliseconds. The thread may begin later.
         """
 
     def snapshot(self) -> list[Event]:
@@ -157,8 +164,9 @@ class _Channel:
             self._readers.append(reader)
             if self._stopped is None:
                 self._stopped = threading.Event()
+                opened_ms = int(time.time() * 1000)
                 threading.Thread(
-                    target=self._run, args=(self._stopped,), name=self._name, daemon=True
+                    target=self._run, args=(self._stopped, opened_ms), name=self._name, daemon=True
                 ).start()
 
     def remove(self, reader: Subscription) -> None:
@@ -178,10 +186,13 @@ class _Channel:
                 self._stopped.set()
                 self._stopped = None
 
-    def _run(self, stopped: threading.Event) -> None:
+    def _run(self, stopped: threading.Event, opened_ms: int) -> None:
         def publish(event: Event) -> None:
-            """Send an event to every reader; the source holds its lock."""
-            if stopped.is_set():
+            """Send an event to every reader; the source holds its lock.
+
+            The snapshot of a reader that came after `stopped` was set lacks this change, too.
+            """
+            if not self._readers:
                 return
             chunk = encoded(event)
             for each in self._readers:
@@ -189,7 +200,7 @@ class _Channel:
 
         try:
             with self._turn:
-                self.source.run(publish, stopped)
+                self.source.run(publish, stopped, opened_ms)
         except Exception as error:  # noqa: BLE001 - the readers get it
             last = encoded(failure_event(error))
             with self.lock:

@@ -79,7 +79,7 @@ class ScriptedFeed:
         """Return what the test has put into `past`."""
         return {"at_ms": now_ms(), "groups": self.past}
 
-    def run(self, publish: Publish, stopped: threading.Event) -> None:
+    def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:
         """Publish what the test says."""
         with self.lock:
             self._publish = publish

@@ -7,6 +7,7 @@ Rules: [console/hub].
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Coroutine
 from contextlib import aclosing
 from typing import Any
@@ -32,14 +33,17 @@ class Counting:
         self.stepped = threading.Semaphore(0)
         self.ended = threading.Event()
         self.failure: Exception | None = None
+        self.step_limit_s = 0.01
+        self.opened_ms = 0
 
-    def run(self, publish: Publish, stopped: threading.Event) -> None:
+    def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:
+        self.opened_ms = opened_ms
         self.runs += 1
         self.running += 1
         assert self.running == 1
         try:
             while not stopped.is_set():
-                if not self.go.acquire(timeout=0.01):
+                if not self.go.acquire(timeout=self.step_limit_s):
                     continue
                 if self.failure is not None:
                     raise self.failure
@@ -85,6 +89,33 @@ def test_a_source_works_while_a_page_is_open_and_keeps_what_it_knows() -> None:
             assert await event(reader) == ("all", 1)
             assert await event(reader) == ("number", 2)
         hub.close()
+
+    run(test())
+
+
+def test_a_page_is_told_what_the_thread_of_the_page_before_sees_last() -> None:
+    async def test() -> None:
+        source, hub = Counting(), Hub()
+        # It is at a request, which says nothing yet, when its page goes and the next one comes.
+        source.step_limit_s = LIMIT_S
+        async with aclosing(hub.subscribe("n", lambda: source)) as reader:
+            source.step()
+            assert [await event(reader) for _ in range(2)] == [("all", 0), ("number", 1)]
+        before_ms = int(time.time() * 1000)
+        async with aclosing(hub.subscribe("n", Counting)) as reader:
+            after_ms = int(time.time() * 1000)
+            assert await event(reader) == ("all", 1)
+            assert source.runs == 1
+            await asyncio.sleep(0.01)
+            source.step()
+            assert await event(reader) == ("number", 2)
+            source.step()
+            assert await event(reader) == ("number", 3)
+            # The page has been open for longer than its thread.
+            assert source.runs == 2
+            assert before_ms <= source.opened_ms <= after_ms
+        source.step()
+        await asyncio.to_thread(source.ended.wait, LIMIT_S)
 
     run(test())
 

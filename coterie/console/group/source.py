@@ -53,7 +53,7 @@ class GroupSource:
         events = [] if self._shown is None else [Event("group", self._shown)]
         return events if self._history is None else [*events, Event("history", self._history)]
 
-    def run(self, publish: Publish, stopped: threading.Event) -> None:
+    def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:  # noqa: ARG002 - all is shown
         """Look until `stopped` is set."""
         while not stopped.is_set():
             try:

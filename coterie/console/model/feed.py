@@ -83,9 +83,9 @@ class GroupsFeed:
         with self.lock:
             return {"at_ms": self._at_ms, "groups": self._model.strips(now_ms())}
 
-    def run(self, publish: Publish, stopped: threading.Event) -> None:
+    def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:
         """Look and listen until `stopped` is set."""
-        self._opened_ms = now_ms()
+        self._opened_ms = opened_ms
         listening = threading.Thread(
             target=self._listen,
             args=(publish, stopped),

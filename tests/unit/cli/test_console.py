@@ -1,5 +1,6 @@
 """`coterie console` and `coterie serve --console` as processes: lines, errors, the end."""
 
+import asyncio
 import gc
 import json
 import re
@@ -14,8 +15,14 @@ from contextlib import contextmanager
 import pytest
 
 from coterie.address import Address
+from coterie.cli.console_options import ConsoleArguments
+from coterie.server.config.config import Config
+from coterie.server.config.place import PlaceOptions, decide_place
+from coterie.server.data_place import IN_MEMORY
+from coterie.server.listening import CannotStart
+from coterie.server.logs.flusher import parse_flush_mode
+from coterie.server.run import Options, try_http_ports
 from tests.unit.cli.command import run
-from tests.unit.server.process import run as serve
 from tests.unit.server.process import serving
 from tests.unit.server.running import PATIENCE_S
 
@@ -78,14 +85,25 @@ def test_a_console_starts_without_its_cluster_and_ends_at_once() -> None:
 
 def test_a_port_in_use_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        with console("--bootstrap-server", free_address(), "--port", port) as process:
-            _, errors = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 1
-        assert f"cannot listen on port {port}" in errors
-        refused = serve("--port", "0", "--data-dir", ":memory:", "--console", port)
-        assert refused.returncode == 1
-        assert "--console 0" in refused.stderr
+        port = taken.getsockname()[1]
+        refused = run(
+            None,
+            "console",
+            "--no-browser",
+            "--bootstrap-server",
+            free_address(),
+            "--port",
+            str(port),
+        )
+        assert refused.exit_code == 1
+        assert f"cannot listen on port {port}" in refused.stderr
+        config = Config.load((), {})
+        place = decide_place(config, PlaceOptions(port=0, data_dir=IN_MEMORY))
+        beside = ConsoleArguments(port, allow_changes=False, console_config=None).beside(place)
+        options = Options(place, config, parse_flush_mode("never"), "info", "console", 0)
+        # It is the exit code 1 and this text of a process.
+        with pytest.raises(CannotStart, match=rf":{port} is in use .*--console 0"):
+            asyncio.run(try_http_ports(options._replace(beside=beside)))
 
 
 @pytest.mark.parametrize("more", [("--brokers", "2"), ("--control", "0")])

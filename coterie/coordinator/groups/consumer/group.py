@@ -8,16 +8,10 @@ from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.listing_order import in_listing_order
+from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.kernel.append import Record
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    TopicPartition,
-    encode_assignment,
-    encode_subscription,
-)
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
@@ -137,35 +131,11 @@ class ConsumerGroup(ConsumerGroupState):
         return len(self.members)
 
     def seen_members(self) -> Sequence[SeenMember]:
-        """See `GroupLike`; subscription and assignment in the format of classic consumers."""
+        """See `GroupLike`."""
         return [
-            SeenMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id,
-                member.client_host,
-                encode_subscription(
-                    ConsumerProtocolSubscription(topics=sorted(self.topics_of(member)))
-                ),
-                encode_assignment(
-                    ConsumerProtocolAssignment(
-                        assigned_partitions=[
-                            TopicPartition(topic=self.topic_name(topic_id), partitions=sorted(each))
-                            for topic_id, each in member.assigned.items()
-                        ]
-                    )
-                ),
-                None,
-                member.last_heard_ms(),
-                member.session_ms,
-            )
+            seen_member(member, self.topics_of(member), member.assigned, self.topics)
             for member in self.members.values()
         ]
-
-    def topic_name(self, topic_id: bytes) -> str:
-        """Return the name of a topic, or its id as a number if it was deleted."""
-        topic = self.topics.by_id.get(topic_id)
-        return topic_id.hex() if topic is None else topic.name
 
     def waits_for(self, now_ms: int) -> str | None:
         """See `GroupLike`."""

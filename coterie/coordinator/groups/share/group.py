@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from coterie.coordinator.groups.epochs import FIRST_EPOCH
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.listing_order import in_listing_order
+from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.groups.share.member import Partitions, ShareMember, partitions_of
 from coterie.coordinator.groups.share.state_partitions import NOTHING, StatePartitions
 from coterie.coordinator.groups.share.state_request import StateRequest
@@ -20,13 +21,6 @@ from coterie.coordinator.groups.tentative_step import RecordedGroup
 from coterie.coordinator.kernel.append import Record
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    TopicPartition,
-    encode_assignment,
-    encode_subscription,
-)
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
@@ -276,33 +270,11 @@ class ShareGroup(RecordedGroup):
         return len(self.members)
 
     def seen_members(self) -> Sequence[SeenMember]:
-        """See `GroupLike`; subscription and assignment in the format of consumers."""
+        """See `GroupLike`."""
         return [
-            SeenMember(
-                member.member_id,
-                None,
-                member.client_id,
-                member.client_host,
-                encode_subscription(ConsumerProtocolSubscription(topics=sorted(member.names))),
-                encode_assignment(
-                    ConsumerProtocolAssignment(
-                        assigned_partitions=[
-                            TopicPartition(topic=self.topic_name(topic), partitions=list(each))
-                            for topic, each in member.assigned.items()
-                        ]
-                    )
-                ),
-                None,
-                member.last_heard_ms(),
-                member.session_ms,
-            )
+            seen_member(member, member.names, member.assigned, self.topics)
             for member in self.members.values()
         ]
-
-    def topic_name(self, topic_id: bytes) -> str:
-        """Return the name of a topic, or its id as a number if it was deleted."""
-        topic = self.topics.by_id.get(topic_id)
-        return topic_id.hex() if topic is None else topic.name
 
     def waits_for(self, now_ms: int) -> str | None:  # noqa: ARG002
         """See `GroupLike`."""

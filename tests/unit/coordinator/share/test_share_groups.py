@@ -6,7 +6,9 @@ from coterie.coordinator.groups.config import ShareGroupConfig, ShareSettings, S
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.records import ShareRecords
 from coterie.coordinator.groups.share.state_request import same_answer
+from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
@@ -14,6 +16,7 @@ from coterie.protocol.messages.initialize_share_group_state import (
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.unit.coordinator.consumer.harness import ConsumerHarness, topic_id
 
+NO_TOPICS = TopicsImage({}, {})
 # One subscription with so many names is larger than a batch, although it is one record.
 TOO_MANY_NAMES = [f"{number:05}{'n' * 200}" for number in range(6_000)]
 
@@ -148,3 +151,20 @@ def test_new_deletion_asks_for_the_topics_of_one_that_failed() -> None:
         assert harness.share_group.waits_for(harness.now_ms) is not None
         harness.answer_state(error)
     assert harness.coordinator.group("g") is None
+
+
+def test_members_are_seen_with_names_of_topics() -> None:
+    """A topic that was deleted is named by its id, until the member loses it."""
+    harness = ShareHarness()
+    harness.share_beat(0, "foo")
+    harness.answer_state()
+    harness.share_beat(2, "foo")
+    (member,) = harness.share_group.seen_members()
+    assert (member.member_id, member.instance_id, member.waits_for) == ("m1", None, None)
+    assert member.metadata is not None
+    assert decode_subscription(member.metadata).topics == ["foo"]
+    for name, topics in (("foo", harness.share_group.topics), (topic_id("foo").hex(), NO_TOPICS)):
+        harness.share_group.topics = topics
+        (member,) = harness.share_group.seen_members()
+        (assigned,) = decode_assignment(member.assignment).assigned_partitions
+        assert (assigned.topic, assigned.partitions) == (name, [0, 1])

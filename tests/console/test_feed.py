@@ -279,6 +279,8 @@ def test_a_broker_that_goes_away_is_shown_as_such_and_followed_again(tmp_path: P
                 )
                 # It is another broker now.
                 assert head["data_dir"] == str(tmp_path)
+                with asked(console, "/api/cluster") as answer:
+                    assert json.load(answer)["data_dir"] == str(tmp_path)
                 second = consumer(again, "later")
                 poll_until([second], lambda: bool(second.assignment()))
                 _, ended = shown.wait(

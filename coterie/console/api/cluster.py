@@ -3,6 +3,7 @@
 from typing import Any
 
 from coterie import __version__
+from coterie.console.data_directory import data_directory
 from coterie.console.routes import Request, Route
 
 
@@ -10,9 +11,11 @@ def _cluster(request: Request) -> dict[str, Any]:
     place = request.place
     with place.cluster() as cluster:
         brokers = cluster.brokers()
+        data_dir = data_directory(cluster)
     return {
         "bootstrap": place.bootstrap,
         "version": __version__,
+        "data_dir": data_dir,
         "allows_changes": place.allows_changes,
         "brokers": [{"id": each.node_id, "address": str(each.address)} for each in brokers],
     }

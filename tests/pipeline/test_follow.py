@@ -151,7 +151,10 @@ def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) ->
         assert all(rows.values())
         assert store.rows("log_ends") == 2 * 3
         lags = read_table(store, "lag_1m").sort_by("partition").to_pylist()
-        assert [(row["partition"], row["lag"]) for row in lags] == [(0, 0), (1, 0), (2, 0)]
+        # The group may have committed in the minute before, whose log ends nobody has asked for.
+        newest = max(row["window_start_ts"] for row in lags)
+        shown = [(row["partition"], row["lag"]) for row in lags if row["window_start_ts"] == newest]
+        assert shown == [(0, 0), (1, 0), (2, 0)]
         run(LocalEngine(), [str(server.data_dir)], output)
         assert {table: Store.reading(output).rows(table) for table in rows} == rows
     finally:

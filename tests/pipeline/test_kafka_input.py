@@ -32,6 +32,7 @@ from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.live.deadlines import eventually
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
 
+PATIENCE_S = 60.0
 GROUPS = [f"group-{number}" for number in range(9)]
 
 
@@ -59,20 +60,31 @@ def commit(cluster: Cluster, rounds: int, first: int = 0) -> None:
 
 
 def join_a_group(bootstrap: str) -> None:
-    """Complete a generation of a group, which creates the journal."""
+    """Complete one generation of a group, which creates the journal, and commit its positions."""
     from kafka import KafkaConsumer
 
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce("paid", b"espresso", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
     consumer = KafkaConsumer(
-        "paid", bootstrap_servers=bootstrap, group_id="readers", client_id="reader-1"
+        "paid",
+        bootstrap_servers=bootstrap,
+        group_id="readers",
+        client_id="reader-1",
+        auto_offset_reset="earliest",
+        # When it closes, kafka-python commits only the positions that it has found by then.
+        enable_auto_commit=False,
     )
     # If kafka-python leads a group before it has metadata of the topic, it assigns nothing.
     assert "paid" in consumer.topics()
-
-    def is_assigned() -> bool:
-        consumer.poll(timeout_ms=100)
-        return bool(consumer.assignment())
-
-    eventually(is_assigned, "partitions are assigned")
+    # The record ends this poll. kafka-python joins again if a poll ends while it joins.
+    assert consumer.poll(timeout_ms=int(PATIENCE_S * 1000))
+    assert {each.partition: consumer.position(each) for each in consumer.assignment()} == {
+        0: 1,
+        1: 0,
+        2: 0,
+    }
+    consumer.commit()
     consumer.close()
 
 

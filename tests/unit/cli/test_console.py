@@ -86,15 +86,8 @@ def test_a_console_starts_without_its_cluster_and_ends_at_once() -> None:
 def test_a_port_in_use_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = run(
-            None,
-            "console",
-            "--no-browser",
-            "--bootstrap-server",
-            free_address(),
-            "--port",
-            str(port),
-        )
+        given = ("--bootstrap-server", free_address(), "--port", str(port))
+        refused = run(None, "console", "--no-browser", *given)
         assert refused.exit_code == 1
         assert f"cannot listen on port {port}" in refused.stderr
         config = Config.load((), {})

@@ -14,6 +14,7 @@ def _cluster(request: Request) -> dict[str, Any]:
         "bootstrap": place.bootstrap,
         "version": __version__,
         "allows_changes": place.allows_changes,
+        "has_control": place.control is not None,
         "brokers": [{"id": each.node_id, "address": str(each.address)} for each in brokers],
     }
 

@@ -68,7 +68,8 @@ _port = click.option(
 _changes = click.option(
     "--allow-changes",
     is_flag=True,
-    help="Let the page of --console change groups, topics and settings.",
+    help="Let the page of --console change groups, topics and settings, and with --control also"
+    " faults and the clock.",
 )
 _config = click.option(
     "--console-config",

@@ -9,14 +9,14 @@ not waited for by anybody else.
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
 
 from coterie.client.errors import ClientError
-from coterie.console.api import ROUTES
+from coterie.console.api import CONTROL_ROUTES, ROUTES
 from coterie.console.document import document
 from coterie.console.event import Event, encoded
 from coterie.console.hub import Subscription, client_failure, failure_event
@@ -90,7 +90,8 @@ class ConsoleApplication(HttpApplication):
         super().__init__(token, report_failure)
         self._place = place
         self._threads = Threads(THREADS)
-        self._document = json.dumps(document(ROUTES)).encode()
+        self._routes = ROUTES if place.control is None else (*ROUTES, *CONTROL_ROUTES)
+        self._document = json.dumps(document(self._routes)).encode()
 
     async def _serve(
         self, scope: Scope, headers: Headers, receive: Receive, send: Send
@@ -101,7 +102,7 @@ class ConsoleApplication(HttpApplication):
         self._check_token(headers)
         if segments == ["openapi.json"]:
             return Answer(200, self._document)
-        route, path = _found(scope["method"], segments)
+        route, path = _found(self._routes, scope["method"], segments)
         if route.changes and not self._place.allows_changes:
             raise Refused("ReadOnly", "this console is read-only")
         body = await json_body(headers, receive)
@@ -170,9 +171,11 @@ def _file(method: str, name: str) -> Answer:
     return Answer(200, found.read_bytes(), kind)
 
 
-def _found(method: str, segments: list[str]) -> tuple[Route, dict[str, str]]:
+def _found(
+    routes: Iterable[Route], method: str, segments: list[str]
+) -> tuple[Route, dict[str, str]]:
     allowed: list[str] = []
-    for route in ROUTES:
+    for route in routes:
         values = values_of(route, segments)
         if values is None:
             continue

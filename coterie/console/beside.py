@@ -10,6 +10,7 @@ from coterie.client.cluster import Cluster
 from coterie.client.security import Security
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
+from coterie.server.beside import BrokerControl
 
 # The brokers are in this process: one that does not answer for so long is held.
 _TIMEOUT_S = 10.0
@@ -38,14 +39,24 @@ class ConsoleBeside:
         self._allows_changes = allows_changes
         self._server: ConsoleServer | None = None
 
-    def start(self, bootstrap: str) -> str:
+    def start(self, bootstrap: str, control: BrokerControl | None) -> str:
         """Start, and return the line that says where it is.
+
+        Args:
+            bootstrap: the brokers, as host:port,host:port.
+            control: that of the brokers; None if they have none.
 
         Raises:
             OSError: the address cannot be used.
         """
         connect = partial(Cluster, bootstrap, _TIMEOUT_S, self._security)
-        place = Place(connect, bootstrap, allows_changes=self._allows_changes, is_beside=True)
+        place = Place(
+            connect,
+            bootstrap,
+            allows_changes=self._allows_changes,
+            is_beside=True,
+            control=control,
+        )
         self._server = ConsoleServer(place, self.address.port)
         return f"console on {self._server.url}"
 

@@ -13,6 +13,7 @@ from coterie.client.cluster import Cluster
 from coterie.console.changes.previews import Previews
 from coterie.console.hub import Hub
 from coterie.console.recent_past import RecentPast
+from coterie.server.beside import BrokerControl
 
 
 class Place:
@@ -24,6 +25,7 @@ class Place:
         previews: the changes that were shown.
         is_beside: whether the brokers are in this process, so that the work of the console delays
             them.
+        control: that of the brokers; None if they have none.
         hub: what is pushed to its pages.
         recent_past: what happened to all groups recently.
     """
@@ -35,6 +37,7 @@ class Place:
         *,
         allows_changes: bool = False,
         is_beside: bool = False,
+        control: BrokerControl | None = None,
     ) -> None:
         """Prepare; nothing is connected before it is needed.
 
@@ -43,11 +46,13 @@ class Place:
             bootstrap: the address, for people.
             allows_changes: whether changes are allowed.
             is_beside: whether the brokers are in this process.
+            control: that of the brokers, if they have one.
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
         self.previews = Previews()
         self.is_beside = is_beside
+        self.control = control
         self.hub = Hub()
         self.recent_past = RecentPast()
         self._connect = connect

@@ -1,6 +1,7 @@
 """Values of a request's JSON, checked by the schemas of the rows.
 
-Only what those schemas use is known here: types, enumerations, bounds, lists and maps of one type.
+Only what those schemas use is known here: types, enumerations, bounds, lists, and maps of one type
+or of any.
 """
 
 from collections.abc import Mapping
@@ -8,9 +9,10 @@ from typing import Any
 
 from coterie.server.network.http_errors import Refused
 
-_TYPES: Mapping[str, tuple[type, str]] = {
+_TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "string": (str, "text"),
     "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
     "boolean": (bool, "true or false"),
     "array": (list, "a list"),
     "object": (dict, "an object"),
@@ -34,7 +36,7 @@ def check_value(name: str, value: Any, schema: Mapping[str, Any]) -> None:
         raise Refused("BadRequest", f"{name}: {described} is wanted")
     if "enum" in schema and value not in schema["enum"]:
         raise Refused("BadRequest", f"{name}: one of {', '.join(schema['enum'])} is wanted")
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         least, most = schema.get("minimum", value), schema.get("maximum", value)
         if not least <= value <= most:
             raise Refused("BadRequest", f"{name}: {value} is not between {least} and {most}")
@@ -45,6 +47,6 @@ def check_value(name: str, value: Any, schema: Mapping[str, Any]) -> None:
             raise Refused("BadRequest", f"{name}: it is empty")
         for number, each in enumerate(value):
             check_value(f"{name}[{number}]", each, schema["items"])
-    if isinstance(value, dict):
+    if isinstance(value, dict) and "additionalProperties" in schema:
         for key, each in value.items():
             check_value(f"{name}.{key}", each, schema["additionalProperties"])

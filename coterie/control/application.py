@@ -127,10 +127,7 @@ class ControlApplication(HttpApplication):
             result = await unless_disconnected(operation.calls(subject, arguments), receive)
         else:
             result = await asyncio.to_thread(operation.calls, subject, arguments)
-        show = operation.row.show
-        if show is not None:
-            result = await asyncio.to_thread(show, self._control, result)
-        return json_answer(operation.result.encode(result))
+        return json_answer(await asyncio.to_thread(operation.shown, self._control, result))
 
 
 def _html(shown: Page) -> Answer:

@@ -3,6 +3,7 @@
 Everything else that the port can do are methods of `coterie.testing` themselves.
 """
 
+import threading
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -96,6 +97,8 @@ class ProcessControl:
         self._kafka = kafka
         self._faults: dict[int, Fault] = {}
         self._fault_ids = count(1)
+        # Requests have threads of their own, and so has the console.
+        self._lock = threading.Lock()
 
     def subject(self, name: str, arguments: dict[str, Any]) -> Any:
         """Return the object whose method an operation calls, and take its id out of the arguments.
@@ -150,10 +153,11 @@ class ProcessControl:
 
     def fault_state(self, fault: Fault) -> FaultState:
         """Return the state of a fault; one that is new here gets a number."""
-        fault_id = next((key for key, each in self._faults.items() if each is fault), None)
-        if fault_id is None:
-            fault_id = next(self._fault_ids)
-            self._faults[fault_id] = fault
+        with self._lock:
+            fault_id = next((key for key, each in self._faults.items() if each is fault), None)
+            if fault_id is None:
+                fault_id = next(self._fault_ids)
+                self._faults[fault_id] = fault
         return FaultState(
             fault_id, fault.action, fault.scope, fault.hits, fault.until_ms, fault.is_removed
         )

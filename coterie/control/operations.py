@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from coterie.control.control import Control
+from coterie.control.control import Control, ProcessControl
 from coterie.control.docstrings import names_in, summary_of
 from coterie.control.shapes import Shape, Shapes
 from coterie.testing.bounds import BOUNDS
@@ -241,6 +241,11 @@ class ControlOperation:
         named = {name: each for name, each in arguments.items() if name not in {*variadic, *ahead}}
         method = getattr(subject, self.name)
         return method(*[arguments[name] for name in ahead], *listed, **named)
+
+    def shown(self, control: ProcessControl, result: Any) -> Any:
+        """Return what the method has returned, or waited for, as JSON; it blocks."""
+        show = self.row.show
+        return self.result.encode(result if show is None else show(control, result))
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call of the method by name, without those that were left out.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from coterie import __version__
 from coterie.address import LOOPBACK, Address
 from coterie.control.application import ControlApplication
+from coterie.control.console_control import ConsoleControl
 from coterie.control.control import Control, ProcessControl
 from coterie.control.operations import BROKER, MAX_WAIT_S, Table
 from coterie.control.serving import Serving
@@ -156,7 +157,7 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     try:
         _announce(asked, kafka, server.address)
         addresses = Address.parse_list(kafka.bootstrap_servers, 0)
-        beside = await start_beside(options, addresses)
+        beside = await start_beside(options, addresses, ConsoleControl(control))
         if beside:
             print(beside, flush=True)
         end_start()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coterie import __version__
 from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
-from coterie.server.beside import Beside, bootstrap_of
+from coterie.server.beside import Beside, BrokerControl, bootstrap_of
 from coterie.server.broker import Broker
 from coterie.server.code_pages import unmap_code_of_the_start
 from coterie.server.config.config import Config
@@ -250,12 +250,15 @@ async def try_http_ports(options: Options) -> None:
         await try_port(options.beside.address, options.beside.option)
 
 
-async def start_beside(options: Options, addresses: Sequence[Address]) -> str:
+async def start_beside(
+    options: Options, addresses: Sequence[Address], control: BrokerControl | None = None
+) -> str:
     """Start what runs besides the brokers, and return the line that says where it is.
 
     Args:
         options: the options.
         addresses: the first listener of each broker.
+        control: that of the brokers; None if they have none.
 
     Raises:
         CannotStart: its port cannot be used.
@@ -263,7 +266,8 @@ async def start_beside(options: Options, addresses: Sequence[Address]) -> str:
     if options.beside is None:
         return ""
     try:
-        return await asyncio.to_thread(options.beside.start, bootstrap_of(list(addresses)))
+        bootstrap = bootstrap_of(list(addresses))
+        return await asyncio.to_thread(options.beside.start, bootstrap, control)
     except OSError as error:
         text = listening_failed(options.beside.address, options.beside.option, error)
         raise CannotStart(text) from error

@@ -15,6 +15,7 @@ from coterie.client.cluster import Cluster
 from coterie.client.security import PLAINTEXT, Security
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
+from coterie.server.beside import BrokerControl
 
 # A broker that a debugger has stopped does not answer at all.
 _TIMEOUT_S = 10.0
@@ -28,12 +29,18 @@ class Console:
     """
 
     def __init__(
-        self, bootstrap: str, security: Security, *, allow_changes: bool, browser: bool | None
+        self,
+        bootstrap: str,
+        security: Security,
+        control: BrokerControl,
+        *,
+        allow_changes: bool,
+        browser: bool | None,
     ) -> None:
         """Open it; see `Secured.console`."""
         connect = partial(Cluster, bootstrap, _TIMEOUT_S, security)
         self._server: ConsoleServer | None = ConsoleServer(
-            Place(connect, bootstrap, allows_changes=allow_changes, is_beside=True)
+            Place(connect, bootstrap, allows_changes=allow_changes, is_beside=True, control=control)
         )
         self.url = self._server.url
         if browser if browser is not None else _has_terminal():

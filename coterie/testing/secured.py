@@ -4,6 +4,7 @@ With several brokers each change counts for all of them, also for those that are
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from coterie.security.acl_text import acl_text
@@ -86,7 +87,7 @@ class Secured(Described):
         It works while the test stands still, in `breakpoint()` or with `pytest --pdb`.
 
         Args:
-            allow_changes: whether its page may change groups and topics.
+            allow_changes: whether its page may change groups, topics, faults and the clock.
             browser: whether to open a browser; None to do so if there is a terminal.
 
         Raises:
@@ -101,8 +102,10 @@ class Secured(Described):
                 " print group.history_lines()"
             )
         security = security_of(self.client_config("kafka-python"))
+        # By its name: the operations of the control port are methods of what this class is part of.
+        control = import_module("coterie.control.console_control").control_of(self)
         console = Console(
-            self.bootstrap_servers, security, allow_changes=allow_changes, browser=browser
+            self.bootstrap_servers, security, control, allow_changes=allow_changes, browser=browser
         )
         self._consoles.append(console)
         return console

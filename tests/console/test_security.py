@@ -14,11 +14,13 @@ import pytest
 
 from coterie.client.cluster import Cluster
 from coterie.console import serving
-from coterie.console.api import ROUTES
+from coterie.console.api import CONTROL_ROUTES, ROUTES
 from coterie.console.application import POLICY
 from coterie.console.places import Place
 from coterie.console.routes import Route
 from coterie.console.serving import ConsoleServer
+from coterie.control.console_control import ConsoleControl
+from coterie.control.control import Control
 from coterie.server.network.http_exchange import BODY_BYTES
 from coterie.server.network.http_server import HEADER_BYTES, Bounds
 from coterie.testing import Broker
@@ -33,7 +35,9 @@ from tests.console.raw_requests import (
     received,
 )
 
-ALL_ROWS = pytest.mark.parametrize("route", ROUTES, ids=lambda each: f"{each.method} {each.path}")
+# A console whose broker has a control has more rows, and no others.
+EVERY = (*ROUTES, *CONTROL_ROUTES)
+ALL_ROWS = pytest.mark.parametrize("route", EVERY, ids=lambda each: f"{each.method} {each.path}")
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +49,10 @@ def kafka() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def console(kafka: Broker) -> Iterator[ConsoleServer]:
-    """A console of it, which is read-only."""
-    servers = kafka.bootstrap_servers
-    with ConsoleServer(Place(lambda: Cluster(servers, LIMIT_S), servers)) as running:
+    """A console of it, which is read-only, with a control."""
+    servers, control = kafka.bootstrap_servers, ConsoleControl(Control(kafka))
+    place = Place(lambda: Cluster(servers, LIMIT_S), servers, control=control)
+    with ConsoleServer(place) as running:
         yield running
 
 
@@ -123,7 +128,7 @@ def test_unknown_parameter_is_refused(console: ConsoleServer, route: Route) -> N
 
 
 @pytest.mark.parametrize(
-    "route", [each for each in ROUTES if each.changes], ids=lambda each: each.path
+    "route", [each for each in EVERY if each.changes], ids=lambda each: each.path
 )
 def test_change_is_refused_while_read_only(console: ConsoleServer, route: Route) -> None:
     for body in (body_of(route), {}, b"no JSON"):
@@ -132,7 +137,7 @@ def test_change_is_refused_while_read_only(console: ConsoleServer, route: Route)
 
 
 def test_only_post_changes() -> None:
-    assert [each.path for each in ROUTES if each.changes and each.method != "POST"] == []
+    assert [each.path for each in EVERY if each.changes and each.method != "POST"] == []
 
 
 # --- what is served -------------------------------------------------------------------------------
@@ -170,7 +175,7 @@ def test_policy_has_no_exceptions() -> None:
 
 
 def test_token_is_in_no_answer(console: ConsoleServer) -> None:
-    paths = [path_of(each) for each in ROUTES if each.method == "GET" and not each.streams]
+    paths = [path_of(each) for each in EVERY if each.method == "GET" and not each.streams]
     for path in ["/", "/console.js", "/nothing", "/api/nothing", "/openapi.json", *paths]:
         answered = ask(console, "GET", path)
         text = answered.body + repr(answered.lines).encode()

@@ -1,6 +1,15 @@
 """The rows of the console's API, a subject a module."""
 
-from coterie.console.api import changes, cluster, events, group, records, topics, transactions
+from coterie.console.api import (
+    changes,
+    cluster,
+    control,
+    events,
+    group,
+    records,
+    topics,
+    transactions,
+)
 from coterie.console.routes import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -12,3 +21,5 @@ ROUTES: tuple[Route, ...] = (
     *transactions.ROUTES,
     *changes.ROUTES,
 )
+# What there is besides if the brokers have a control.
+CONTROL_ROUTES = control.ROUTES

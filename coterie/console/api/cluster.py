@@ -17,6 +17,7 @@ def _cluster(request: Request) -> dict[str, Any]:
         "version": __version__,
         "data_dir": data_dir,
         "allows_changes": place.allows_changes,
+        "has_control": place.control is not None,
         "brokers": [{"id": each.node_id, "address": str(each.address)} for each in brokers],
     }
 

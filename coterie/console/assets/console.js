@@ -13,9 +13,12 @@ const VIEWS = {
   topics: { module: 'topics', title: () => 'Topics', part: 'topics' },
   topic: { module: 'topic', title: params => params.topic, part: 'topics' },
   transactions: { module: 'transactions', title: () => 'Transactions', part: 'transactions' },
+  control: { module: 'control', title: () => 'Faults and clock', part: 'control' },
 };
 const PARTS = [['groups', 'Groups', '#'], ['topics', 'Topics', '#topics'],
   ['transactions', 'Transactions', '#transactions']];
+// For brokers of which the console has a control: those of a test, or of `serve --control`.
+const CONTROL_PARTS = [...PARTS, ['control', 'Faults and clock', '#control']];
 const WORDS = { live: 'Live', broken: 'Broken', paused: 'Paused', connecting: 'Connecting' };
 
 const main = document.getElementById('main'), head = document.getElementById('head');
@@ -50,11 +53,12 @@ function drawHead() {
   const state = isAway ? 'broken' : condition ? condition.state : 'connecting';
   const why = isAway ? `${cluster.error}. ${cluster.remedy || ''}` : condition ? condition.why : '';
   const since = isAway ? cluster.since_ms : condition ? condition.sinceMs : null;
+  const parts = cluster && cluster.has_control ? CONTROL_PARTS : PARTS;
   const part = address && VIEWS[address.name] ? VIEWS[address.name].part : null;
   render(html`
     <div class="bar">
       <a class="brand" href="#">Coterie</a>
-      <nav aria-label="Views">${PARTS.map(([name, title, to]) => html`<a href=${to}
+      <nav aria-label="Views">${parts.map(([name, title, to]) => html`<a href=${to}
         aria-current=${name === part ? 'page' : nothing}>${title}</a>`)}</nav>
       <span class="state" role="status"><i class="dot ${state}"></i>${WORDS[state]}</span>
       <button type="button" class="plain" aria-pressed=${state === 'paused'}

@@ -166,6 +166,7 @@ class GroupsFeed:
             "at_ms": self._at_ms,
             "since_ms": self._since_ms,
             "allows_changes": self._place.allows_changes,
+            "has_control": self._place.control is not None,
             "has_journal": self._model.facts is not None,
             "groups": len(rows),
             "states": states,

@@ -22,6 +22,7 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "BadRequest": Kind(400, "correct the request; /docs describes each operation"),
     "BodyTooLarge": Kind(413, "send fewer records at a time"),
+    "BrokerDown": Kind(503, "wait until the broker has started again, and ask again"),
     "HostRefused": Kind(403, "use the URL that was printed at the start"),
     "InternalError": Kind(500, "this is a bug of Coterie; its log has the traceback"),
     "MethodNotAllowed": Kind(405, "use a method of the header Allow; /docs lists all operations"),

@@ -3,14 +3,16 @@
 import asyncio
 import http.client
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from coterie.testing import Broker, Cluster, WrongUse
+from coterie.testing import Broker, Cluster, Delay, ProcessBroker, WrongUse
 from coterie.testing.console import Console
 from tests.live.testing.pytest_runs import run_pytest
 
@@ -20,12 +22,18 @@ ROOT = Path(__file__).parents[3]
 
 def brokers_seen(console: Console) -> list[str]:
     """Return the addresses of the brokers that a console sees."""
+    return [each["address"] for each in asked(console, "GET", "/api/cluster")["brokers"]]
+
+
+def asked(console: Console, method: str, path: str, body: Any = None) -> Any:
+    """Return what a console answers."""
     parts = urlsplit(console.url)
     token = parts.fragment.removeprefix("token=")
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection = http.client.HTTPConnection(parts.netloc, timeout=_LIMIT_S)
-    connection.request("GET", "/api/cluster", headers={"Authorization": f"Bearer {token}"})
-    answer: Any = json.load(connection.getresponse())
-    return [each["address"] for each in answer["brokers"]]
+    data = None if body is None else json.dumps(body)
+    connection.request(method, path, data, headers)
+    return json.load(connection.getresponse())
 
 
 @pytest.fixture
@@ -71,6 +79,20 @@ def test_console_logs_in_to_a_broker_with_certificates() -> None:
 def test_console_of_several_brokers() -> None:
     with Cluster(2) as kafka:
         assert ",".join(brokers_seen(kafka.console())) == kafka.bootstrap_servers
+
+
+@pytest.mark.parametrize("kind", [ProcessBroker, partial(Cluster, 2)], ids=["process", "two"])
+def test_console_has_the_faults_and_the_clock(kind: Callable[[], Broker | Cluster]) -> None:
+    with kind() as kafka:
+        console = kafka.console(allow_changes=True)
+        fault = kafka.fault(Delay(1), api="Heartbeat")
+        (shown,) = asked(console, "GET", "/api/control")["faults"]
+        assert shown["action"] == {"kind": "Delay", "seconds": 1}
+        asked(console, "POST", f"/api/control/faults/{shown['fault_id']}/remove", {})
+        assert fault.is_removed
+        before_ms = kafka.moment().at_ms
+        assert asked(console, "POST", "/api/control/advance", {"seconds": 60})["ahead_s"] == 60
+        assert kafka.moment().at_ms - before_ms >= 60_000
 
 
 @pytest.mark.asyncio

@@ -109,6 +109,7 @@ def test_a_broker_serves_its_console_and_both_end(more: tuple[str, ...]) -> None
         head = first_head(lines[-1], "live")
         assert head["bootstrap"] == ready[1]
         assert head["allows_changes"] is True
+        assert head["has_control"] is ("--control" in more)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
     with pytest.raises(ConnectionRefusedError):

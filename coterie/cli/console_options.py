@@ -1,7 +1,6 @@
 """The options of `coterie serve` for the console."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -20,7 +19,7 @@ class ConsoleArguments(NamedTuple):
 
     console_port: int | None
     allow_changes: bool
-    console_config: Path | None
+    console_config: str | None
 
     def beside(self, place: "Place") -> "Beside | None":
         """Return the console that runs beside brokers; None if none is wanted.
@@ -35,7 +34,9 @@ class ConsoleArguments(NamedTuple):
             if self.allow_changes or self.console_config is not None:
                 raise ValueError("--allow-changes and --console-config need --console")
             return None
-        # Imported here, because most brokers have no console.
+        # Imported here, because most brokers have no console, and pathlib takes 5 ms.
+        from pathlib import Path
+
         from coterie.cli.broker import security_in
         from coterie.console.beside import ConsoleBeside
         from coterie.server.config.listeners import SecurityProtocol
@@ -46,7 +47,7 @@ class ConsoleArguments(NamedTuple):
                 f"--console connects to the listener {first.name}, which is secured; give"
                 " --console-config FILE with client properties"
             )
-        security = security_in(self.console_config)
+        security = security_in(None if self.console_config is None else Path(self.console_config))
         return ConsoleBeside(self.console_port, security, allows_changes=self.allow_changes)
 
 
@@ -73,7 +74,7 @@ _changes = click.option(
 )
 _config = click.option(
     "--console-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
     help="Client properties with which --console logs in to the first listener, if it is secured.",
 )

@@ -91,21 +91,21 @@ def security_of_command(context: click.Context) -> Security:
         click.UsageError: the properties are wrong.
     """
     path = context.meta.get(_SECURITY_KEY) or os.environ.get(SECURITY_VARIABLE)
-    return security_in(Path(path) if path else None)
+    return security_in(path)
 
 
-def security_in(path: Path | None) -> Security:
-    """Return how connections are secured by client properties; None for not at all.
+def security_in(path: str | Path | None) -> Security:
+    """Return how connections are secured by client properties; no path is for not at all.
 
     Raises:
         click.UsageError: the properties are wrong.
     """
-    if path is None:
+    if not path:
         return PLAINTEXT
     from coterie.client.client_properties import security_of
 
     try:
-        return security_of(read_properties(path.read_text()))
+        return security_of(read_properties(Path(path).read_text()))
     except (OSError, UnicodeDecodeError, PropertiesError, ClientError) as error:
         raise click.UsageError(f"{path}: {error}") from error
 

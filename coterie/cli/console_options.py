@@ -34,9 +34,7 @@ class ConsoleArguments(NamedTuple):
             if self.allow_changes or self.console_config is not None:
                 raise ValueError("--allow-changes and --console-config need --console")
             return None
-        # Imported here, because most brokers have no console, and pathlib takes 5 ms.
-        from pathlib import Path
-
+        # Imported here, because most brokers have no console.
         from coterie.cli.broker import security_in
         from coterie.console.beside import ConsoleBeside
         from coterie.server.config.listeners import SecurityProtocol
@@ -47,7 +45,7 @@ class ConsoleArguments(NamedTuple):
                 f"--console connects to the listener {first.name}, which is secured; give"
                 " --console-config FILE with client properties"
             )
-        security = security_in(None if self.console_config is None else Path(self.console_config))
+        security = security_in(self.console_config)
         return ConsoleBeside(self.console_port, security, allows_changes=self.allow_changes)
 
 

@@ -1,10 +1,10 @@
 """Appending one record to a partition with Produce."""
 
-import time
 from collections.abc import Sequence
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import Refused
+from coterie.client.times import now_ms
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.produce import (
     ProduceRequest,
@@ -36,7 +36,7 @@ def produce_record(
     """
     topic, index = partition
     topic_ids = {each.name: each.topic_id for each in cluster.metadata([topic]).topics}
-    record = Record(0, time.time_ns() // 1_000_000, key, value, tuple(headers))
+    record = Record(0, now_ms(), key, value, tuple(headers))
     part = ProduceRequestPartition(index=index, records=encode_records([record]))
 
     def request_for(_: list[TopicPartition]) -> ProduceRequest:

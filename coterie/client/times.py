@@ -1,6 +1,12 @@
-"""Times and durations as text, the same in the terminal and in JSON."""
+"""The time of this machine; times and durations as text, the same in the terminal and in JSON."""
 
+import time
 from datetime import UTC, datetime
+
+
+def now_ms() -> int:
+    """Return the time of this machine, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 def time_text(at_ms: int) -> str:

@@ -25,7 +25,7 @@ from coterie.console.routes import File, Request, Route, values_of
 from coterie.console.threads import Threads
 from coterie.console.values import check_value
 from coterie.server.network.http_application import HttpApplication, json_answer
-from coterie.server.network.http_errors import Refused
+from coterie.server.network.http_errors import Refused, not_served
 from coterie.server.network.http_exchange import (
     Answer,
     Headers,
@@ -182,12 +182,7 @@ def _found(
         if route.method == method:
             return route, values
         allowed.append(route.method)
-    shown = "/" + "/".join(segments)
-    if not allowed:
-        raise Refused("NotFound", f"there is no {shown}")
-    names = ", ".join(allowed)
-    text = f"{method} is not served at {shown}, only {names}"
-    raise Refused("MethodNotAllowed", text, (b"allow", names.encode()))
+    raise not_served(method, "/" + "/".join(segments), allowed)
 
 
 def _check_parameters(route: Route, given: Mapping[str, Any]) -> None:

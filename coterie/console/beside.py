@@ -1,4 +1,4 @@
-"""The console of `coterie serve --console`: in the process of the brokers, and their client.
+"""The console in the process of brokers, those of `coterie serve --console` or of a test: a client.
 
 It has a thread and an event loop of its own; the brokers do not wait for it.
 """
@@ -12,8 +12,35 @@ from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
 from coterie.server.beside import BrokerControl
 
-# The brokers are in this process: one that does not answer for so long is held.
+# The brokers are in this process: one that does not answer for so long is held, as by a debugger.
 _TIMEOUT_S = 10.0
+
+
+def open_beside(
+    bootstrap: str,
+    security: Security,
+    control: BrokerControl | None,
+    port: int = 0,
+    *,
+    allows_changes: bool,
+) -> ConsoleServer:
+    """Open the console of brokers in this process.
+
+    Args:
+        bootstrap: the brokers, as host:port,host:port.
+        security: how it connects to them.
+        control: that of the brokers; None if they have none.
+        port: 0 for a free one.
+        allows_changes: whether its page may change something.
+
+    Raises:
+        OSError: the address cannot be used.
+    """
+    connect = partial(Cluster, bootstrap, _TIMEOUT_S, security)
+    place = Place(
+        connect, bootstrap, allows_changes=allows_changes, is_beside=True, control=control
+    )
+    return ConsoleServer(place, port)
 
 
 class ConsoleBeside:
@@ -49,15 +76,13 @@ class ConsoleBeside:
         Raises:
             OSError: the address cannot be used.
         """
-        connect = partial(Cluster, bootstrap, _TIMEOUT_S, self._security)
-        place = Place(
-            connect,
+        self._server = open_beside(
             bootstrap,
+            self._security,
+            control,
+            self.address.port,
             allows_changes=self._allows_changes,
-            is_beside=True,
-            control=control,
         )
-        self._server = ConsoleServer(place, self.address.port)
         return f"console on {self._server.url}"
 
     def stop(self) -> None:

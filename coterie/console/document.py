@@ -1,14 +1,12 @@
 """The OpenAPI 3.1 document of the console, made from the rows."""
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from coterie import __version__
-from coterie.console.routes import Route
+from coterie.console.routes import Route, names_of
 
 _ABOUT = "What the console shows, with the keys that `--json` of the commands has."
-_NAME = re.compile(r"\{([a-z_]+)\}")
 _EVENTS, _JSON, _FILE = "text/event-stream", "application/json", "application/octet-stream"
 
 
@@ -33,7 +31,7 @@ def _described(route: Route) -> dict[str, Any]:
         "responses": {"200": {"description": route.about, "content": {kind: {}}}},
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in _NAME.findall(route.path)
+            for name in names_of(route)
         ],
     }
     if route.method == "POST":

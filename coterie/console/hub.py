@@ -12,12 +12,12 @@ also those of a thread that still ends because the readers before it have gone.
 import asyncio
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Protocol
 
 from coterie.client.errors import ClientError
+from coterie.client.times import now_ms
 from coterie.console.event import Event, encoded
 from coterie.server.network.http_errors import failure_of
 
@@ -164,7 +164,7 @@ class _Channel:
             self._readers.append(reader)
             if self._stopped is None:
                 self._stopped = threading.Event()
-                opened_ms = int(time.time() * 1000)
+                opened_ms = now_ms()
                 threading.Thread(
                     target=self._run, args=(self._stopped, opened_ms), name=self._name, daemon=True
                 ).start()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coterie.console.event import Event as Event  # noqa: PLC0414 - the rows import it from here
+from coterie.console.event import Event
 
 if TYPE_CHECKING:
     from coterie.console.places import Place
@@ -91,6 +91,11 @@ class Route(NamedTuple):
 
 
 Events = Iterator[Event]
+
+
+def names_of(route: Route) -> list[str]:
+    """Return the names in a row's path."""
+    return _NAME.findall(route.path)
 
 
 def values_of(route: Route, segments: list[str]) -> dict[str, str] | None:

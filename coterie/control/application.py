@@ -28,7 +28,7 @@ from coterie.control.page import Page, page
 from coterie.control.shapes import BadValue, decode_fields
 from coterie.control.special_shapes import new_shapes
 from coterie.server.network.http_application import HttpApplication, json_answer
-from coterie.server.network.http_errors import Refused
+from coterie.server.network.http_errors import Refused, not_served
 from coterie.server.network.http_exchange import (
     Answer,
     Headers,
@@ -112,11 +112,7 @@ class ControlApplication(HttpApplication):
         for operation in matching:
             if operation.row.method == method:
                 return operation
-        if not matching:
-            raise Refused("NotFound", f"there is no {shown}")
-        allowed = ", ".join(each.row.method for each in matching)
-        text = f"{method} is not served at {shown}, only {allowed}"
-        raise Refused("MethodNotAllowed", text, (b"allow", allowed.encode()))
+        raise not_served(method, shown, [each.row.method for each in matching])
 
     async def _perform(
         self, operation: ControlOperation, arguments: dict[str, Any], receive: Receive

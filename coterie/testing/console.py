@@ -8,17 +8,12 @@ import ssl
 import sys
 import webbrowser
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Self
 
-from coterie.client.cluster import Cluster
 from coterie.client.security import PLAINTEXT, Security
-from coterie.console.places import Place
+from coterie.console.beside import open_beside
 from coterie.console.serving import ConsoleServer
 from coterie.server.beside import BrokerControl
-
-# A broker that a debugger has stopped does not answer at all.
-_TIMEOUT_S = 10.0
 
 
 class Console:
@@ -38,9 +33,8 @@ class Console:
         browser: bool | None,
     ) -> None:
         """Open it; see `Secured.console`."""
-        connect = partial(Cluster, bootstrap, _TIMEOUT_S, security)
-        self._server: ConsoleServer | None = ConsoleServer(
-            Place(connect, bootstrap, allows_changes=allow_changes, is_beside=True, control=control)
+        self._server: ConsoleServer | None = open_beside(
+            bootstrap, security, control, allows_changes=allow_changes
         )
         self.url = self._server.url
         if browser if browser is not None else _has_terminal():

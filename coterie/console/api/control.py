@@ -6,9 +6,9 @@ removed as easily as it is installed, and what a clock lets happen is known to t
 
 from typing import Any
 
+from coterie.client.times import now_ms
 from coterie.console.api.parameters import number_in
 from coterie.console.changes.fields import name, number
-from coterie.console.model.feed import now_ms
 from coterie.console.routes import Parameter, Request, Route
 from coterie.protocol.api_keys import SERVED_VERSIONS
 from coterie.protocol.errors import ErrorCode

@@ -12,6 +12,7 @@ from coterie.console.api.parameters import (
     number_of,
     whole_number,
 )
+from coterie.console.event import Event
 from coterie.console.records.page import (
     DEFAULT_ROWS,
     MOST_ROWS,
@@ -27,7 +28,7 @@ from coterie.console.records.search import (
     Query,
     Search,
 )
-from coterie.console.routes import Event, Parameter, Request, Route
+from coterie.console.routes import Parameter, Request, Route
 from coterie.server.network.http_errors import Refused
 
 _PARTITION = whole_number("partition", "Only this partition.", (1 << 31) - 1)

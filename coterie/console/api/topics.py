@@ -1,6 +1,5 @@
 """Topics: the list, one with its partitions, its settings, and the groups that read it."""
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -17,6 +16,7 @@ from coterie.client.offsets import (
     committed_offsets_of_groups,
     partition_offsets,
 )
+from coterie.client.times import now_ms
 from coterie.client.topic_rows import Row, details_row, partition_row, setting_row, summary_row
 from coterie.client.topics import Topic, describe_topics
 from coterie.console.routes import Request, Route
@@ -34,7 +34,7 @@ def _topics(request: Request) -> dict[str, Any]:
         found = [each for each in describe_topics(cluster) if not each.error]
         partitions = _partitions(cluster, found, with_stable=False)
     rows = [{**summary_row(topic), **_totals(topic, partitions[topic.name])} for topic in found]
-    return {"at_ms": _now_ms(), "topics": rows}
+    return {"at_ms": now_ms(), "topics": rows}
 
 
 def _topic(request: Request) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _topic(request: Request) -> dict[str, Any]:
         (settings,) = describe_settings(cluster, "topics", [topic.name], everything=True)
     configs = {each.name: each.value or "" for each in settings.settings if each.source == "topic"}
     return {
-        "at_ms": _now_ms(),
+        "at_ms": now_ms(),
         **details_row(topic, configs),
         **_totals(topic, partitions),
         "partitions": partitions,
@@ -157,7 +157,7 @@ def _groups(request: Request) -> dict[str, Any]:
                 "partitions": partitions,
             }
         )
-    return {"at_ms": _now_ms(), "topic": name, "groups": sorted(rows, key=lambda row: row["group"])}
+    return {"at_ms": now_ms(), "topic": name, "groups": sorted(rows, key=lambda row: row["group"])}
 
 
 def _group_partition(number: int, committed: int, end: int | None) -> Row:
@@ -180,10 +180,6 @@ def _committed(
                 with suppress(Refused):
                     found |= committed_offsets_of_groups(cluster, [group_id])
     return found
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 ROUTES = (

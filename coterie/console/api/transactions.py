@@ -1,8 +1,8 @@
 """Transactions: what is open, since when, and what it holds up; the producers of a partition."""
 
-import time
 from typing import Any
 
+from coterie.client import times
 from coterie.client.cluster import Cluster
 from coterie.client.errors import VersionUnsupported
 from coterie.client.offsets import LATEST, partition_offsets
@@ -22,7 +22,7 @@ _MOST_DESCRIBED = 2000
 
 def _transactions(request: Request) -> dict[str, Any]:
     with request.place.cluster() as cluster:
-        return transactions(cluster, time.time_ns() // 1_000_000)
+        return transactions(cluster, times.now_ms())
 
 
 def transactions(cluster: Cluster, now_ms: int) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Changes of committed offsets: reset them by each rule of the command, and delete them."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +28,7 @@ from coterie.client.resetting import (
     to_offset,
 )
 from coterie.client.share_groups import alter_start_offsets
+from coterie.client.times import now_ms
 from coterie.console.changes import fields as f
 from coterie.console.changes.groups import member_guard, members_refusal
 from coterie.console.changes.plan import (
@@ -118,13 +118,12 @@ def _planned(
     refused: dict[TopicPartition, ClientError],
 ) -> list[PlannedOffset]:
     way, value = target
-    now_ms = time.time_ns() // 1_000_000
     try:
         match way:
             case "datetime":
                 return plan_by_time(cluster, current, partitions, timestamp_of(value))
             case "duration":
-                at_ms = now_ms - duration_ms_of(value)
+                at_ms = now_ms() - duration_ms_of(value)
                 return plan_by_time(cluster, current, partitions, at_ms)
             case "group":
                 rule = to_given(given)

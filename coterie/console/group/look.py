@@ -9,6 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from coterie.client import times
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.group_description import GroupDescription
 from coterie.client.group_totals import WITH_OFFSETS
@@ -154,7 +155,7 @@ class GroupMemory:
 
     def look(self, cluster: Cluster) -> Seen | None:
         """Look at the group; None if it does not exist."""
-        now_ms = int(time.time() * 1000)
+        now_ms = times.now_ms()
         look = look_at(cluster, [self.group_id])
         group = look.groups.get(self.group_id) or self._other_group(cluster)
         if group is None:

@@ -11,12 +11,13 @@ import time
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
 from coterie.client.group_description import GroupDescription
+from coterie.client.times import now_ms
+from coterie.console.event import Event
 from coterie.console.group.look import GroupMemory, is_changed
 from coterie.console.group.past import history_data, past_of
 from coterie.console.group.rows import Json, gone_json, group_json
 from coterie.console.hub import Publish, failure_event
 from coterie.console.places import Place
-from coterie.console.routes import Event
 
 # What is shown is never older, and an offset that moves is seen to move.
 FULL_LOOK_S = 2.0
@@ -84,8 +85,7 @@ class GroupSource:
 
     def _look(self, cluster: Cluster, publish: Publish) -> None:
         seen = self._memory.look(cluster)
-        now_ms = int(time.time() * 1000)
-        shown = gone_json(self._group_id, now_ms) if seen is None else group_json(seen)
+        shown = gone_json(self._group_id, now_ms()) if seen is None else group_json(seen)
         with self.lock:
             self._shown = shown
             publish(Event("group", shown))

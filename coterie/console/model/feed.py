@@ -24,6 +24,7 @@ from coterie.client.journal_reader import JournalReader
 from coterie.client.offsets import Committed
 from coterie.client.progress import Sample, take_sample
 from coterie.client.share_groups import StartOffset
+from coterie.client.times import now_ms
 from coterie.console.data_directory import data_directory
 from coterie.console.event import Event
 from coterie.console.hub import Publish
@@ -46,11 +47,6 @@ _WAIT_MS = 1_000
 # A journal is made with the first rebalance, which has an initial delay.
 _RETRY_S = 0.4
 _WEIGHTS = {Severity.ERROR: 100, Severity.WARNING: 10}
-
-
-def now_ms() -> int:
-    """Return the time of this machine."""
-    return int(time.time() * 1000)
 
 
 class GroupsFeed:

@@ -54,6 +54,21 @@ class Refused(Exception):  # noqa: N818 - it is an answer, no failure
         self.headers = headers
 
 
+def not_served(method: str, shown: str, allowed: list[str]) -> Refused:
+    """Return the refusal of a request for what is not served.
+
+    Args:
+        method: its method.
+        shown: its path.
+        allowed: the methods that are served there; none if there is no such path.
+    """
+    if not allowed:
+        return Refused("NotFound", f"there is no {shown}")
+    names = ", ".join(allowed)
+    text = f"{method} is not served at {shown}, only {names}"
+    return Refused("MethodNotAllowed", text, (b"allow", names.encode()))
+
+
 class Failure(NamedTuple):
     """An error as it is answered.
 

@@ -16,6 +16,7 @@ from coterie.client.offsets import (
     committed_offsets_of_groups,
     partition_offsets,
 )
+from coterie.client.progress import total
 from coterie.client.times import now_ms
 from coterie.client.topic_rows import Row, details_row, partition_row, setting_row, summary_row
 from coterie.client.topics import Topic, describe_topics
@@ -109,15 +110,13 @@ def _sizes(cluster: Cluster, topics: list[Topic]) -> Mapping[tuple[str, int, int
 
 
 def _totals(topic: Topic, partitions: list[Row]) -> Row:
-    sizes = [each["size_bytes"] for each in partitions if each["size_bytes"] is not None]
-    counts = [
-        each["end_offset"] - each["start_offset"]
-        for each in partitions
-        if each["end_offset"] is not None
-    ]
     return {
-        "size_bytes": sum(sizes) if sizes else None,
-        "offsets": sum(counts) if counts else None,
+        "size_bytes": total(each["size_bytes"] for each in partitions),
+        "offsets": total(
+            each["end_offset"] - each["start_offset"]
+            for each in partitions
+            if each["end_offset"] is not None
+        ),
         "under_replicated": sum(
             len(each.in_sync) < len(each.replicas) for each in topic.partitions
         ),
@@ -146,14 +145,13 @@ def _groups(request: Request) -> dict[str, Any]:
         ]
         if not partitions:
             continue
-        lags = [each["lag"] for each in partitions if each["lag"] is not None]
         rows.append(
             {
                 "group": group_id,
                 "type": listed[group_id].type,
                 "protocol_type": listed[group_id].protocol_type,
                 "state": listed[group_id].state,
-                "lag": sum(lags) if lags else None,
+                "lag": total(each["lag"] for each in partitions),
                 "partitions": partitions,
             }
         )

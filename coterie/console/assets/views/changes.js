@@ -5,6 +5,7 @@ import { isReadOnly } from '/console.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { counted, grouped } from '/shared/words.js';
 import { FORMS } from '/views/change_forms.js';
+import { failed } from '/views/failed.js';
 
 let opened = null;
 
@@ -41,8 +42,7 @@ export function openChange(verb, defaults = {}) {
 function draw(state) {
   render(html`<h2 id="change-title" tabindex="-1">${state.form.title}</h2>
     ${state.done ? doneStep(state) : state.preview ? previewStep(state) : formStep(state)}
-    ${state.failure ? html`<p class="failed" role="alert">${state.failure.message} ${state.failure.remedy || ''}</p>`
-      : nothing}`, state.dialog);
+    ${failed(state.failure)}`, state.dialog);
 }
 
 function focusFirst(state) {
@@ -216,9 +216,9 @@ async function carryOut(state) {
 }
 
 function doneStep(state) {
-  const { rows, command } = state.done, failed = rows.filter(row => row.error);
-  return html`<p class="sentence" role="status">${failed.length
-    ? `${counted(failed.length, 'part')} of ${grouped(rows.length)} failed.` : state.form.done}</p>
+  const { rows, command } = state.done, wrong = rows.filter(row => row.error);
+  return html`<p class="sentence" role="status">${wrong.length
+    ? `${counted(wrong.length, 'part')} of ${grouped(rows.length)} failed.` : state.form.done}</p>
     ${rowsTable([...state.form.columns, ...(state.form.results || []), ['error', 'error']], rows, 'What was done')}
     ${commandOf(command)}
     <div class="buttons"><button type="button" class="plain main" data-first

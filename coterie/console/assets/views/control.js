@@ -2,6 +2,7 @@
 import { get, post } from '/api.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { counted, duration, grouped, moment } from '/shared/words.js';
+import { failed } from '/views/failed.js';
 import { poll } from '/views/polled.js';
 
 // What goes wrong, by the kinds of the control port: words, and the field that some have.
@@ -33,8 +34,7 @@ export function open(main) {
   function draw() {
     render(html`<h1>Faults and clock</h1>
       <p class="sentence">${data === null ? failure ? nothing : 'The brokers are being asked.' : sentence(data)}</p>
-      ${[failure, refused].filter(Boolean).map(error => html`<p class="failed" role="alert">${error.message} ${
-        error.remedy || ''}</p>`)}
+      ${[failure, refused].map(failed)}
       <p class="note" role="status">${said}</p>
       ${data && data.faults.length ? faultsTable(data.faults) : nothing}
       ${data === null ? nothing : !data.allows_changes ? html`<p class="note">This console is read-only.</p>`

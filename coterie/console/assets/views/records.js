@@ -4,6 +4,7 @@ import { keep } from '/address.js';
 import { html, nothing, render, repeat } from '/vendor/lit-html.js';
 import { counted, grouped } from '/shared/words.js';
 import { size } from '/views/amounts.js';
+import { failed } from '/views/failed.js';
 import { keyOf, recordList } from '/views/record.js';
 
 const FORMS = [['auto', 'as they are'], ['text', 'as text'], ['hex', 'as hex']];
@@ -142,7 +143,7 @@ export function recordsPart(topic, of, at) {
   function draw() {
     drawForms();
     render(html`${found ? progress() : nothing}
-      ${failure ? html`<p class="failed" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}
+      ${failed(failure)}
       <div class="records">${repeat(rows, keyOf, row => line(row, wanted.form))}</div>
       <p class="note" role="status">${status()}</p>
       ${cursor ? html`<button type="button" class="plain" ?disabled=${isReading} @click=${() => read(true)}>${

@@ -6,6 +6,7 @@ import { allRows } from '/shared/tables.js';
 import { counted, grouped, moment } from '/shared/words.js';
 import { size } from '/views/amounts.js';
 import { changeButtons } from '/views/changes.js';
+import { failed } from '/views/failed.js';
 import { poll } from '/views/polled.js';
 import { recordsPart } from '/views/records.js';
 import { groupTable, partitionTable, producerTable, settingTable } from '/views/topic_tables.js';
@@ -27,7 +28,7 @@ export function open(main, params) {
         counted(topic.replication_factor, 'replica')}, ${size(topic.size_bytes)}, ${grouped(topic.offsets)} offsets${
         wrong(topic) ? html`, <span class="critical">${wrong(topic)}</span>` : nothing}.
         <small>as of ${moment(topic.at_ms).slice(11, 19)} UTC</small></p>` : nothing}
-      ${failure ? html`<p class="failed" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}
+      ${failed(failure)}
       ${changeButtons([['produce', 'Produce a record', () => ({ topic: name })],
         ['alter-settings', 'Alter settings', () => ({ kind: 'topics', name })],
         ['abort-hanging-transaction', 'Abort a hanging transaction', () => ({ topic: name })],

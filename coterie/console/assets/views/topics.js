@@ -6,6 +6,7 @@ import { el, nameOf } from '/shared/view.js';
 import { counted, grouped, moment } from '/shared/words.js';
 import { size } from '/views/amounts.js';
 import { changeButtons } from '/views/changes.js';
+import { failed } from '/views/failed.js';
 import { poll } from '/views/polled.js';
 
 export function open(main) {
@@ -37,7 +38,7 @@ export function open(main) {
       <span class="count" role="status">${at === null ? 'The topics are being read.'
         : `${counted(shown().length, 'topic')}, as of ${moment(at).slice(11, 19)} UTC`}</span></div>
       ${changeButtons([['create-topic', 'Create a topic', () => ({})]])}
-      ${failure ? html`<p class="failed" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}`, tools);
+      ${failed(failure)}`, tools);
     list.update();
   }
 

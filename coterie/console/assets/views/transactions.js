@@ -5,6 +5,7 @@ import { allRows, column, table } from '/shared/tables.js';
 import { el, nameOf } from '/shared/view.js';
 import { counted, duration, grouped, moment } from '/shared/words.js';
 import { changeButtons } from '/views/changes.js';
+import { failed } from '/views/failed.js';
 import { poll } from '/views/polled.js';
 
 const CLOSED = ['Empty', 'CompleteCommit', 'CompleteAbort', 'Dead'];
@@ -38,7 +39,7 @@ export function open(main) {
         const open = rows.find(isOpen);
         return { transactional_id: open ? open.transactional_id : '' };
       }]])}
-      ${failure ? html`<p class="failed" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}`, head);
+      ${failed(failure)}`, head);
     list.update();
   }
 

@@ -226,7 +226,7 @@ class _Assignment:
         self._processes = [_Process() for _ in ids]
         self._process_of = [at[each.process_id] for each in members]
         # How many tasks each member has, and each process for each of its members.
-        self._taken: list[float] = [0.0] * len(members)
+        self._taken = [0] * len(members)
         self._loads: list[float] = [0.0] * len(ids)
         # The member that had a task; of several the last one.
         self._active_before: dict[int, int] = {}
@@ -306,8 +306,8 @@ class _Assignment:
             return member
         before = self._standby_before.get(task)
         if before:
-            # As in Kafka, the task may be in the process of the first of them only by mistake.
             member = self._least_loaded(before, task)
+            # As in Kafka, nobody is found if the process of the first has the task.
             first = self._processes[self._process_of[before[0]]]
             if task not in first.tasks and self._has_room(member):
                 return member
@@ -375,9 +375,8 @@ class _Assignment:
         process = self._processes[at]
         process.tasks.add(task)
         role[member].append(task)
-        count = int(self._taken[member]) + 1
+        count = self._taken[member] + 1
         self._taken[member] = count
-        # The sum of what the members have, and no running sum of quotients.
         self._loads[at] = len(process.tasks) / len(process.members)
         if role is self.active:
             self._quota.note(count)

@@ -7,12 +7,9 @@ from coterie.coordinator.groups.consumer.group_state import CONSUMER, ConsumerGr
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.group_like import SeenMember
-from coterie.coordinator.groups.listing_order import in_listing_order
 from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.kernel.append import Record
-from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -22,44 +19,34 @@ from coterie.protocol.wire import ZERO_UUID
 _EPOCHS_SINCE = 9
 
 _NONE = ErrorCode.NONE
-_NO_TOPICS = TopicsImage({}, {})
 
 
 class ConsumerGroup(ConsumerGroupState):
     """One consumer group: its records, and what is not logged.
 
     Attributes:
-        topics: the topics of the cluster.
         resolution: the matching of regular expressions that is under way; None if there is none.
-        computation: the computation of a large target that is under way; None if there is none.
         downgrade: the conversion of a large group that is to become a classic one; None if it is
             not.
         too_large_epoch: the epoch whose target was larger than a batch; -1 if none was.
         resolved_version: the version of the topics at the latest resolution; None after a load.
         too_large_ms: when the result of a resolution was larger than a batch; 0 if that never was.
-        is_gone: whether its partition was given up.
     """
 
     TYPE: ClassVar[str] = CONSUMER
 
     __slots__ = (
-        "computation", "downgrade", "is_gone", "resolution", "resolved_version",
-        "too_large_epoch", "too_large_ms", "topics",
+        "downgrade", "resolution", "resolved_version", "too_large_epoch", "too_large_ms",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
         """Create a group without records."""
         super().__init__(group_id)
-        self.topics = _NO_TOPICS
-        self.checked_version: int | None = None
         self.resolution: Any = None
-        self.computation: Any = None
         self.downgrade: Any = None
         self.too_large_epoch = -1
         self.resolved_version: int | None = None
         self.too_large_ms = 0
-        self.bumped_ms = 0
-        self.is_gone = False
 
     def __repr__(self) -> str:
         return (
@@ -74,11 +61,6 @@ class ConsumerGroup(ConsumerGroupState):
         ordered = [self.members[each] for each in self.ordered_ids()]
         assert len(ordered) == len(self.members), f"{self} has each member once"
         return ordered
-
-    def ordered_ids(self) -> list[str]:
-        """Return the ids of the members in Kafka's order of listings."""
-        # Each member is stored twice when it joins, and the second time its table grows, too.
-        return in_listing_order(list(self.members), self.most_members + 1)
 
     def preferred_assignor(self, default: str, asking: str | None = None) -> str:
         """Return the assignor that most members ask for [consumer-groups/preferred-assignor].
@@ -114,21 +96,6 @@ class ConsumerGroup(ConsumerGroupState):
     def state_name(self) -> str:
         """See `GroupLike`."""
         return (GroupState.DEAD if self.is_gone else self.derived_state()).value
-
-    @property
-    def exists(self) -> bool:
-        """See `GroupLike`."""
-        return not self.is_gone
-
-    @property
-    def is_empty(self) -> bool:
-        """See `GroupLike`."""
-        return not self.members
-
-    @property
-    def member_count(self) -> int:
-        """See `GroupLike`."""
-        return len(self.members)
 
     def seen_members(self) -> Sequence[SeenMember]:
         """See `GroupLike`."""
@@ -230,24 +197,9 @@ class ConsumerGroup(ConsumerGroupState):
 
     # -- administration ----------------------------------------------------------------------------
 
-    def delete_error(self) -> tuple[ErrorCode, str | None]:
-        """See `GroupLike`."""
-        if not self.members:
-            return _NONE, None
-        text = f"Group {self.group_id} has {len(self.members)} members in state {self.state_name}."
-        return ErrorCode.NON_EMPTY_GROUP, text
-
     def tombstones(self) -> Sequence[Record]:
         """See `GroupLike`."""
         return [(key, None) for key in self.keys(self.ordered_ids())]
-
-    def logged_generation(self) -> int:
-        """See `GroupLike`."""
-        return self.epoch
-
-    def describe(self, operations: int) -> DescribeGroupsResponseGroup | None:  # noqa: ARG002
-        """See `GroupLike`; it cannot be described as a classic group."""
-        return None
 
 
 def _may_commit_late(

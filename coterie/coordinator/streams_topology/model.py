@@ -1,4 +1,4 @@
-"""What a topology becomes once its topics are known [streams-groups/topology]."""
+"""What a topology becomes once its topics are known [streams-topologies/topology]."""
 
 from collections.abc import Mapping
 from enum import IntEnum

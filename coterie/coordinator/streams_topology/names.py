@@ -1,9 +1,9 @@
 """The topics that a topology names, and what is refused of it before topics are looked up."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from coterie.coordinator.streams_topology.model import InvalidTopology
-from coterie.protocol.messages.streams_group_records import StreamsGroupTopologyValue
+from coterie.protocol.messages.streams_group_records import StreamsGroupTopologyValue, Subtopology
 
 
 def named_topics(topology: StreamsGroupTopologyValue) -> list[str]:
@@ -19,8 +19,13 @@ def named_topics(topology: StreamsGroupTopologyValue) -> list[str]:
 
 def required_topics(topology: StreamsGroupTopologyValue) -> list[str]:
     """Return the topics that must exist: sources, repartition sources, changelogs; each once."""
+    return topics_needed_by(topology.subtopologies)
+
+
+def topics_needed_by(subtopologies: Iterable[Subtopology]) -> list[str]:
+    """Return the topics that must exist for some subtopologies, in their order."""
     names: dict[str, None] = {}
-    for each in topology.subtopologies:
+    for each in subtopologies:
         names |= dict.fromkeys(each.source_topics)
         names |= dict.fromkeys(topic.name for topic in each.repartition_source_topics)
         names |= dict.fromkeys(topic.name for topic in each.state_changelog_topics)
@@ -33,7 +38,7 @@ def check_topic_names(
     internal_topics: Collection[str],
     why_illegal: Callable[[str], str | None],
 ) -> None:
-    """Check that a topology names no topic of Kafka and no illegal one [streams-groups/heartbeat].
+    """Check that a topology names no topic of Kafka and no illegal one [streams-topologies/names].
 
     Args:
         topology: the topology of a request.

@@ -90,7 +90,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "late commits are accepted whatever they name",
-            f"{_GROUPS}.group:_may_commit_late",
+            f"{_RECORDED}.committing:CommittingGroup._may_commit_late",
             fault=answers(value=True),
         ),
         "consumer_groups/late_commit",

@@ -9,16 +9,6 @@ from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.kernel.append import Record
-from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.log_records import OffsetCommitValue
-from coterie.protocol.messages.offset_commit import OffsetCommitRequest
-from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from coterie.protocol.wire import ZERO_UUID
-
-# From this version on OffsetCommit knows member epochs.
-_EPOCHS_SINCE = 9
-
-_NONE = ErrorCode.NONE
 
 
 class ConsumerGroup(ConsumerGroupState):
@@ -125,65 +115,20 @@ class ConsumerGroup(ConsumerGroupState):
 
     # -- offsets -----------------------------------------------------------------------------------
 
-    def commit_error(self, now_ms: int, request: OffsetCommitRequest, version: int) -> ErrorCode:  # noqa: ARG002
-        """See `GroupLike` [consumer-groups/commit]; it does not start a session anew."""
-        epoch = request.generation_id_or_member_epoch
-        if epoch < 0 and not self.members:
-            return _NONE
-        member = self.members.get(request.member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if member.classic is None and version < _EPOCHS_SINCE:
-            return ErrorCode.UNSUPPORTED_VERSION
-        if epoch == member.epoch:
-            return _NONE
-        if epoch < member.epoch:
-            partitions = [
-                (topic.topic_id, each.partition_index)
-                for topic in request.topics
-                for each in topic.partitions
-            ]
-            if _may_commit_late(member, epoch, partitions):
-                return _NONE
-        return _stale(member)
+    def is_classic(self, member: ConsumerMember) -> bool:
+        """See `CommittingGroup`."""
+        return member.classic is not None
 
-    def transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """See `GroupLike` [consumer-groups/transactional-commit]."""
-        epoch = request.generation_id
-        named = request.member_id or request.group_instance_id is not None
-        if epoch < 0 and (not self.members or not named):
-            return _NONE
-        member = self.members.get(request.member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if epoch == member.epoch:
-            return _NONE
-        if epoch < member.epoch:
-            partitions = [
-                (self._topic_id(topic.name), each.partition_index)
-                for topic in request.topics
-                for each in topic.partitions
-            ]
-            if _may_commit_late(member, epoch, partitions):
-                return _NONE
-        return ErrorCode.ILLEGAL_GENERATION
-
-    def _topic_id(self, name: str) -> bytes:
-        topic = self.topics.by_name.get(name)
-        return ZERO_UUID if topic is None else topic.topic_id
-
-    def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """See `GroupLike` [consumer-groups/fetch-offsets]."""
-        if member_id is None:
-            return _NONE if member_epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return _NONE if member_epoch == member.epoch else _stale(member)
-
-    def offset_delete_error(self) -> ErrorCode:
-        """See `GroupLike`; each topic decides for itself."""
-        return _NONE
+    def received_epoch(
+        self,
+        member: ConsumerMember,
+        topic: str,  # noqa: ARG002 - partitions are those of a topic's id
+        topic_id: bytes,
+        index: int,
+    ) -> int | None:
+        """See `CommittingGroup`."""
+        received = member.assigned.get(topic_id, {}).get(index)
+        return member.pending.get(topic_id, {}).get(index) if received is None else received
 
     def is_consuming(self, topic: str) -> bool:
         """See `GroupLike`."""
@@ -191,35 +136,8 @@ class ConsumerGroup(ConsumerGroupState):
             return True
         return any(topic in each.topics for each in self.regexes.values())
 
-    def expiry_base_ms(self, topic: str, value: OffsetCommitValue) -> int | None:
-        """See `GroupLike`; there is no time at which the group became Empty."""
-        return None if self.is_consuming(topic) else value.commit_timestamp
-
     # -- administration ----------------------------------------------------------------------------
 
     def tombstones(self) -> Sequence[Record]:
         """See `GroupLike`."""
         return [(key, None) for key in self.keys(self.ordered_ids())]
-
-
-def _may_commit_late(
-    member: ConsumerMember, epoch: int, partitions: Sequence[tuple[bytes, int]]
-) -> bool:
-    """Return whether a commit at an older epoch is of partitions that the member had then.
-
-    All are accepted or none [consumer-groups/late-commit].
-    """
-    for topic_id, index in partitions:
-        received = member.assigned.get(topic_id, {}).get(index)
-        if received is None:
-            received = member.pending.get(topic_id, {}).get(index)
-        if received is None or epoch < received:
-            return False
-    return True
-
-
-def _stale(member: ConsumerMember) -> ErrorCode:
-    """Return the error of a wrong epoch; clients of the classic protocol know another one."""
-    if member.classic is None:
-        return ErrorCode.STALE_MEMBER_EPOCH
-    return ErrorCode.ILLEGAL_GENERATION

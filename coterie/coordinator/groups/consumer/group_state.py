@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
-from coterie.coordinator.groups.recorded.group import RecordedGroup
+from coterie.coordinator.groups.recorded.committing import CommittingGroup
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -57,7 +57,7 @@ class ResolvedRegex(NamedTuple):
     value: ConsumerGroupRegularExpressionValue
 
 
-class ConsumerGroupState(RecordedGroup):
+class ConsumerGroupState(CommittingGroup):
     """What the records of one consumer group add up to.
 
     Attributes:

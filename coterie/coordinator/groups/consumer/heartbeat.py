@@ -37,11 +37,13 @@ from coterie.coordinator.groups.consumer.subscription import (
     check_regex,
     update_subscription,
 )
-from coterie.coordinator.groups.consumer.target import begin_computation, update_target
+from coterie.coordinator.groups.consumer.target import update_target
+from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.lookup import check_room, no_group
+from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
@@ -201,7 +203,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     step.require_fit()
     if predecessor is not None:
         cancel_timers(step, predecessor)
-    begin_computation(step)
+    begin_computation(step, TimerKind.TARGET)
     ask_for_resolution(step, resolved_before, is_new=change.new_regex)
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)

@@ -10,6 +10,7 @@ from coterie.coordinator.groups.epochs import JOIN_EPOCH, Bump, may_have_other_t
 from coterie.coordinator.groups.member_facts import joined_fact
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.lookup import check_room, no_group, note_fenced
+from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.epochs import bump_if_needed
 from coterie.coordinator.groups.share.group import SHARE, ShareGroup
@@ -19,7 +20,8 @@ from coterie.coordinator.groups.share.member import Partitions, ShareMember
 from coterie.coordinator.groups.share.members import leave, start_session
 from coterie.coordinator.groups.share.refusal import heartbeat_error
 from coterie.coordinator.groups.share.step import Step, step_of_new_group
-from coterie.coordinator.groups.share.target import begin_computation, take_target, update_target
+from coterie.coordinator.groups.share.target import take_target, update_target
+from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -98,7 +100,7 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
     begun = begin_initialization(step)
     step.require_fit()
     ask_for_state(step, begun)
-    begin_computation(step)
+    begin_computation(step, TimerKind.TARGET)
     if step.effects.operation is None:
         group.note_rest()
     settings = step.partition.share_settings(group.group_id)

@@ -11,7 +11,16 @@ _SHOWN_ROWS = 20
 # A tear-down is seldom what a failure is about.
 _SHOWN_OF_TEAR_DOWN = 10
 # With these a client polls.
-_POLLING = frozenset({"Fetch", "Heartbeat", "Metadata"})
+_POLLING = frozenset(
+    {
+        "ConsumerGroupHeartbeat",
+        "Fetch",
+        "Heartbeat",
+        "Metadata",
+        "ShareFetch",
+        "ShareGroupHeartbeat",
+    }
+)
 _TEAR_DOWN = "----- the test has failed; its tear-down follows -----"
 
 

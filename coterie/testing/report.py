@@ -112,7 +112,7 @@ def group_text(report: Report, began: Moment) -> str:
     for left in report.left:
         if left.received >= began.received:
             at_s = (left.at_ms - began.at_ms) / 1000
-            parts.append(f"before the LeaveGroup at {at_s:+.3f} s, perhaps of the tear-down:")
+            parts.append(f"before members left at {at_s:+.3f} s, perhaps of the tear-down:")
             parts.append(textwrap.indent(left.text, "  "))
     return "\n".join(parts)
 

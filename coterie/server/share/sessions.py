@@ -86,6 +86,10 @@ class ShareSessions:
         session = self._sessions[key] = ShareSession(key, connection)
         return session
 
+    def get(self, key: SessionKey) -> ShareSession | None:
+        """Return the session of a member, if it has one; its epoch stays."""
+        return self._sessions.get(key)
+
     def find(self, key: SessionKey, epoch: int) -> ShareSession | ErrorCode:
         """Return the session of a request that continues or ends it, or why there is none."""
         session = self._sessions.get(key)

@@ -7,6 +7,7 @@ from functools import partial
 
 from coterie.address import LOOPBACK, Address
 from coterie.client.cluster import Cluster
+from coterie.client.registry.decoding import Registry
 from coterie.client.security import Security
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
@@ -23,6 +24,7 @@ def open_beside(
     port: int = 0,
     *,
     allows_changes: bool,
+    registry: Registry | None = None,
 ) -> ConsoleServer:
     """Open the console of brokers in this process.
 
@@ -32,13 +34,19 @@ def open_beside(
         control: that of the brokers; None if they have none.
         port: 0 for a free one.
         allows_changes: whether its page may change something.
+        registry: that of the schemas of records; None for none.
 
     Raises:
         OSError: the address cannot be used.
     """
     connect = partial(Cluster, bootstrap, _TIMEOUT_S, security)
     place = Place(
-        connect, bootstrap, allows_changes=allows_changes, is_beside=True, control=control
+        connect,
+        bootstrap,
+        allows_changes=allows_changes,
+        is_beside=True,
+        control=control,
+        registry=registry,
     )
     return ConsoleServer(place, port)
 
@@ -53,17 +61,26 @@ class ConsoleBeside:
 
     option = "--console"
 
-    def __init__(self, port: int, security: Security, *, allows_changes: bool) -> None:
+    def __init__(
+        self,
+        port: int,
+        security: Security,
+        *,
+        allows_changes: bool,
+        registry: Registry | None = None,
+    ) -> None:
         """Describe it.
 
         Args:
             port: 0 for a free one.
             security: how it connects to the brokers.
             allows_changes: whether its page may change something.
+            registry: that of the schemas of records; None for none.
         """
         self.address = Address(LOOPBACK[0], port)
         self._security = security
         self._allows_changes = allows_changes
+        self._registry = registry
         self._server: ConsoleServer | None = None
 
     def start(self, bootstrap: str, control: BrokerControl | None) -> str:
@@ -82,6 +99,7 @@ class ConsoleBeside:
             control,
             self.address.port,
             allows_changes=self._allows_changes,
+            registry=self._registry,
         )
         return f"console on {self._server.url}"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
+from coterie.client.registry.decoding import Registry
 from coterie.console.changes.previews import Previews
 from coterie.console.hub import Hub
 from coterie.console.recent_past import RecentPast
@@ -26,6 +27,7 @@ class Place:
         is_beside: whether the brokers are in this process, so that the work of the console delays
             them.
         control: that of the brokers; None if they have none.
+        registry: that of the schemas of records; None if none was named.
         hub: what is pushed to its pages.
         recent_past: what happened to all groups recently.
     """
@@ -38,6 +40,7 @@ class Place:
         allows_changes: bool = False,
         is_beside: bool = False,
         control: BrokerControl | None = None,
+        registry: Registry | None = None,
     ) -> None:
         """Prepare; nothing is connected before it is needed.
 
@@ -47,12 +50,14 @@ class Place:
             allows_changes: whether changes are allowed.
             is_beside: whether the brokers are in this process.
             control: that of the brokers, if they have one.
+            registry: that of the schemas of records, if one was named.
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
         self.previews = Previews()
         self.is_beside = is_beside
         self.control = control
+        self.registry = registry
         self.hub = Hub()
         self.recent_past = RecentPast()
         self._connect = connect

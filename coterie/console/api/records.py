@@ -75,7 +75,7 @@ def _records(request: Request) -> dict[str, Any]:
         limit=max(1, number_of(query, _LIMIT) or 0),
     )
     with request.place.cluster() as cluster:
-        return records_page(cluster, wanted)
+        return records_page(cluster, wanted, request.place.registry)
 
 
 def _record(request: Request) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _record(request: Request) -> dict[str, Any]:
     partition = number_in("partition", path["partition"], _PARTITION.schema["maximum"])
     offset = number_in("offset", path["offset"])
     with request.place.cluster() as cluster:
-        return whole_record(cluster, path["topic"], partition, offset)
+        return whole_record(cluster, path["topic"], partition, offset, request.place.registry)
 
 
 def _search(request: Request) -> Iterator[Event]:

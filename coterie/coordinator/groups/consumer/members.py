@@ -12,6 +12,7 @@ from coterie.coordinator.groups.consumer.downgrade import (
     takes_long,
 )
 from coterie.coordinator.groups.consumer.epochs import bump_epoch, instigator_of
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import (
     OwnedNow,
@@ -60,7 +61,7 @@ def reconcile_member(
         ) from None
     if reconciled is not None:
         key = ConsumerGroupCurrentMemberAssignmentKey.of(group.group_id, member.member_id)
-        step.facts.append(_reconciled(step, member, reconciled))
+        step.facts.append(reconciled_fact(step.now_ms, member, reconciled))
         settled = group.settled
         step.set(key, current_value(*reconciled, member))
         assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
@@ -70,26 +71,19 @@ def reconcile_member(
         member.changed_ms = step.now_ms
         is_last = settled < group.settled == len(group.members)
         if is_last and group.derived_state() is GroupState.STABLE:
-            step.facts.append(
-                GroupConverged(
-                    at_ms=step.now_ms,
-                    epoch=group.epoch,
-                    member_count=len(group.members),
-                    converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
-                )
-            )
+            step.facts.append(converged_fact(group, step.now_ms))
 
 
-def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
+def reconciled_fact(now_ms: int, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
     """Return the fact that a member is about to come closer to its target."""
     added = revoked = 0
     if now.assigned is not member.assigned:
         before = {(topic, index) for topic, each in member.assigned.items() for index in each}
         after = {(topic, index) for topic, each in now.assigned.items() for index in each}
         added, revoked = len(after - before), len(before - after)
-    state_ms = step.now_ms - member.changed_ms if member.changed_ms else -1
+    state_ms = now_ms - member.changed_ms if member.changed_ms else -1
     return MemberReconciled.of(
-        step.now_ms,
+        now_ms,
         member.member_id,
         member.instance_id,
         member.client_id,
@@ -102,6 +96,16 @@ def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberRe
         state_ms,
         # The journal knows the broker.
         -1,
+    )
+
+
+def converged_fact(group: ConsumerGroup, now_ms: int) -> GroupConverged:
+    """Return the fact that the last member of a group has reached the target."""
+    return GroupConverged(
+        at_ms=now_ms,
+        epoch=group.epoch,
+        member_count=len(group.members),
+        converged_ms=now_ms - group.bumped_ms if group.bumped_ms else -1,
     )
 
 

@@ -155,7 +155,7 @@ class Broker(ConnectionServices):
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
             self.transactions = UsesOfCluster(self.leadership, self.node_id)
-        self.share = ShareLeader(config, environment, self.logs.opener, self.persister)
+        self.share = ShareLeader(config, environment, self.logs.opener, self.persister, self.slices)
         self.runtimes: list[CoordinatorRuntime] = [
             self.groups,
             self.transaction_runtime,

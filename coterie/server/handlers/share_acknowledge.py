@@ -3,6 +3,8 @@
 The answer waits until what was said is persisted [share-partitions/acknowledgement].
 """
 
+from collections.abc import Generator
+
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_acknowledge import (
     ShareAcknowledgePartitionResponse,
@@ -11,15 +13,18 @@ from coterie.protocol.messages.share_acknowledge import (
     ShareAcknowledgeTopicResponse,
 )
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import run_in_slices, run_now, send_in_slices
 from coterie.server.services import Services
 from coterie.server.share.acknowledging import (
     Leaders,
     MayRead,
-    acknowledge_all,
+    acknowledge_each,
+    acknowledged_partitions,
     ids_error,
     partitions_of,
 )
-from coterie.server.share.sessions import FINAL_EPOCH, OPENING_EPOCH, SharedPartition
+from coterie.server.share.limits import HANDLED_AT_ONCE
+from coterie.server.share.sessions import FINAL_EPOCH, OPENING_EPOCH, SharedPartition, ShareSession
 
 
 def _may_read_all(_topic: str) -> bool:
@@ -41,62 +46,98 @@ def handle(
         return _refused(error)
     if request.share_session_epoch == OPENING_EPOCH:
         return _refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-    key = (group_id, member_id)
-    session = broker.share.sessions.find(key, request.share_session_epoch)
+    session = broker.share.sessions.find((group_id, member_id), request.share_session_epoch)
     if isinstance(session, ErrorCode):
         return _refused(session)
-    results: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
-    delayed: DelayedResponse | None = None
-    count = 0
+    return _Acknowledging(broker, request, connection, session, may_read).answer()
 
-    def done(wanted: SharedPartition, error: ErrorCode, message: str | None) -> None:
-        results[wanted] = error, message
-        if delayed is not None and len(results) == count:
-            delayed.send(_answer(broker, connection, group_id, results))
 
-    count = acknowledge_all(
-        broker,
-        key,
-        partitions_of(request.topics),
-        may_read,
-        may_renew=request.is_renew_ack,
-        done=done,
-    )
-    if request.share_session_epoch == FINAL_EPOCH:
-        broker.loop.call_soon(broker.share.end_session, session)
-    if len(results) == count:
-        return _answer(broker, connection, group_id, results)
-    delayed = DelayedResponse(connection)
-    connection.delay_and_mute(delayed)
-    return None
+class _Acknowledging:
+    """A ShareAcknowledge while it is handled; one of many partitions is handled in slices."""
+
+    def __init__(
+        self,
+        broker: Services,
+        request: ShareAcknowledgeRequest,
+        connection: Exchange,
+        session: ShareSession,
+        may_read: MayRead,
+    ) -> None:
+        self._broker = broker
+        self._request = request
+        self._connection = connection
+        self._session = session
+        self._may_read = may_read
+        self._results: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
+        # How many results there will be; None before that is known.
+        self._count: int | None = None
+        self._delayed: DelayedResponse | None = None
+        named = sum(len(topic.partitions) for topic in request.topics)
+        self._in_slices = named > HANDLED_AT_ONCE
+
+    def answer(self) -> ShareAcknowledgeResponse | None:
+        """Return the response, or None if it is sent later."""
+        if not self._in_slices:
+            run_now(self._apply())
+            if len(self._results) == self._count:
+                return run_now(self._response())
+        self._delayed = DelayedResponse(self._connection)
+        self._connection.delay_and_mute(self._delayed)
+        if self._in_slices:
+            run_in_slices(self._broker, self._connection, self._apply(), self._send_if_complete)
+        return None
+
+    def _apply(self) -> Generator[None, None, None]:
+        asked = acknowledged_partitions(partitions_of(self._request.topics))
+        yield
+        yield from acknowledge_each(
+            self._broker,
+            self._session.key,
+            asked,
+            self._may_read,
+            may_renew=self._request.is_renew_ack,
+            done=self._done,
+        )
+        if self._request.share_session_epoch == FINAL_EPOCH:
+            self._broker.loop.call_soon(self._broker.share.end_session, self._session)
+        self._count = len(asked)
+
+    def _done(self, wanted: SharedPartition, error: ErrorCode, message: str | None) -> None:
+        self._results[wanted] = error, message
+        self._send_if_complete()
+
+    def _send_if_complete(self, _applied: None = None) -> None:
+        if self._delayed is None or len(self._results) != self._count:
+            return
+        delayed, self._delayed = self._delayed, None
+        if self._in_slices:
+            send_in_slices(self._broker, delayed, self._response())
+        else:
+            delayed.send(run_now(self._response()))
+
+    def _response(self) -> Generator[None, None, ShareAcknowledgeResponse]:
+        leaders = Leaders(self._broker, self._connection)
+        topics: dict[bytes, list[ShareAcknowledgePartitionResponse]] = {}
+        for count, (wanted, (error, message)) in enumerate(self._results.items(), 1):
+            topic_id, index = wanted
+            part = ShareAcknowledgePartitionResponse(
+                partition_index=index,
+                error_code=error,
+                error_message=message,
+                current_leader=leaders.hint(wanted, error),
+            )
+            topics.setdefault(topic_id, []).append(part)
+            if not count % HANDLED_AT_ONCE:
+                yield
+        return ShareAcknowledgeResponse(
+            acquisition_lock_timeout_ms=self._broker.share.settings(self._session.key[0]).lock_ms,
+            responses=[
+                ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=parts)
+                for topic_id, parts in topics.items()
+            ],
+            node_endpoints=leaders.endpoints,
+        )
 
 
 def _refused(error: ErrorCode) -> ShareAcknowledgeResponse:
     return ShareAcknowledgeResponse(error_code=error, responses=[], node_endpoints=[])
-
-
-def _answer(
-    broker: Services,
-    connection: Exchange,
-    group_id: str,
-    results: dict[SharedPartition, tuple[ErrorCode, str | None]],
-) -> ShareAcknowledgeResponse:
-    leaders = Leaders(broker, connection)
-    topics: dict[bytes, list[ShareAcknowledgePartitionResponse]] = {}
-    for wanted, (error, message) in results.items():
-        topic_id, index = wanted
-        part = ShareAcknowledgePartitionResponse(
-            partition_index=index,
-            error_code=error,
-            error_message=message,
-            current_leader=leaders.hint(wanted, error),
-        )
-        topics.setdefault(topic_id, []).append(part)
-    return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=broker.share.settings(group_id).lock_ms,
-        responses=[
-            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=parts)
-            for topic_id, parts in topics.items()
-        ],
-        node_endpoints=leaders.endpoints,
-    )

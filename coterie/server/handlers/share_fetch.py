@@ -4,8 +4,6 @@ A request opens a share session, continues or ends it [share-partitions/sessions
 `max_wait_ms` until `min_bytes` can be acquired [share-partitions/fetch].
 """
 
-from functools import partial
-
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
@@ -62,8 +60,5 @@ def _session(
         return share.sessions.find(key, request.share_session_epoch)
     if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
         return ErrorCode.INVALID_REQUEST
-    session = share.sessions.open(key, connection)
-    if session is None:
-        return ErrorCode.SHARE_SESSION_LIMIT_REACHED
-    connection.when_closed(session, partial(share.end_session, session))
-    return session
+    session = share.open_session(key, connection)
+    return ErrorCode.SHARE_SESSION_LIMIT_REACHED if session is None else session

@@ -1,6 +1,7 @@
 """The acknowledgements of one ShareFetch or ShareAcknowledge [share-partitions/acknowledgement]."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
 from coterie.coordinator.share_partition.acknowledgement import AcknowledgedBatch, shape_error
@@ -15,6 +16,7 @@ from coterie.server.handlers.moved_leaders import endpoints_of
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
+from coterie.server.share.limits import READ_AT_ONCE
 from coterie.server.share.sessions import SessionKey, SharedPartition
 
 _MAX_ID_LENGTH = 36
@@ -25,6 +27,8 @@ _NO_HINT = (0, 0)
 
 # Returns whether the client may read a topic.
 MayRead = Callable[[str], bool]
+# What a request acknowledges, by partition.
+Wanted = dict[SharedPartition, list[AcknowledgementBatch]]
 
 
 class AsksForPartition(Protocol):
@@ -51,16 +55,18 @@ def ids_error(group_id: str | None, member_id: str | None) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def partitions_of(topics: Iterable[AsksForTopic]) -> dict[SharedPartition, list[AcknowledgedBatch]]:
+def partitions_of(topics: Iterable[AsksForTopic]) -> Wanted:
     """Return the partitions of a request with what it acknowledges of each."""
     return {
-        (topic.topic_id, each.partition_index): [
-            AcknowledgedBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-            for batch in each.acknowledgement_batches
-        ]
+        (topic.topic_id, each.partition_index): each.acknowledgement_batches
         for topic in topics
         for each in topic.partitions
     }
+
+
+def acknowledged_partitions(wanted: Wanted) -> Wanted:
+    """Return the partitions of which something is acknowledged."""
+    return {each: batches for each, batches in wanted.items() if batches}
 
 
 def find_partition(
@@ -76,35 +82,34 @@ def find_partition(
     return broker.logs.led(topic_id, index)
 
 
-def acknowledge_all(
+def acknowledge_each(
     broker: Services,
     key: SessionKey,
-    wanted: dict[SharedPartition, list[AcknowledgedBatch]],
+    asked: Wanted,
     may_read: MayRead,
     *,
     may_renew: bool,
     done: Callable[[SharedPartition, ErrorCode, str | None], None],
-) -> int:
-    """Apply the acknowledgements of each partition; `done` is called for each, perhaps at once.
+) -> Generator[None, None, None]:
+    """Apply the acknowledgements of each partition, in steps; `done` is called for each.
 
-    Returns:
-        For how many partitions `done` is called.
+    Those of one partition are one operation, and so one step.
     """
     group_id, member_id = key
-    asked = {each: batches for each, batches in wanted.items() if batches}
-    for each, batches in asked.items():
+    for count, (each, wire) in enumerate(asked.items(), 1):
+        batches = [
+            AcknowledgedBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in wire
+        ]
         error = shape_error(batches, may_renew=may_renew)
         found = error or find_partition(broker, each, may_read)
         if isinstance(found, ErrorCode):
             done(each, found, None)
-            continue
-
-        def answered(error: ErrorCode, message: str | None, each: SharedPartition = each) -> None:
-            done(each, error, message)
-
-        topic_id, index = each
-        broker.share.acknowledge(ShareKey(group_id, topic_id, index), member_id, batches, answered)
-    return len(asked)
+        else:
+            share_key = ShareKey(group_id, *each)
+            broker.share.acknowledge(share_key, member_id, batches, partial(done, each))
+        if not count % READ_AT_ONCE:
+            yield
 
 
 class Leaders:

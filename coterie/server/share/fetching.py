@@ -1,20 +1,16 @@
 """A ShareFetch from its acknowledgements to its response.
 
 The acknowledgements are applied first; while they are being written, records are acquired. If there
-are not enough, the fetch waits: for appends, for records that become available again, for share
-partitions that are being loaded. What wakes it makes it look again at the end of the turn of the
-event loop. The response leaves when both parts are there.
+are not enough, the fetch waits (looking.py). What wakes it makes it look again at the end of the
+turn of the event loop. The response leaves when both parts are there.
+
+A fetch of many partitions is handled in slices, and between two of them the event loop serves
+others. Its connection is muted from the beginning then.
 """
 
 from asyncio import TimerHandle
-from typing import NamedTuple
+from collections.abc import Generator
 
-from coterie.coordinator.share_partition.acquisition import (
-    AcquiredRecords,
-    Acquisition,
-    acquire,
-)
-from coterie.coordinator.share_state.requests import ShareKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import AcquiredRecords as AcquiredPart
 from coterie.protocol.messages.share_fetch import (
@@ -23,31 +19,19 @@ from coterie.protocol.messages.share_fetch import (
     ShareFetchResponse,
     ShareFetchTopicResponse,
 )
-from coterie.server.logs.partition import OPEN, Watcher
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import run_in_slices, run_now, send_in_slices
 from coterie.server.services import Services
 from coterie.server.share.acknowledging import (
     Leaders,
     MayRead,
-    acknowledge_all,
-    find_partition,
+    acknowledge_each,
+    acknowledged_partitions,
     partitions_of,
 )
-from coterie.server.share.loaded import LoadedPartition
-from coterie.server.share.reading import Found, read, records_of
+from coterie.server.share.limits import HANDLED_AT_ONCE
+from coterie.server.share.looking import NOTHING, Looking, Result
 from coterie.server.share.sessions import FINAL_EPOCH, SharedPartition, ShareSession
-from coterie.storage.errors import StorageError
-
-
-class _Acquired(NamedTuple):
-    """What a fetch has found in one partition."""
-
-    error: ErrorCode = ErrorCode.NONE
-    data: bytes = b""
-    records: tuple[AcquiredRecords, ...] = ()
-
-
-_NOTHING = _Acquired()
 
 
 def refused(error: ErrorCode) -> ShareFetchResponse:
@@ -72,22 +56,41 @@ class ShareFetching:
         self._connection = connection
         self._session = session
         self._may_read = may_read
-        self._settings = broker.share.settings(session.key[0])
+        self._lock_ms = broker.share.settings(session.key[0]).lock_ms
+        # Answers to acknowledgements, and how many there will be; None before that is known.
         self._acknowledged: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
-        self._acknowledgements = 0
-        self._found: dict[SharedPartition, _Acquired] | None = None
+        self._acknowledgements: int | None = None
+        self._looking: Looking | None = None
+        self._found: Result | None = None
         self._delayed: DelayedResponse | None = None
         self._timer: TimerHandle | None = None
-        self._watched: list[dict[Watcher, None]] = []
-        self._loaded: list[LoadedPartition] = []
-        self._will_look = False
+        self._will_look = self._is_looking = self._is_late = False
+        named = sum(len(topic.partitions) for topic in request.topics)
+        self._in_slices = named + len(session.partitions) > HANDLED_AT_ONCE
 
     # --- the course -------------------------------------------------------------------------------
 
     def answer(self) -> ShareFetchResponse | None:
         """Return the response, or None if it is sent later."""
+        if self._in_slices:
+            self._delay()
+            self._wait()
+            self._is_looking = True
+            run_in_slices(self._broker, self._connection, self._begin(), self._looked)
+            return None
+        self._found = run_now(self._begin())
+        if self._is_complete():
+            return run_now(self._response())
+        self._delay()
+        if self._found is None:
+            self._wait()
+        return None
+
+    def _begin(self) -> Generator[None, None, Result | None]:
+        """Change the session, apply the acknowledgements, and look for the first time."""
         request, session = self._request, self._session
         wanted = partitions_of(request.topics)
+        yield
         is_final = request.share_session_epoch == FINAL_EPOCH
         if not is_final:
             for each in wanted:
@@ -95,10 +98,13 @@ class ShareFetching:
             for topic in request.forgotten_topics_data:
                 for index in topic.partitions:
                     session.partitions.pop((topic.topic_id, index), None)
-        self._acknowledgements = acknowledge_all(
+        asked = acknowledged_partitions(wanted)
+        self._acknowledgements = len(asked)
+        yield
+        yield from acknowledge_each(
             self._broker,
             session.key,
-            wanted,
+            asked,
             self._may_read,
             may_renew=request.is_renew_ack,
             done=self._one_acknowledged,
@@ -106,18 +112,11 @@ class ShareFetching:
         if is_final:
             self._broker.loop.call_soon(self._broker.share.end_session, session)
         if is_final or request.is_renew_ack or request.max_records <= 0 or request.max_bytes <= 0:
-            self._found = {}
-        else:
-            self._look(is_last=request.max_wait_ms <= 0)
-        if self._is_complete():
-            return self._response()
-        self._delayed = delayed = DelayedResponse(self._connection)
-        self._connection.delay_and_mute(delayed)
-        delayed.on_disconnect = self._end
-        if self._found is None:
-            wait_s = request.max_wait_ms / 1000
-            self._timer = self._broker.loop.call_later(wait_s, self.finish)
-        return None
+            return {}
+        self._looking = Looking(
+            self._broker, request, session, self._may_read, self._changed, self._finish
+        )
+        return (yield from self._looking.look(is_last=request.max_wait_ms <= 0))
 
     def _one_acknowledged(
         self, wanted: SharedPartition, error: ErrorCode, message: str | None
@@ -130,168 +129,88 @@ class ShareFetching:
         return self._found is not None and is_acknowledged
 
     def _send_if_complete(self) -> None:
-        if self._delayed is not None and self._is_complete():
-            delayed, self._delayed = self._delayed, None
-            self._end()
-            delayed.send(self._response())
+        if self._delayed is None or not self._is_complete():
+            return
+        delayed, self._delayed = self._delayed, None
+        self._end()
+        if self._in_slices:
+            send_in_slices(self._broker, delayed, self._response())
+        else:
+            delayed.send(run_now(self._response()))
 
     # --- waiting ----------------------------------------------------------------------------------
 
-    def records_appended(self, size_bytes: int, stable_bytes: int) -> None:  # noqa: ARG002 - any
-        """Look again at the end of the turn."""
-        self.changed()
+    def _delay(self) -> None:
+        self._delayed = DelayedResponse(self._connection)
+        self._connection.delay_and_mute(self._delayed)
+        self._delayed.on_disconnect = self._end
 
-    def changed(self) -> None:
+    def _wait(self) -> None:
+        wait_s = max(0, self._request.max_wait_ms) / 1000
+        self._timer = self._broker.loop.call_later(wait_s, self._finish)
+
+    def _changed(self) -> None:
         """Look again at the end of the turn."""
-        if not self._will_look and self._found is None:
+        if not self._will_look and not self._is_looking and self._found is None:
             self._will_look = True
             self._broker.loop.call_soon(self._look_again)
 
-    def finish(self) -> None:
-        """Answer with what there is now."""
-        if self._found is None:
-            self._look(is_last=True)
-            self._send_if_complete()
-
     def _look_again(self) -> None:
         self._will_look = False
-        if self._found is None and not self._connection.closed:
-            self._look(is_last=False)
+        self._look()
+
+    def _finish(self) -> None:
+        """Answer with what there is now."""
+        self._is_late = True
+        self._look()
+
+    def _look(self) -> None:
+        if self._is_looking or self._found is not None or self._connection.closed:
+            return
+        assert self._looking is not None, "it has looked"
+        look = self._looking.look(is_last=self._is_late)
+        self._is_looking = True
+        if self._in_slices:
+            run_in_slices(self._broker, self._connection, look, self._looked)
+        else:
+            self._looked(run_now(look))
+
+    def _looked(self, found: Result | None) -> None:
+        self._is_looking = False
+        if self._found is not None:
+            # The connection was closed meanwhile.
+            return
+        self._found = found
+        if found is not None:
             self._send_if_complete()
-
-    def _watch(self, loaded: LoadedPartition) -> None:
-        watchers = loaded.partition.watchers
-        watchers[self] = None
-        self._watched.append(watchers)
-        loaded.watchers[self.changed] = None
-        self._loaded.append(loaded)
-
-    def _unwatch(self) -> None:
-        for watchers in self._watched:
-            watchers.pop(self, None)
-        for loaded in self._loaded:
-            loaded.watchers.pop(self.changed, None)
-        self._watched, self._loaded = [], []
+        elif self._is_late:
+            self._look()
+        elif self._looking is not None and self._looking.has_changes:
+            self._changed()
 
     def _end(self) -> None:
-        self._unwatch()
+        if self._looking is not None:
+            self._looking.end()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._found is None:
             self._found = {}
 
-    # --- looking ----------------------------------------------------------------------------------
-
-    def _look(self, *, is_last: bool) -> None:
-        """Acquire what there is, if that is enough or nothing more is waited for."""
-        self._unwatch()
-        if not self._broker.features.serves_share_groups:
-            # They were switched off while it waited.
-            self._found = {}
-            return
-        found: dict[SharedPartition, _Acquired] = {}
-        ready: dict[SharedPartition, LoadedPartition] = {}
-        waits = False
-        group_id = self._session.key[0]
-        for wanted in self._session.in_turn():
-            partition = find_partition(self._broker, wanted, self._may_read)
-            if isinstance(partition, ErrorCode):
-                found[wanted] = _Acquired(partition)
-                continue
-            loaded = self._broker.share.find(ShareKey(group_id, *wanted), partition)
-            if loaded.error:
-                # The next fetch tries it again.
-                found[wanted] = _Acquired(loaded.error)
-                self._broker.share.drop(loaded)
-                continue
-            waits = True
-            self._watch(loaded)
-            if loaded.share is not None:
-                ready[wanted] = loaded
-                found[wanted] = _NOTHING
-        reads = self._read(ready, found)
-        enough = max(1, min(self._request.min_bytes, self._request.max_bytes))
-        has_enough = sum(len(each.data) for each in reads.values()) >= enough
-        if has_enough or is_last:
-            has_enough = self._acquire(ready, reads, found)
-        if has_enough or is_last or not waits:
-            self._unwatch()
-            self._found = found
-
-    def _read(
-        self, ready: dict[SharedPartition, LoadedPartition], found: dict[SharedPartition, _Acquired]
-    ) -> dict[SharedPartition, Found]:
-        """Read what could be acquired of each partition; those that cannot be read get errors."""
-        able: dict[SharedPartition, LoadedPartition] = {}
-        for wanted, loaded in ready.items():
-            share = loaded.share
-            assert share is not None, f"{loaded.key} is loaded"
-            if loaded.partition.state is not OPEN:
-                found[wanted] = _Acquired(ErrorCode.KAFKA_STORAGE_ERROR)
-                continue
-            share.move_log_start(loaded.partition.log.log_start_offset)
-            self._broker.share.locks_changed(loaded)
-            if share.can_acquire(self._settings.max_in_flight):
-                able[wanted] = loaded
-        max_bytes = min(self._request.max_bytes, self._broker.fetch_max_bytes)
-        reads = {}
-        for wanted, loaded in able.items():
-            assert loaded.share is not None, f"{loaded.key} is loaded"
-            offset = loaded.share.next_fetch_offset()
-            try:
-                reads[wanted] = read(
-                    loaded.partition,
-                    offset,
-                    max_bytes // len(able),
-                    is_committed=self._settings.is_committed,
-                )
-            except (StorageError, OSError):
-                found[wanted] = _Acquired(ErrorCode.KAFKA_STORAGE_ERROR)
-        return reads
-
-    def _acquire(
-        self,
-        ready: dict[SharedPartition, LoadedPartition],
-        reads: dict[SharedPartition, Found],
-        found: dict[SharedPartition, _Acquired],
-    ) -> bool:
-        """Acquire what was read; return whether there was anything."""
-        request, settings = self._request, self._settings
-        left = request.max_records
-        deadline_ms = self._broker.environment.now_ms() + settings.lock_ms
-        for wanted, each in reads.items():
-            share = ready[wanted].share
-            assert share is not None, f"{wanted} is loaded"
-            asked = Acquisition(
-                self._session.key[1],
-                left,
-                request.batch_size,
-                bool(request.share_acquire_mode),
-                settings.max_in_flight,
-                settings.delivery_limit,
-                deadline_ms,
-            )
-            acquired = acquire(share, asked, each.offset, each.batches, each.aborted)
-            self._broker.share.locks_changed(ready[wanted])
-            if acquired:
-                left -= sum(part.last_offset - part.first_offset + 1 for part in acquired)
-                data = records_of(each, acquired)
-                found[wanted] = _Acquired(ErrorCode.NONE, data, tuple(acquired))
-                self._session.found_records(wanted)
-        return left < request.max_records
-
     # --- the response -----------------------------------------------------------------------------
 
-    def _response(self) -> ShareFetchResponse:
+    def _response(self) -> Generator[None, None, ShareFetchResponse]:
         """Make the response of what was found [share-partitions/fetch-answers]."""
         leaders = Leaders(self._broker, self._connection)
         found = self._found or {}
         partitions = self._session.partitions
         topics: dict[bytes, list[ShareFetchPartitionResponse]] = {}
-        for wanted in (*found, *(each for each in self._acknowledged if each not in found)):
-            part = found.get(wanted, _NOTHING)
-            is_told = partitions.get(wanted, False) or part is not _NOTHING
+        told = (*found, *(each for each in self._acknowledged if each not in found))
+        for count, wanted in enumerate(told, 1):
+            if not count % HANDLED_AT_ONCE:
+                yield
+            part = found.get(wanted, NOTHING)
+            is_told = partitions.get(wanted, False) or part is not NOTHING
             if not is_told and wanted not in self._acknowledged:
                 continue
             if wanted in partitions:
@@ -310,7 +229,7 @@ class ShareFetching:
                 )
             )
         return ShareFetchResponse(
-            acquisition_lock_timeout_ms=self._settings.lock_ms,
+            acquisition_lock_timeout_ms=self._lock_ms,
             responses=[
                 ShareFetchTopicResponse(topic_id=topic_id, partitions=parts)
                 for topic_id, parts in topics.items()

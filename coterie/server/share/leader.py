@@ -8,7 +8,8 @@ Locks end by one timer of the event loop, at the deadline of the first lock of a
 """
 
 from asyncio import TimerHandle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
 from coterie.coordinator.share_partition.acknowledgement import (
@@ -27,10 +28,13 @@ from coterie.server.config.share_leaders import ShareSettings, share_settings
 from coterie.server.environment import Environment
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import OPEN, Partition
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.share.limits import READ_AT_ONCE
 from coterie.server.share.loaded import DROPPING, LoadedPartition, error_of_leader
 from coterie.server.share.reading import first_offset
-from coterie.server.share.sessions import ShareSession, ShareSessions
+from coterie.server.share.sessions import SessionKey, ShareSession, ShareSessions
 from coterie.server.share_state.persister import Persister
+from coterie.server.slices import Slices
 from coterie.storage.errors import StorageError
 
 # The answer to acknowledgements of one partition.
@@ -50,7 +54,12 @@ class ShareLeader:
     """
 
     def __init__(
-        self, config: Config, environment: Environment, opener: LogOpener, persister: Persister
+        self,
+        config: Config,
+        environment: Environment,
+        opener: LogOpener,
+        persister: Persister,
+        slices: Slices,
     ) -> None:
         """Start with nothing.
 
@@ -59,14 +68,18 @@ class ShareLeader:
             environment: its loop and clock are used.
             opener: opens logs.
             persister: asks share coordinators.
+            slices: long work.
         """
         self._config = config
         self._loop = environment.loop
         self._now_ms = environment.now_ms
         self._opener = opener
         self._persister = persister
+        self._slices = slices
         self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"))
         self._loaded: dict[ShareKey, LoadedPartition] = {}
+        # What sessions that have ended still release.
+        self._ending: dict[SessionKey, Iterator[None]] = {}
         self._locks: TimingWheel[ShareKey] = TimingWheel(environment.now_ms())
         self._timer: TimerHandle | None = None
         self._timer_ms = 0
@@ -223,17 +236,48 @@ class ShareLeader:
 
     # --- sessions ---------------------------------------------------------------------------------
 
+    def open_session(self, key: SessionKey, connection: Exchange) -> ShareSession | None:
+        """Open a session, which ends with its connection; None if there are too many."""
+        ending = self._ending.pop(key, None)
+        if ending is not None:
+            # What is released now would belong to the new session afterwards.
+            for _ in ending:
+                pass
+        session = self.sessions.open(key, connection)
+        if session is not None:
+            connection.when_closed(session, partial(self.end_session, session))
+        return session
+
     def end_session(self, session: ShareSession) -> None:
-        """End a session, release what its member has acquired, and forget what nobody uses."""
+        """End a session, release what its member has acquired, and forget what nobody uses.
+
+        Of a session of many partitions a part is released now, and the rest in later turns.
+        """
         if not self.sessions.remove(session):
             return
         session.connection.when_closed(session, None)
+        ending = self._ending[session.key] = self._released(session)
+
+        def ended() -> None:
+            if self._ending.get(session.key) is ending:
+                del self._ending[session.key]
+
+        self._slices.begin(ending, ended)
+
+    def _released(self, session: ShareSession) -> Iterator[None]:
         group_id, member_id = session.key
-        for topic_id, index in session.partitions:
+        for count, (topic_id, index) in enumerate(list(session.partitions), 1):
             self.release(ShareKey(group_id, topic_id, index), member_id)
-        if not self.sessions.has_group(group_id):
-            for loaded in [each for each in self._loaded.values() if each.key.group_id == group_id]:
+            if not count % READ_AT_ONCE:
+                yield
+        for count, key in enumerate([key for key in self._loaded if key.group_id == group_id], 1):
+            if self.sessions.has_group(group_id):
+                return
+            loaded = self._loaded.get(key)
+            if loaded is not None:
                 self.drop(loaded)
+            if not count % READ_AT_ONCE:
+                yield
 
     def forget(self) -> None:
         """Forget all sessions and share partitions: share groups were switched off.

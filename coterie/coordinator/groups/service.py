@@ -27,6 +27,7 @@ from coterie.coordinator.groups.consumer.describe import (
     describe_consumer_group,
     see_consumer_group,
 )
+from coterie.coordinator.groups.consumer.following import follow
 from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from coterie.coordinator.groups.consumer.heartbeat import unchanged
 from coterie.coordinator.groups.consumer.refusal import heartbeat_error
@@ -164,12 +165,15 @@ class GroupCoordinator(ShareGroupRequests):
         """Handle a ConsumerGroupHeartbeat [consumer-groups/order-of-checks]."""
         shard = self._shard(request.group_id)
         if shard.state is ACTIVE:
+            # Nearly all heartbeats are of these two kinds, whose fields need no check.
             answer = unchanged(shard, now_ms, request, context.client)
+            effects = follow(shard, now_ms, request, context.client) if answer is None else None
             if answer is not None:
-                waiting = Effects(answer)
+                effects = Effects(answer)
                 if not shard.unacknowledged:
-                    return waiting
-                return shard.settle(waiting, now_ms, request, context.to, context.version)
+                    return effects
+            if effects is not None:
+                return shard.settle(effects, now_ms, request, context.to, context.version)
         try:
             check_shape(request, context.version, self.config.consumer.assignors)
         except Refusal as refusal:

@@ -13,6 +13,7 @@ from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.downgrade import cancel_timers
 from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
+from coterie.coordinator.groups.consumer.following import tells_nothing
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.identity import find_member
@@ -84,14 +85,9 @@ def unchanged(
         or member.answer is None
         or request.member_epoch != member.epoch
         or request.topic_partitions is not None
-        or request.subscribed_topic_names is not None
-        or request.rebalance_timeout_ms != -1
         or member.client is not client
         or group.checked_version != group.topics.version
-        or request.subscribed_topic_regex is not None
-        or request.server_assignor is not None
-        or request.rack_id is not None
-        or (request.instance_id is not None and request.instance_id != member.instance_id)
+        or not tells_nothing(request, member)
     ):
         return None
     # As in `consumer_settings`, without the calls: this is the most frequent request.

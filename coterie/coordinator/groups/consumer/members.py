@@ -61,7 +61,7 @@ def reconcile_member(
         ) from None
     if reconciled is not None:
         key = ConsumerGroupCurrentMemberAssignmentKey.of(group.group_id, member.member_id)
-        step.facts.append(_reconciled(step, member, reconciled))
+        step.facts.append(reconciled_fact(step.now_ms, member, reconciled))
         settled = group.settled
         step.set(key, current_value(*reconciled, member))
         assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
@@ -74,16 +74,16 @@ def reconcile_member(
             note_convergence(step)
 
 
-def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
+def reconciled_fact(now_ms: int, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
     """Return the fact that a member is about to come closer to its target."""
     added = revoked = 0
     if now.assigned is not member.assigned:
         before = {(topic, index) for topic, each in member.assigned.items() for index in each}
         after = {(topic, index) for topic, each in now.assigned.items() for index in each}
         added, revoked = len(after - before), len(before - after)
-    state_ms = step.now_ms - member.changed_ms if member.changed_ms else -1
+    state_ms = now_ms - member.changed_ms if member.changed_ms else -1
     return MemberReconciled.of(
-        step.now_ms,
+        now_ms,
         member.member_id,
         member.instance_id,
         member.client_id,

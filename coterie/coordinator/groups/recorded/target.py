@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from coterie.assignors.shares import Work
+from coterie.coordinator.groups.recorded.group import RecordedGroup
 from coterie.coordinator.groups.tentative_step import TentativeStep
 from coterie.protocol.messages.consumer_group_facts import GroupConverged, TargetComputed
 
@@ -141,12 +142,14 @@ def note_target(
 
 def note_convergence(step: TentativeStep[Any]) -> None:
     """Note that every member has reached the target of the epoch."""
-    group = step.group
-    step.facts.append(
-        GroupConverged(
-            at_ms=step.now_ms,
-            epoch=group.epoch,
-            member_count=len(group.members),
-            converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
-        )
+    step.facts.append(converged_fact(step.group, step.now_ms))
+
+
+def converged_fact(group: RecordedGroup, now_ms: int) -> GroupConverged:
+    """Return the fact that the last member of a group has reached the target."""
+    return GroupConverged(
+        at_ms=now_ms,
+        epoch=group.epoch,
+        member_count=len(group.members),
+        converged_ms=now_ms - group.bumped_ms if group.bumped_ms else -1,
     )

@@ -106,15 +106,11 @@ def _deep(topics: str, inner: str) -> Parts:
     ]
 
 
+Maker = Callable[[str, str], Parts]
 # What groups have; the arguments are the beginnings of the names of source and internal topics.
-TOPOLOGIES: tuple[Callable[[str, str], Parts], ...] = (
-    _plain,
-    _two_parts,
-    _repartitioned,
-    _absent_source,
-    _joined,
-    _deep,
-)
+# The first ones can be configured at once.
+READY: tuple[Maker, ...] = (_plain, _two_parts, _repartitioned, _deep)
+TOPOLOGIES: tuple[Maker, ...] = (*READY, _absent_source, _joined)
 
 
 def refused(topics: str, inner: str) -> list[Parts]:

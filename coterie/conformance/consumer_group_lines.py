@@ -11,6 +11,7 @@
 partitions.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from coterie.conversation.consumer_group_requests import assignment_map, run_text
@@ -125,11 +126,23 @@ def _current_text(value: ConsumerGroupCurrentMemberAssignmentValue, names: Names
 
 
 def _owned_text(topics: list[CurrentTopicPartitions], names: Names) -> str:
+    return owned_map(
+        (names.partitioned(topic.topic_id), topic.partitions, topic.assignment_epochs)
+        for topic in topics
+    )
+
+
+def owned_map(owned: Iterable[tuple[str, Sequence[int], Sequence[int] | None]]) -> str:
+    """Return partitions with the epochs at which a member received them, as `{foo: [0-2@3]}`.
+
+    Args:
+        owned: by their names; each with the partitions and their epochs, which may be unknown.
+    """
     entries = []
-    for topic in topics:
-        epochs: list[Any] = topic.assignment_epochs or [None] * len(topic.partitions)
+    for name, partitions, known in owned:
+        epochs: Sequence[Any] = known or [None] * len(partitions)
         runs: list[tuple[int, int, int | None]] = []
-        for index, epoch in sorted(zip(topic.partitions, epochs, strict=True)):
+        for index, epoch in sorted(zip(partitions, epochs, strict=True)):
             if runs and (sum(runs[-1][:2]), runs[-1][2]) == (index, epoch):
                 runs[-1] = (runs[-1][0], runs[-1][1] + 1, epoch)
             else:
@@ -138,7 +151,7 @@ def _owned_text(topics: list[CurrentTopicPartitions], names: Names) -> str:
             run_text(first, count) + ("" if epoch is None else f"@{epoch}")
             for first, count, epoch in runs
         ]
-        entries.append((names.partitioned(topic.topic_id), format_list(texts)))
+        entries.append((name, format_list(texts)))
     return format_map(sorted(entries))
 
 

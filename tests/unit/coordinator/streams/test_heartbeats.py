@@ -288,14 +288,14 @@ def test_endpoints_are_told_when_their_epoch_is_another() -> None:
     assert found.standby_partitions == []
     # The rise of the first answer is lost.
     answer = harness.stream("m1", 2, endpoint_information_epoch=0)
-    assert (answer.endpoint_information_epoch, answer.partitions_by_user_endpoint) != (0, None)
-    answer = harness.stream("m1", 2, endpoint_information_epoch=-1)
-    assert (answer.endpoint_information_epoch, answer.partitions_by_user_endpoint) == (-1, None)
+    assert (answer.endpoint_information_epoch, answer.partitions_by_user_endpoint) == (0, None)
+    answer = harness.stream("m1", 2, endpoint_information_epoch=1)
+    assert (answer.endpoint_information_epoch, answer.partitions_by_user_endpoint) == (0, [found])
     # A join of a member without an endpoint raises nothing, one with an endpoint does.
-    assert harness.stream("m2", 0, topology=both).endpoint_information_epoch == -1
+    assert harness.stream("m2", 0, topology=both).endpoint_information_epoch == 0
     second = StreamsHeartbeatEndpoint(host="h3", port=7003)
     answer = harness.stream("m3", 0, topology=both, user_endpoint=second)
-    assert answer.endpoint_information_epoch == 0
+    assert answer.endpoint_information_epoch == 1
     hosts = [each.user_endpoint.host for each in answer.partitions_by_user_endpoint]
     assert hosts == ["h1", "h3"]
 

@@ -45,6 +45,8 @@ CONSTANTS = {
     "generated member ids that were not used yet, of a group": ("MAX_PENDING_JOINS",),
     "groups": ("GroupConfig.max_groups",),
     "topics and partitions whose share offsets one request alters or deletes": ("MAX_CHANGED",),
+    "partitions of a ShareFetch, of its session and of a ShareAcknowledge that are handled in one"
+    " turn": ("HANDLED_AT_ONCE",),
     "transactional ids": ("TransactionConfig.max_ids",),
     "partitions of a transaction": ("MAX_BATCH_BYTES",),
     "users, client ids and addresses with quotas": ("MAX_ENTITIES",),

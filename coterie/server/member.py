@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from coterie.server.cluster.image import ClusterImage
     from coterie.server.groups.runtime import GroupRuntime
     from coterie.server.network.turns import Turns
+    from coterie.server.share.leader import ShareLeader
     from coterie.server.share_state.runtime import ShareStateRuntime
     from coterie.server.transactions.markers import MarkerWriter
     from coterie.server.transactions.runtime import TransactionRuntime
@@ -19,6 +20,7 @@ class Member(Protocol):
         image: the cluster as its clients see it.
         groups, transaction_runtime, share_state: the runtimes of its coordinators.
         markers: appends markers to the partitions that it leads.
+        share: the share partitions of those that it leads.
         turns: the requests that it handles later.
     """
 
@@ -28,4 +30,5 @@ class Member(Protocol):
     transaction_runtime: "TransactionRuntime"
     share_state: "ShareStateRuntime"
     markers: "MarkerWriter"
+    share: "ShareLeader"
     turns: "Turns"

@@ -105,7 +105,7 @@ def told(response: Any) -> Told:
         each.partition_index: (
             each.error_code,
             each.acknowledge_error_code,
-            [tuple(_values(records)) for records in each.acquired_records],
+            [_values(records) for records in each.acquired_records],
         )
         for topic in response.responses
         for each in topic.partitions

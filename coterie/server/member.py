@@ -28,7 +28,6 @@ class Member(Protocol):
         image: the cluster as its clients see it.
         groups, transaction_runtime, share_state: the runtimes of its coordinators.
         markers: appends markers to the partitions that it leads.
-        share: the share partitions of those that it leads.
         turns: the requests that it handles later.
     """
 
@@ -38,5 +37,8 @@ class Member(Protocol):
     transaction_runtime: "TransactionRuntime"
     share_state: "ShareStateRuntime"
     markers: "MarkerWriter"
-    share: SharePartitions
     turns: "Turns"
+
+    @property
+    def share(self) -> SharePartitions:
+        """The share partitions of the partitions that it leads."""

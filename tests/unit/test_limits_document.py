@@ -62,6 +62,7 @@ CONSTANTS = {
         "MAX_RATIO",
         "MAX_DECOMPRESSED_BYTES",
     ),
+    "partitions of all share sessions": ("MAX_SHARED_PARTITIONS",),
     "partitions of all fetch sessions": ("MAX_SESSION_PARTITIONS",),
     "topics that one Metadata request creates": ("MOST_CREATED",),
     "partitions that one request creates": ("MAX_PARTITIONS_PER_REQUEST",),

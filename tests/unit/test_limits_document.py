@@ -45,6 +45,8 @@ CONSTANTS = {
     "generated member ids that were not used yet, of a group": ("MAX_PENDING_JOINS",),
     "groups": ("GroupConfig.max_groups",),
     "topics and partitions whose share offsets one request alters or deletes": ("MAX_CHANGED",),
+    "partitions of a ShareFetch, of its session and of a ShareAcknowledge that are handled in one"
+    " turn": ("HANDLED_AT_ONCE",),
     "transactional ids": ("TransactionConfig.max_ids",),
     "partitions of a transaction": ("MAX_BATCH_BYTES",),
     "users, client ids and addresses with quotas": ("MAX_ENTITIES",),
@@ -60,6 +62,7 @@ CONSTANTS = {
         "MAX_RATIO",
         "MAX_DECOMPRESSED_BYTES",
     ),
+    "partitions of all share sessions": ("MAX_SHARED_PARTITIONS",),
     "partitions of all fetch sessions": ("MAX_SESSION_PARTITIONS",),
     "topics that one Metadata request creates": ("MOST_CREATED",),
     "partitions that one request creates": ("MAX_PARTITIONS_PER_REQUEST",),

@@ -241,6 +241,7 @@ class Leadership(Placing):
             self._log.info("leaders moved", partitions=moved)
         for name in changed:
             self._end_fetches(name, before.placements.get(name, ()), after.placements[name])
+        self._forget_shares(before, after, changed)
 
     def _claim(self) -> None:
         """Let brokers take over the partitions of coordinators that they lead now."""
@@ -320,6 +321,19 @@ class Leadership(Placing):
             if old.leader_id != new.leader_id:
                 for watcher in list(partition.watchers):
                     watcher.finish()
+
+    def _forget_shares(
+        self, before: ClusterImage, after: ClusterImage, changed: Iterable[str]
+    ) -> None:
+        """Let former leaders forget what share groups read of partitions."""
+        lost: dict[int, set[Partition]] = {}
+        for name in changed:
+            leaders = zip(before.placements.get(name, ()), after.placements[name], strict=False)
+            for partition, (old, new) in zip(self._partitions(name), leaders, strict=False):
+                if old.leader_id != new.leader_id:
+                    lost.setdefault(old.leader_id, set()).add(partition)
+        for member in list(self._members):
+            member.share.give_up(lost.get(member.node_id, ()))
 
     def _store(self, before: ClusterImage, after: ClusterImage, changed: Iterable[str]) -> None:
         """Store what must survive a restart. A failure is logged: it concerns later starts only."""

@@ -56,7 +56,11 @@ def _session(
 ) -> ShareSession | ErrorCode:
     """Return the session of a request, which is opened if that is asked for."""
     share = broker.share
-    if request.share_session_epoch != OPENING_EPOCH:
+    named = sum(len(topic.partitions) for topic in request.topics)
+    is_opening = request.share_session_epoch == OPENING_EPOCH
+    if not share.sessions.has_room(named, key if is_opening else None):
+        return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    if not is_opening:
         return share.sessions.find(key, request.share_session_epoch)
     if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
         return ErrorCode.INVALID_REQUEST

@@ -93,11 +93,12 @@ class ShareFetching:
         yield
         is_final = request.share_session_epoch == FINAL_EPOCH
         if not is_final:
-            for each in wanted:
-                session.add(each)
-            for topic in request.forgotten_topics_data:
-                for index in topic.partitions:
-                    session.partitions.pop((topic.topic_id, index), None)
+            forgotten = (
+                (topic.topic_id, index)
+                for topic in request.forgotten_topics_data
+                for index in topic.partitions
+            )
+            self._broker.share.sessions.change(session, wanted, forgotten)
         asked = acknowledged_partitions(wanted)
         self._acknowledgements = len(asked)
         yield

@@ -8,7 +8,7 @@ Locks end by one timer of the event loop, at the deadline of the first lock of a
 """
 
 from asyncio import TimerHandle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
@@ -112,6 +112,13 @@ class ShareLeader:
             del self._loaded[loaded.key]
             self._locks.cancel(loaded.key)
             loaded.wake()
+
+    def give_up(self, partitions: Collection[Partition]) -> None:
+        """Forget the share partitions of partitions that another broker leads now."""
+        if not partitions:
+            return
+        for loaded in [each for each in self._loaded.values() if each.partition in partitions]:
+            self.drop(loaded)
 
     def _load(self, loaded: LoadedPartition) -> None:
         def opened() -> None:

@@ -3,8 +3,10 @@
 A session belongs to the connection that has opened it, and ends with it. Any connection may use it
 [share-partitions/sessions].
 
-Invariant: there are never more sessions than the limit.
+Invariants: there are never more sessions than the limit, nor more partitions of all of them.
 """
+
+from collections.abc import Iterable
 
 from coterie.protocol.errors import ErrorCode
 from coterie.server.network.delayed_response import Exchange
@@ -12,6 +14,9 @@ from coterie.server.network.delayed_response import Exchange
 OPENING_EPOCH = 0
 FINAL_EPOCH = -1
 _LAST_EPOCH = 0x7FFFFFFF
+
+# So many partitions may all sessions have: about 30 MiB. They need not exist.
+MAX_SHARED_PARTITIONS = 200_000
 
 # Topic id and number of a partition.
 SharedPartition = tuple[bytes, int]
@@ -43,10 +48,6 @@ class ShareSession:
         """Expect the next request."""
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
 
-    def add(self, partition: SharedPartition) -> None:
-        """Fetch a partition from now on."""
-        self.partitions.setdefault(partition, True)
-
     def in_turn(self) -> list[SharedPartition]:
         """Return the partitions in the order of this fetch: each comes first in turn."""
         partitions = list(self.partitions)
@@ -72,14 +73,17 @@ class ShareSessions:
         """
         self._max_sessions = max_sessions
         self._sessions: dict[SessionKey, ShareSession] = {}
+        # How many partitions they have together.
+        self._partitions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def open(self, key: SessionKey, connection: Exchange) -> ShareSession | None:
         """Open a session, in the place of one that there is; None if there are too many."""
-        replaced = self._sessions.pop(key, None)
+        replaced = self._sessions.get(key)
         if replaced is not None:
+            self.remove(replaced)
             replaced.connection.when_closed(replaced, None)
         if len(self._sessions) >= self._max_sessions:
             return None
@@ -107,13 +111,36 @@ class ShareSessions:
         if self._sessions.get(session.key) is not session:
             return False
         del self._sessions[session.key]
+        self._partitions -= len(session.partitions)
         return True
+
+    def has_room(self, partitions: int, replaced: SessionKey | None = None) -> bool:
+        """Return whether so many more partitions may be added, once a session is replaced."""
+        session = None if replaced is None else self._sessions.get(replaced)
+        freed = 0 if session is None else len(session.partitions)
+        return self._partitions - freed + partitions <= MAX_SHARED_PARTITIONS
+
+    def change(
+        self,
+        session: ShareSession,
+        added: Iterable[SharedPartition],
+        forgotten: Iterable[SharedPartition],
+    ) -> None:
+        """Let a session fetch partitions from now on, and others not any more."""
+        before = len(session.partitions)
+        for each in added:
+            session.partitions.setdefault(each, True)
+        for each in forgotten:
+            session.partitions.pop(each, None)
+        if self._sessions.get(session.key) is session:
+            self._partitions += len(session.partitions) - before
 
     def clear(self) -> None:
         """End all sessions."""
         for session in self._sessions.values():
             session.connection.when_closed(session, None)
         self._sessions.clear()
+        self._partitions = 0
 
     def has_group(self, group_id: str) -> bool:
         """Return whether a group has sessions."""

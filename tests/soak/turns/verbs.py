@@ -25,6 +25,7 @@ from tests.soak.turns.requests import (
     newest,
 )
 from tests.soak.turns.session import Session, Verb, no_answers
+from tests.soak.turns.shares import shares
 from tests.soak.turns.transactions import transactions
 
 # These are verbs of their own, or delete, which comes last.
@@ -150,6 +151,7 @@ def verbs(session: Session) -> Iterator[Verb]:
         if api not in _APART and api not in _SHARE_STATE and has_arrays(api):
             yield from _largest(session, api)
     yield from _share_states(session)
+    yield from shares(session)
     yield from _without_bounds(session)
     yield from _quotas(session)
     yield from many(session)

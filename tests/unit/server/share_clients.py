@@ -123,6 +123,14 @@ class ShareMember:
 
     def acknowledge(self, *batches: AcknowledgedRange, **fields: Any) -> tuple[int, str | None]:
         """Acknowledge records; return the error and message of the partition."""
+        answer = self.acknowledged(*batches, **fields)
+        if answer.error_code or not answer.responses:
+            return answer.error_code, None
+        ((part,),) = [each.partitions for each in answer.responses]
+        return part.error_code, part.error_message
+
+    def acknowledged(self, *batches: AcknowledgedRange, **fields: Any) -> Any:
+        """Acknowledge records; return the response."""
         asked = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=_wire(batches))
         given: dict[str, Any] = {
             "share_session_epoch": self.epoch,
@@ -130,11 +138,7 @@ class ShareMember:
         } | fields
         request = ShareAcknowledgeRequest(group_id=GROUP, member_id=self.name, **given)
         self.advance()
-        answer = self.client.call(request, 2)
-        if answer.error_code or not answer.responses:
-            return answer.error_code, None
-        ((part,),) = [each.partitions for each in answer.responses]
-        return part.error_code, part.error_message
+        return self.client.call(request, 2)
 
 
 def acquired(response: Any) -> list[tuple[int, int, int]]:

@@ -7,6 +7,7 @@ import pytest
 from coterie.coordinator.share_state.requests import ShareKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import ShareFetchTopic, ShareForgottenTopic
+from coterie.server.share import sessions
 from tests.unit.server.manual import Client, restarted
 from tests.unit.server.produced import values_of
 from tests.unit.server.share_clients import GROUP, LOCK_MS, ShareMember, Sharing, acquired
@@ -158,6 +159,26 @@ class TestSessions:
         one.client.connection.connection_lost(None)
         two.client.loop.turn()
         assert two.fetch().error_code == ErrorCode.NONE
+
+    def test_their_partitions_are_not_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sessions, "MAX_SHARED_PARTITIONS", 2)
+        sharing = Sharing(1)
+        one, two, three = map(sharing.member, ("one", "two", "three"))
+        one.fetch()
+        two.fetch()
+        three.client.send(three.fetch_request(), 2)
+        three.client.loop.advance(1)
+        ((_, refused),) = three.client.answers()
+        assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        one.epoch = 0
+        assert not one.fetch().error_code, "reopened"
+        forgotten = [ShareForgottenTopic(topic_id=sharing.topic_id, partitions=[0])]
+        assert not one.fetch(topics=[], forgotten_topics_data=forgotten).error_code
+        assert not three.fetch().error_code
+        two.client.transport.close()
+        two.client.connection.connection_lost(None)
+        two.client.loop.turn()
+        assert not one.fetch().error_code
 
     def test_final_fetch_acknowledges_and_releases(self) -> None:
         sharing = Sharing(4)

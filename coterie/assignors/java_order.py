@@ -26,12 +26,17 @@ _MASK = 0xFFFFFFFF
 _TO_BE_ORDERED = 2
 
 
-def in_map_order(keys: Iterable[str]) -> list[str]:
-    """Return strings in the order of a HashMap into which they were inserted one by one."""
+def in_map_order(keys: Iterable[str], made_for: int = _FIRST_CAPACITY) -> list[str]:
+    """Return strings in the order of a HashMap into which they were inserted one by one.
+
+    Args:
+        keys: the strings.
+        made_for: the capacity with which the map was made.
+    """
     found = list(dict.fromkeys(keys))
     if len(found) < _TO_BE_ORDERED:
         return found
-    capacity = _capacity(len(found))
+    capacity = _capacity(len(found), made_for)
     return sorted(found, key=lambda key: bucket(java_hash(key), capacity))
 
 
@@ -126,9 +131,11 @@ class PartitionSet:
         return min(self._partitions, key=lambda each: bucket(self._partitions[each], capacity))
 
 
-def _capacity(size: int) -> int:
+def _capacity(size: int, made_for: int = _FIRST_CAPACITY) -> int:
     """Return the buckets of a map with so many keys: they double when it is three quarters full."""
-    capacity = _FIRST_CAPACITY
+    capacity = 1
+    while capacity < made_for:
+        capacity *= 2
     while size * 4 > capacity * 3:
         capacity *= 2
     return capacity

@@ -17,7 +17,7 @@ from coterie.server.cluster.image import ClusterImage, Node
 from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
-from coterie.server.groups.making import make_group_runtime
+from coterie.server.groups.making import make_group_runtime, make_internal_topics
 from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.partition import Partition, Topic
@@ -148,6 +148,7 @@ class Broker(ConnectionServices):
         self.persister = Persister(self.loop, self.share_state, self.leadership)
         self.groups = make_group_runtime(self, host)
         self.coordinator = self.groups.coordinator
+        self.internal_topics = make_internal_topics(self)
         self.markers = self._make_markers()
         self.transaction_runtime = make_transaction_runtime(self, host)
         self.transactions: TransactionUses = self.transaction_runtime

@@ -52,7 +52,7 @@ def list_groups(
                 group_type=group.group_type,
             )
             for group in part
-            if (not states or group.state_name.lower() in states)
+            if (not states or group.state_filter in states)
             and (not types or group.group_type in types)
         ]
 

@@ -71,6 +71,8 @@ _FAMILIES: dict[ApiKey, str] = {
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share_state",
     ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
     ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams_groups",
+    ApiKey.STREAMS_GROUP_DESCRIBE: "streams_groups",
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "share_offsets",
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share_offsets",
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share_offsets",

@@ -14,6 +14,7 @@ from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.downgrade import cancel_timers
 from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.identity import find_member
 from coterie.coordinator.groups.consumer.leave import leave
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
@@ -36,12 +37,14 @@ from coterie.coordinator.groups.consumer.subscription import (
     check_regex,
     update_subscription,
 )
-from coterie.coordinator.groups.consumer.target import begin_computation, update_target
+from coterie.coordinator.groups.consumer.target import update_target
+from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import check_room, no_group
+from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -143,7 +146,7 @@ def _step(
     is_other = group_id in partition.logged.other_groups
     if found is None and not is_other:
         if not joins:
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+            raise no_group(group_id, "Consumer group")
         if not partition.has_room_for_group():
             raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
         return _new_step(partition, group_id, now_ms, context)
@@ -180,12 +183,8 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     group, config = step.group, step.partition.config
     member_id, epoch, instance_id = request.member_id, request.member_epoch, request.instance_id
     owned = _owned_now(request)
-    limit = config.consumer.max_size
-    if len(group.members) >= limit and member_id not in group.members:
-        raise Refusal(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {limit} members.",
-        )
+    if member_id not in group.members:
+        check_room(group, CONSUMER, config.consumer.max_size)
     member_id = member_id or new_member_id(step.partition.new_uuid())
     member = find_member(group, member_id, instance_id, epoch, owned)
     if request.subscribed_topic_regex:
@@ -201,12 +200,10 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     member = group.members[member_id]
     assert member.classic is None, f"{member} sends heartbeats of the consumer protocol"
     reconcile_member(step, member, owned, changed=change.any)
-    if not step.fits():
-        text = "The records of the operation do not fit one batch of the group log."
-        raise Refusal(LARGE_OPERATION_ERROR, text)
+    step.require_fit()
     if predecessor is not None:
         cancel_timers(step, predecessor)
-    begin_computation(step)
+    begin_computation(step, TimerKind.TARGET)
     ask_for_resolution(step, resolved_before, is_new=change.new_regex)
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)

@@ -26,11 +26,12 @@ from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import Bump, Instigator
 from coterie.coordinator.groups.member_facts import joined_fact, removed_fact
+from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.consumer_group_facts import GroupConverged, MemberReconciled
+from coterie.protocol.messages.consumer_group_facts import MemberReconciled
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
@@ -70,14 +71,7 @@ def reconcile_member(
         member.changed_ms = step.now_ms
         is_last = settled < group.settled == len(group.members)
         if is_last and group.derived_state() is GroupState.STABLE:
-            step.facts.append(
-                GroupConverged(
-                    at_ms=step.now_ms,
-                    epoch=group.epoch,
-                    member_count=len(group.members),
-                    converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
-                )
-            )
+            note_convergence(step)
 
 
 def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberReconciled:

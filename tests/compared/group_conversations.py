@@ -10,7 +10,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from coterie.address import Address
 from coterie.protocol.errors import ErrorCode
@@ -35,6 +35,7 @@ from coterie.protocol.messages.streams_group_records import (
     StreamsGroupMetadataValue,
 )
 from coterie.protocol.record_batch import read_header
+from coterie.protocol.record_batch_layout import CONTROL
 from coterie.protocol.records import decode_records
 from coterie.protocol.schema import fields_of
 from coterie.protocol.topic_names import OFFSETS_TOPIC
@@ -173,7 +174,10 @@ def give_topic_ids(broker: RunningBroker, conversation: GroupConversation, answe
         assert not each.error_code, each
         conversation.topic_ids[each.name] = each.topic_id
     left = [each.topic_id for each in answer.topics]
-    broker.broker.environment.new_topic_id = lambda: left.pop(0)  # type: ignore[method-assign]
+    # Internal topics of streams groups have ids of their own.
+    broker.broker.environment.new_topic_id = (  # type: ignore[method-assign]
+        lambda: left.pop(0) if left else uuid4().bytes
+    )
 
 
 def records(side: Side, group: str) -> Iterator[tuple[str, Any]]:
@@ -195,6 +199,8 @@ def records(side: Side, group: str) -> Iterator[tuple[str, Any]]:
         for batch in batches(answer.records or b""):
             header = read_header(batch, 0)
             offset = header.base_offset + header.last_offset_delta + 1
+            if header.attributes & CONTROL:
+                continue
             found = []
             for record in decode_records(batch, header, 0):
                 assert record.key is not None

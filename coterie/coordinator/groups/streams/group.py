@@ -30,8 +30,6 @@ from coterie.protocol.wire import Message
 # The name of the type and of the protocol type.
 STREAMS = "streams"
 
-# The epoch of the endpoints of a group that has told none.
-_NO_ENDPOINTS = -1
 # The validated epoch of a group without a validated topology.
 NOT_VALIDATED = -1
 # How a ListGroups asks for groups that are NotReady; other states are asked for by their names.
@@ -68,7 +66,7 @@ class StreamsGroup(CommittingGroup):
         self.holders = TaskHolders()
         self.configured: ConfiguredTopology | None = None
         self.delay_ends_ms = 0
-        self.endpoint_epoch = _NO_ENDPOINTS
+        self.endpoint_epoch = 0
         self.shutdown_by: str | None = None
 
     def __repr__(self) -> str:

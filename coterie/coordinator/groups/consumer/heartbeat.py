@@ -42,7 +42,7 @@ from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import check_room, no_group
+from coterie.coordinator.groups.recorded.lookup import check_room, no_group, other_type
 from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.effects import Effects
@@ -143,17 +143,15 @@ def _step(
     conversion = records_of(partition).conversions.pop(group_id, None) if joins else None
     if isinstance(found, ConsumerGroup):
         return Step(partition, found, now_ms, context)
-    is_other = group_id in partition.logged.other_groups
-    if found is None and not is_other:
+    if found is None:
         if not joins:
             raise no_group(group_id, "Consumer group")
         if not partition.has_room_for_group():
             raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
         return _new_step(partition, group_id, now_ms, context)
     before = classic(found)
-    if before is None or is_other or not joins:
-        text = f"Group {group_id} is not a consumer group."
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    if before is None or not joins:
+        raise other_type(group_id, CONSUMER)
     step = _new_step(partition, group_id, now_ms, context)
     step.replaces = before
     if before.is_empty:

@@ -10,6 +10,11 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import MemberFenced
 
 
+def other_type(group_id: str, kind: str) -> Refusal:
+    """Return the refusal of a request about a group of another type than its own."""
+    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind} group.")
+
+
 def refuse_other_type(partition: PartitionState, group_id: str, kind: str) -> None:
     """Check that there is no group of an id, after none of this type was found.
 
@@ -21,9 +26,8 @@ def refuse_other_type(partition: PartitionState, group_id: str, kind: str) -> No
     Raises:
         Refusal: the group is of another type.
     """
-    if group_id in partition.groups or group_id in partition.logged.other_groups:
-        text = f"Group {group_id} is not a {kind} group."
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    if group_id in partition.groups:
+        raise other_type(group_id, kind)
 
 
 def no_group(group_id: str, kind: str = "Group") -> Refusal:

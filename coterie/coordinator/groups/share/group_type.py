@@ -69,7 +69,7 @@ class ShareType(RecordedType):
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """See `GroupType`; what waits for the share coordinator is delayed."""
-        super().close(group, error, now_ms, effects)
+        RecordedType.close(self, group, error, now_ms, effects)
         for request in list(group.waiting):
             refuse_waiting(request, error, effects)
 

@@ -103,7 +103,7 @@ def _step(
         return Step(partition, found, now_ms, context)
     before = classic(found)
     converts = joins and before is not None and before.is_empty
-    if not converts or group_id in partition.logged.other_groups:
+    if not converts:
         refuse_other_type(partition, group_id, STREAMS)
         if not joins:
             raise no_group(group_id, "Streams group")

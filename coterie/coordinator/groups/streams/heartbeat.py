@@ -220,7 +220,8 @@ def _tell_endpoints(
 ) -> None:
     """Tell the endpoints to a member that does not know their epoch [streams-groups/endpoints].
 
-    As in Kafka the answer that creates a group has the epoch 0, and its rise is lost.
+    As in Kafka the rise is lost with the answer that creates a group or converts one. The answer
+    that creates it has the epoch 0.
     """
     group = step.group
     epoch = group.endpoint_epoch + (tells and member.endpoint is not None)
@@ -228,5 +229,7 @@ def _tell_endpoints(
         response.partitions_by_user_endpoint = partitions_by_endpoint(
             group, configured, member.member_id
         )
+    if not step.creates or step.replaces is not None:
+        response.endpoint_information_epoch = epoch
     if not step.creates:
-        group.endpoint_epoch = response.endpoint_information_epoch = epoch
+        group.endpoint_epoch = epoch

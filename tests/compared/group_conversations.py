@@ -10,7 +10,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from coterie.address import Address
 from coterie.protocol.errors import ErrorCode
@@ -30,11 +30,13 @@ from coterie.protocol.messages.incremental_alter_configs import (
 )
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.log_records import GROUP_RECORDS
+from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.protocol.messages.streams_group_records import (
     CurrentTasks,
     StreamsGroupMetadataValue,
 )
 from coterie.protocol.record_batch import read_header
+from coterie.protocol.record_batch_layout import CONTROL
 from coterie.protocol.records import decode_records
 from coterie.protocol.schema import fields_of
 from coterie.protocol.topic_names import OFFSETS_TOPIC
@@ -57,6 +59,7 @@ _DELAYED = frozenset({"throttle_time_ms", "version"})
 # An answer that comes later is not waited for longer.
 _PATIENCE_S = 0.4
 _PROPAGATION_S = 0.6
+_CREATION_S = 0.1
 _RESOLUTION_S = 0.3
 _UUID_LENGTH = 36
 _ID_LENGTH = 22
@@ -173,7 +176,10 @@ def give_topic_ids(broker: RunningBroker, conversation: GroupConversation, answe
         assert not each.error_code, each
         conversation.topic_ids[each.name] = each.topic_id
     left = [each.topic_id for each in answer.topics]
-    broker.broker.environment.new_topic_id = lambda: left.pop(0)  # type: ignore[method-assign]
+    # Internal topics of streams groups have ids of their own.
+    broker.broker.environment.new_topic_id = (  # type: ignore[method-assign]
+        lambda: left.pop(0) if left else uuid4().bytes
+    )
 
 
 def records(side: Side, group: str) -> Iterator[tuple[str, Any]]:
@@ -195,6 +201,8 @@ def records(side: Side, group: str) -> Iterator[tuple[str, Any]]:
         for batch in batches(answer.records or b""):
             header = read_header(batch, 0)
             offset = header.base_offset + header.last_offset_delta + 1
+            if header.attributes & CONTROL:
+                continue
             found = []
             for record in decode_records(batch, header, 0):
                 assert record.key is not None
@@ -233,15 +241,31 @@ def _answers(
     ours = sides[1].call(request, version)
     if getattr(request, "subscribed_topic_regex", None):
         time.sleep(_RESOLUTION_S)
-    if isinstance(request, _SPREAD) or _creates_topics(kafka):
+    statuses = getattr(kafka, "status", None) or ()
+    creates = any(each.status_code == _MISSING_INTERNAL_TOPICS for each in statuses)
+    if creates:
+        _wait_for_topics(conversation.name, sides)
+    if creates or isinstance(request, _SPREAD):
         time.sleep(_PROPAGATION_S)
     return kafka, ours
 
 
-def _creates_topics(answer: Any) -> bool:
-    """Return whether a broker creates topics after an answer."""
-    statuses = getattr(answer, "status", None) or ()
-    return any(each.status_code == _MISSING_INTERNAL_TOPICS for each in statuses)
+def _wait_for_topics(name: str, sides: list[Side]) -> None:
+    """Wait until both brokers have the same topics: they create some after an answer."""
+    give_up_s = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < give_up_s:
+        # Ours creates them a little later than it answers.
+        time.sleep(_CREATION_S)
+        one, other = (
+            {
+                topic.name
+                for topic in side.call(MetadataRequest(topics=None), 9).topics
+                if (topic.name or "").startswith(name)
+            }
+            for side in sides
+        )
+        if one == other:
+            return
 
 
 def compare(

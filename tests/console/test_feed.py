@@ -230,6 +230,8 @@ def test_groups_that_may_not_be_described_leave_the_others_as_they_are() -> None
         ):
             row = shown.row("closed", lambda each: True)
             assert (row["refused"], row["lag"]) == ("GROUP_AUTHORIZATION_FAILED", None)
+            with asked(console, "/api/topics/orders/groups") as answer:
+                assert [each["group"] for each in json.load(answer)["groups"]] == ["open"]
             assert row["state"] == "Empty"
             row = shown.row("open", lambda each: True)
             assert (row["refused"], row["lag"]) == (None, 1)

@@ -11,7 +11,7 @@ from coterie.client.registry.decoding import Registry
 from coterie.client.security import Security
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
-from coterie.server.beside import BrokerControl
+from coterie.server.beside import BrokerControl, ReadFigures
 
 # The brokers are in this process: one that does not answer for so long is held, as by a debugger.
 _TIMEOUT_S = 10.0
@@ -25,6 +25,7 @@ def open_beside(
     *,
     allows_changes: bool,
     registry: Registry | None = None,
+    figures: ReadFigures | None = None,
 ) -> ConsoleServer:
     """Open the console of brokers in this process.
 
@@ -35,6 +36,7 @@ def open_beside(
         port: 0 for a free one.
         allows_changes: whether its page may change something.
         registry: that of the schemas of records; None for none.
+        figures: returns those of the brokers; None if nobody tells them.
 
     Raises:
         OSError: the address cannot be used.
@@ -47,6 +49,7 @@ def open_beside(
         is_beside=True,
         control=control,
         registry=registry,
+        figures=figures,
     )
     return ConsoleServer(place, port)
 
@@ -83,12 +86,13 @@ class ConsoleBeside:
         self._registry = registry
         self._server: ConsoleServer | None = None
 
-    def start(self, bootstrap: str, control: BrokerControl | None) -> str:
+    def start(self, bootstrap: str, control: BrokerControl | None, figures: ReadFigures) -> str:
         """Start, and return the line that says where it is.
 
         Args:
             bootstrap: the brokers, as host:port,host:port.
             control: that of the brokers; None if they have none.
+            figures: returns their figures.
 
         Raises:
             OSError: the address cannot be used.
@@ -100,6 +104,7 @@ class ConsoleBeside:
             self.address.port,
             allows_changes=self._allows_changes,
             registry=self._registry,
+            figures=figures,
         )
         return f"console on {self._server.url}"
 

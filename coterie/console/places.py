@@ -13,8 +13,10 @@ from coterie.client.cluster import Cluster
 from coterie.client.registry.decoding import Registry
 from coterie.console.changes.previews import Previews
 from coterie.console.hub import Hub
+from coterie.console.recent_day import RecentDay
 from coterie.console.recent_past import RecentPast
-from coterie.server.beside import BrokerControl
+from coterie.console.records.tail import MOST_TAILS
+from coterie.server.beside import BrokerControl, ReadFigures
 
 
 class Place:
@@ -28,8 +30,11 @@ class Place:
             them.
         control: that of the brokers; None if they have none.
         registry: that of the schemas of records; None if none was named.
+        figures: returns those of brokers in this process; None if nobody tells them.
         hub: what is pushed to its pages.
         recent_past: what happened to all groups recently.
+        recent_day: the rebalances of a day.
+        tails: is had by each reader who watches records; there are `MOST_TAILS`.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class Place:
         is_beside: bool = False,
         control: BrokerControl | None = None,
         registry: Registry | None = None,
+        figures: ReadFigures | None = None,
     ) -> None:
         """Prepare; nothing is connected before it is needed.
 
@@ -51,6 +57,7 @@ class Place:
             is_beside: whether the brokers are in this process.
             control: that of the brokers, if they have one.
             registry: that of the schemas of records, if one was named.
+            figures: returns those of brokers in this process.
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
@@ -58,8 +65,11 @@ class Place:
         self.is_beside = is_beside
         self.control = control
         self.registry = registry
+        self.figures = figures
         self.hub = Hub()
         self.recent_past = RecentPast()
+        self.recent_day = RecentDay()
+        self.tails = threading.BoundedSemaphore(MOST_TAILS)
         self._connect = connect
         self._idle: list[Cluster] = []
         self._lock = threading.Lock()

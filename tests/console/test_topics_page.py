@@ -9,6 +9,7 @@ import confluent_kafka
 import pytest
 
 from coterie.client.cluster import Cluster
+from coterie.client.producing import produce_record
 from coterie.client.registry.address import RegistryAddress
 from coterie.client.registry.decoding import Registry
 from coterie.console.places import Place
@@ -168,6 +169,37 @@ def test_a_search_shows_what_it_found_and_how_far_it_is(
     tab.page.click("form button")
     tab.wait("document.querySelector('[role=alert]')?.textContent.includes('no pattern')")
     tab.errors.clear()
+    is_sound(tab)
+
+
+def test_a_field_is_found_and_new_records_are_followed(
+    browser: Browser, console: ConsoleServer
+) -> None:
+    tab = opened(browser, console, "#topic=orders")
+    tab.wait(f"{RECORDS} === 50")
+    tab.page.get_by_label("Field of JSON in keys or values").fill("n")
+    tab.page.get_by_label("Value of the field").fill("17")
+    tab.page.get_by_role("button", name="Search", exact=True).click()
+    tab.wait("document.querySelector('.progress')?.textContent.includes('Searched all')")
+    assert tab.value(RECORDS) == 1
+    tab.page.get_by_label("Field of JSON in keys or values").fill("")
+    tab.page.get_by_role("button", name="Follow new records").click()
+    said = "document.querySelector('[role=status].note')?.textContent"
+    tab.wait(f"{said}.includes('New records appear here')")
+    with Cluster(console._place.bootstrap, LIMIT_S) as cluster:
+        for number in (1, 2):
+            produce_record(cluster, ("empty", 0), b"k", b"%d" % number)
+    tab.page.get_by_role("button", name="Stop").click()
+    tab.wait(f"{said}.includes('Stopped: 0 records of 0 written')")
+    tab.value("void (location.hash = '#topic=empty')")
+    tab.wait(f"{RECORDS} === 2")
+    tab.page.get_by_role("button", name="Follow new records").click()
+    tab.wait(f"{said}.includes('0 records of 0 written')")
+    with Cluster(console._place.bootstrap, LIMIT_S) as cluster:
+        produce_record(cluster, ("empty", 0), b"k", HOSTILE.encode())
+    tab.wait(f"{said}.includes('1 record of 1 written')")
+    assert HOSTILE in tab.value("document.querySelector('details.record').textContent")
+    tab.page.get_by_role("button", name="Stop").click()
     is_sound(tab)
 
 

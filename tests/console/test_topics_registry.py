@@ -99,6 +99,14 @@ def test_a_large_value_is_had_whole(scene: Scene) -> None:
     assert row["value_cut"] is False
 
 
+def test_a_search_reads_fields_by_their_schemas(scene: Scene) -> None:
+    query = "/api/topics/orders/search?path=id&equals=7"
+    answered = ask(scene.console, "GET", query, headers={"Connection": "close"})
+    text = answered.body.decode()
+    assert '"found":1' in text
+    assert '"name":"Order"' in text
+
+
 def test_dump_log_decodes_with_a_registry(scene: Scene) -> None:
     options = ("--schema-registry", scene.peer.url)
     directory = str(scene.data_dir / "orders-0")

@@ -21,6 +21,7 @@ class GroupCommands(LazyCommands):
         "assign": "Preview the assignment that an assignor would make.",
         "reset-offsets": "Plan or commit new offsets for a group.",
         "delete-offsets": "Delete committed offsets of topics.",
+        "remove-members": "Remove members from a group.",
         "delete": "Delete groups that have no members.",
     }
     package = "coterie.cli.groups"

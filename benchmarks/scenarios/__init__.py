@@ -22,6 +22,8 @@ from benchmarks.scenarios import (
     offset_fetch,
     perf_tools,
     producer_ids,
+    share_groups,
+    share_heartbeat,
     startup,
     transactions,
 )
@@ -33,6 +35,8 @@ SCENARIOS: dict[str, Scenario] = {
         heartbeat.SCENARIO,
         consumer_heartbeat.SCENARIO,
         consumer_groups.SCENARIO,
+        share_heartbeat.SCENARIO,
+        share_groups.SCENARIO,
         offset_commit.SCENARIO,
         offset_fetch.SCENARIO,
         group_creation.SCENARIO,

@@ -106,6 +106,16 @@ class SharePartition:
                     return state.first_offset
         return self.end_offset + 1 if self.batches else self.end_offset
 
+    def last_wanted(self, offset: int, max_records: int) -> int:
+        """Return an offset behind which a fetch acquires nothing but the rest of a batch.
+
+        Args:
+            offset: the offset from which the log is read.
+            max_records: how many records the fetch wants.
+        """
+        is_new = not self.batches or offset > self.end_offset
+        return (offset - 1 if is_new else self.end_offset) + max_records
+
     def can_acquire(self, max_in_flight: int) -> bool:
         """Return whether a fetch could acquire something, if the log has it."""
         if self.in_flight_records < max_in_flight:

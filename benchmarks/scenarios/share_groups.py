@@ -22,9 +22,11 @@ from benchmarks.measures import (
     known,
 )
 from benchmarks.processes import Stretch, Usage, peak_rss_mib, reset_peak_rss
-from benchmarks.session import Job, Session, connect
+from benchmarks.requests import Refused
+from benchmarks.session import PATIENCE_S, RETRY_AFTER_S, Job, Session, connect
 from benchmarks.share_member import ShareMember, ShareReader
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -93,8 +95,19 @@ async def _write(session: Session, topic: str, records: int) -> None:
     batch = encode_batch([(b"", _VALUE)] * _RECORDS_PER_BATCH, 0, int(time.time() * 1000))
     for index in range(_PARTITIONS):
         frame = session.requests.produce(topic, index, batch)
-        for _ in range(0, records, _RECORDS_PER_BATCH):
-            session.requests.check(ApiKey.PRODUCE, await session.control.exchange(frame))
+        written = 0
+        deadline = time.monotonic() + PATIENCE_S
+        while written < records:
+            try:
+                session.requests.check(ApiKey.PRODUCE, await session.control.exchange(frame))
+            except Refused as refused:
+                # New partitions of a real Kafka have no leader for a moment.
+                passes = refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if not passes or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(RETRY_AFTER_S)
+            else:
+                written += _RECORDS_PER_BATCH
 
 
 async def _topic_id(session: Session, topic: str) -> bytes:

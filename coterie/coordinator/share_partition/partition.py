@@ -113,8 +113,14 @@ class SharePartition:
             offset: the offset from which the log is read.
             max_records: how many records the fetch wants.
         """
-        is_new = not self.batches or offset > self.end_offset
-        return (offset - 1 if is_new else self.end_offset) + max_records
+        left = max_records
+        for batch in self.batches.within(offset, self.end_offset):
+            for state in batch.states_within(offset, self.end_offset):
+                if state.can_be_acquired:
+                    left -= state.records
+                    if left <= 0:
+                        return batch.last_offset
+        return max(self.end_offset, offset - 1) + left
 
     def can_acquire(self, max_in_flight: int) -> bool:
         """Return whether a fetch could acquire something, if the log has it."""

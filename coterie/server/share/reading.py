@@ -12,7 +12,6 @@ from coterie.server.config.share_leaders import BY_DURATION, EARLIEST, ShareSett
 from coterie.server.logs.partition import Partition
 from coterie.storage.aborted_transactions import AbortedTransaction
 
-
 # A first guess of the size of a record. Reading begins with so much for each record that is wanted,
 # and goes on with twice as much while that was too little.
 _RECORD_BYTES = 1_100

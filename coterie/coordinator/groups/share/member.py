@@ -1,5 +1,7 @@
 """One member of a share group: what its records say, and its session."""
 
+from typing import Any
+
 from coterie.protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
@@ -27,11 +29,14 @@ class ShareMember:
         deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
         session_ms: how long it may be silent.
         armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
+        client: who sent its latest heartbeat.
+        settings: those of the group at its latest heartbeat.
+        answer: the response to a heartbeat that changes nothing; None if it is not known.
     """
 
     __slots__ = (
-        "armed_ms", "assigned", "current", "deadline_ms", "epoch", "member_id", "names",
-        "previous_epoch", "session_ms", "subscription",
+        "answer", "armed_ms", "assigned", "client", "current", "deadline_ms", "epoch", "member_id",
+        "names", "previous_epoch", "session_ms", "settings", "subscription",
     )  # fmt: skip
 
     # What members of consumer groups have, and these never.
@@ -50,6 +55,9 @@ class ShareMember:
         self.deadline_ms = 0
         self.session_ms = 0
         self.armed_ms = 0
+        self.client: Any = None
+        self.settings: Any = None
+        self.answer: Any = None
 
     def __repr__(self) -> str:
         return f"ShareMember({self.member_id!r}, {self.epoch}, {self.assigned})"
@@ -59,11 +67,13 @@ class ShareMember:
     def set_subscription(self, value: ShareGroupMemberMetadataValue | None) -> None:
         """Take over what the log says of the subscription."""
         self.subscription = value
+        self.answer = None
         self.names = frozenset() if value is None else frozenset(value.subscribed_topic_names)
 
     def set_current(self, value: ShareGroupCurrentMemberAssignmentValue | None) -> None:
         """Take over what the log says of the current assignment."""
         self.current = value
+        self.answer = None
         if value is None:
             self.epoch, self.previous_epoch, self.assigned = 0, -1, {}
         else:

@@ -24,6 +24,7 @@ from benchmarks.scenarios import (
     producer_ids,
     share_groups,
     share_heartbeat,
+    share_partitions,
     startup,
     transactions,
 )
@@ -54,6 +55,7 @@ SCENARIOS: dict[str, Scenario] = {
         compaction.SCENARIO,
         background.SCENARIO,
         durable.SCENARIO,
+        share_partitions.SCENARIO,
         lab.SCENARIO,
     )
 }

@@ -27,7 +27,12 @@ def heartbeat(
     """Join a share group, keep in it, or leave it."""
     if not broker.features.serves_share_groups:
         return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
-    return broker.groups.submit(broker.coordinator.share_group_heartbeat, request, connection)
+    coordinator = broker.coordinator
+    now_ms, client = connection.now_ms, connection.client
+    response = coordinator.unchanged_share_heartbeat(now_ms, request, client)
+    if response is not None:
+        return response
+    return broker.groups.submit(coordinator.share_group_heartbeat, request, connection)
 
 
 def describe(

@@ -25,7 +25,7 @@ from coterie.server.services import Services
 from coterie.server.share.acknowledging import MayRead, find_partition
 from coterie.server.share.limits import HANDLED_AT_ONCE, READ_AT_ONCE
 from coterie.server.share.loaded import LoadedPartition
-from coterie.server.share.reading import Found, read, records_of
+from coterie.server.share.reading import Extent, Found, read
 from coterie.server.share.sessions import SharedPartition, ShareSession
 from coterie.storage.errors import StorageError
 
@@ -257,10 +257,14 @@ class Looking:
         if loaded is None or loaded.share is None or loaded.partition.state is not OPEN:
             return None
         offset = loaded.share.next_fetch_offset()
-        part_bytes = self._max_bytes // len(self._able)
+        extent = Extent(
+            loaded.share.last_wanted(offset, self._request.max_records),
+            self._enough_bytes,
+            self._max_bytes // len(self._able),
+        )
         is_committed = self._settings.is_committed
         try:
-            return read(loaded.partition, offset, part_bytes, is_committed=is_committed)
+            return read(loaded.partition, offset, extent, is_committed=is_committed)
         except (StorageError, OSError):
             self._errors[wanted] = ErrorCode.KAFKA_STORAGE_ERROR
             return None
@@ -286,7 +290,7 @@ class Looking:
                 records = self._acquire_of(wanted, each, left)
             if each is not None and records:
                 left -= sum(part.last_offset - part.first_offset + 1 for part in records)
-                data = records_of(each, records)
+                data = each.records_of(records)
                 found[wanted] = Acquired(ErrorCode.NONE, data, tuple(records))
                 self._session.found_records(wanted)
             elif wanted in self._errors:

@@ -1,7 +1,6 @@
 """One member of a consumer group: what its records say, and its session."""
 
 from functools import lru_cache
-from typing import Any
 
 from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.recorded.member import RecordedMember
@@ -42,15 +41,12 @@ class ConsumerMember(RecordedMember):
         revocation: the record for which its revocation timer was armed; None without one.
         awaits_join: whether it was asked to rejoin, as a classic member, and its join timer runs.
         awaits_sync: whether it has joined, as a classic member, and its sync timer runs.
-        client: who sent its latest heartbeat.
-        settings: those of the group at its latest heartbeat.
-        answer: the response to a heartbeat that changes nothing; None if it is not known.
         changed_ms: when its state was entered, for people.
     """
 
     __slots__ = (
-        "answer", "assigned", "awaits_join", "awaits_sync", "changed_ms", "classic", "client",
-        "client_id", "instance_id", "names", "pending", "regex", "revocation", "settings", "state",
+        "assigned", "awaits_join", "awaits_sync", "changed_ms", "classic", "client_id",
+        "instance_id", "names", "pending", "regex", "revocation", "state",
     )  # fmt: skip
 
     def __init__(self, member_id: str) -> None:
@@ -66,9 +62,6 @@ class ConsumerMember(RecordedMember):
         self.revocation: ConsumerGroupCurrentMemberAssignmentValue | None = None
         self.awaits_join = False
         self.awaits_sync = False
-        self.client: Any = None
-        self.settings: Any = None
-        self.answer: Any = None
         self.changed_ms = 0
 
     def __repr__(self) -> str:

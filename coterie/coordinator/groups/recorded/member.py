@@ -15,11 +15,14 @@ class RecordedMember:
         deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
         session_ms: how long it may be silent.
         armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
+        client: who sent its latest heartbeat.
+        settings: those of the group at its latest heartbeat.
+        answer: the response to a heartbeat that changes nothing; None if it is not known.
     """
 
     __slots__ = (
-        "armed_ms", "current", "deadline_ms", "epoch", "member_id", "previous_epoch", "session_ms",
-        "subscription",
+        "answer", "armed_ms", "client", "current", "deadline_ms", "epoch", "member_id",
+        "previous_epoch", "session_ms", "settings", "subscription",
     )  # fmt: skip
 
     def __init__(self, member_id: str) -> None:
@@ -32,6 +35,9 @@ class RecordedMember:
         self.deadline_ms = 0
         self.session_ms = 0
         self.armed_ms = 0
+        self.client: Any = None
+        self.settings: Any = None
+        self.answer: Any = None
 
     def set_subscription(self, value: Any) -> None:
         """Take over what the log says of the subscription."""

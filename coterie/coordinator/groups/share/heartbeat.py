@@ -3,6 +3,8 @@
 The order of what an accepted heartbeat does [share-groups/heartbeat-order]: the subscription, the
 epoch of the group, the target, the member's part of it, its session, partitions to initialize, the
 answer. All records are one batch.
+
+Most heartbeats change nothing. `unchanged` answers those, as that of consumer groups does.
 """
 
 from coterie.assignors.model import utf16
@@ -23,7 +25,7 @@ from coterie.coordinator.groups.share.step import Step, step_of_new_group
 from coterie.coordinator.groups.share.target import take_target, update_target
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -35,6 +37,39 @@ from coterie.protocol.messages.share_group_records import (
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
 )
+
+
+def unchanged(
+    partition: PartitionState,
+    now_ms: int,
+    request: ShareGroupHeartbeatRequest,
+    client: ClientContext,
+) -> ShareGroupHeartbeatResponse | None:
+    """Start a session anew and return the answer; None if the heartbeat may change something.
+
+    The answer is shared by the heartbeats of a member: it is not changed when it is sent.
+    """
+    group = partition.groups.get(request.group_id)
+    if type(group) is not ShareGroup or not group.is_at_rest:
+        return None
+    member = group.members.get(request.member_id)
+    if (
+        member is None
+        or member.answer is None
+        or request.member_epoch != member.epoch
+        or member.epoch != group.target_epoch
+        or request.subscribed_topic_names is not None
+        or request.rack_id is not None
+        or member.client is not client
+        or not member.armed_ms
+    ):
+        return None
+    settings = partition.share_settings(request.group_id)
+    if settings is not member.settings or member.session_ms != settings.session_timeout_ms:
+        return None
+    member.deadline_ms = now_ms + settings.session_timeout_ms
+    answer: ShareGroupHeartbeatResponse = member.answer
+    return answer
 
 
 def heartbeat(
@@ -112,12 +147,15 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
         or request.subscribed_topic_names is not None
         or member.assigned != before
     )
-    step.effects.response = ShareGroupHeartbeatResponse(
+    response = ShareGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
         assignment=_assignment(member.assigned) if tells else None,
     )
+    member.client, member.settings = step.context.client, settings
+    member.answer = None if tells or step.effects.operation is not None else response
+    step.effects.response = response
     return step.effects
 
 

@@ -40,11 +40,13 @@ class ShareMember(RecordedMember):
     def set_subscription(self, value: ShareGroupMemberMetadataValue | None) -> None:
         """Take over what the log says of the subscription."""
         self.subscription = value
+        self.answer = None
         self.names = frozenset() if value is None else frozenset(value.subscribed_topic_names)
 
     def set_current(self, value: ShareGroupCurrentMemberAssignmentValue | None) -> None:
         """Take over what the log says of the current assignment."""
         self.current = value
+        self.answer = None
         if value is None:
             self.epoch, self.previous_epoch, self.assigned = 0, -1, {}
         else:

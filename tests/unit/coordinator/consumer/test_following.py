@@ -13,24 +13,11 @@ from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.log_records import encode_key, encode_value
+from tests.unit.coordinator.clients import Clients
 from tests.unit.coordinator.consumer.harness import ConsumerHarness
 
 MEMBERS = 6
 STEPS = 120
-
-
-class _Clients(dict[str, ClientContext]):
-    """The clients of a harness by id; they are as tuples, but `kept` or made anew each time."""
-
-    def __init__(self, *, kept: bool) -> None:
-        super().__init__()
-        self._kept = kept
-
-    def _replace(self, *, client_id: str) -> ClientContext:
-        client = self.get(client_id)
-        if client is None or not self._kept:
-            client = self[client_id] = ClientContext(client_id=client_id, client_host="/127.0.0.1")
-        return client
 
 
 class _Harness(ConsumerHarness):
@@ -39,7 +26,7 @@ class _Harness(ConsumerHarness):
     def __init__(self, *, kept: bool) -> None:
         self.seen: list[Any] = []
         super().__init__({"foo": 7, "bar": 5})
-        self.client = _Clients(kept=kept)  # type: ignore[assignment]  # has what `send` needs
+        self.client = Clients(kept=kept)  # type: ignore[assignment]  # has what `send` needs
 
     def carry_out(self, effects: Effects[Any], to: Any = None) -> None:
         self.seen += [repr(event) for event in effects.events]

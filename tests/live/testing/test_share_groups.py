@@ -9,6 +9,7 @@ from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 from coterie.testing import AnswerError, Broker, NoLeader, ProcessBroker, WaitTimedOut, WrongUse
 from coterie.testing.shown import ShownBroker
 from tests.live.deadlines import eventually
+from tests.unit.cli.command import rows_of, run
 
 pytestmark = pytest.mark.live
 
@@ -111,6 +112,16 @@ def test_a_rejected_record_and_one_that_is_delivered_too_often_are_archived() ->
             "orders-0 offset 1: AVAILABLE after delivery 1",
             "orders-0 offset 1: ARCHIVED after delivery 2",
         ]
+        address = ("--bootstrap-server", broker.bootstrap_servers)
+        shown = run(None, "groups", "deliveries", GROUP, "--archived", "--json", *address)
+        assert [
+            (each["topic"], each["partition"], each["first_offset"], each["delivery_count"])
+            for each in rows_of(shown)
+        ] == [("orders", 0, 0, 1), ("orders", 0, 1, 2)]
+        table = run(None, "groups", "deliveries", GROUP, "--limit", "1", *address)
+        assert table.output.split()[-2:] == ["ARCHIVED", "2"]
+        missing = run(None, "groups", "deliveries", "none", *address)
+        assert "Group 'none' does not exist" in missing.stderr
 
 
 def test_waits_show_the_locks_and_the_report_of_a_failure_too() -> None:

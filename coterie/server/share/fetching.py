@@ -186,8 +186,8 @@ class ShareFetching:
     def _look(self, *, is_last: bool) -> None:
         """Acquire what there is, if that is enough or nothing more is waited for."""
         self._unwatch()
-        if not self._broker.features.serves_share_groups:
-            # They were switched off while it waited.
+        if not self._broker.features.serves_share_groups or self._broker.share.has_ended:
+            # They were switched off while it waited, or the broker stops.
             self._found = {}
             return
         found: dict[SharedPartition, _Acquired] = {}

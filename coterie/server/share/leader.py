@@ -47,6 +47,7 @@ class ShareLeader:
 
     Attributes:
         sessions: the sessions.
+        has_ended: whether the broker stops, so that nothing is loaded or acquired any more.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class ShareLeader:
         self._opener = opener
         self._persister = persister
         self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"))
+        self.has_ended = False
         self._loaded: dict[ShareKey, LoadedPartition] = {}
         self._locks: TimingWheel[ShareKey] = TimingWheel(environment.now_ms())
         self._timer: TimerHandle | None = None
@@ -245,6 +247,12 @@ class ShareLeader:
         for loaded in list(self._loaded.values()):
             self.drop(loaded)
 
+    def end(self) -> None:
+        """End all sessions, because the broker stops in order: what members hold is released."""
+        self.has_ended = True
+        for session in self.sessions.all():
+            self.end_session(session)
+
     # --- locks ------------------------------------------------------------------------------------
 
     def locks_changed(self, loaded: LoadedPartition) -> None:
@@ -290,7 +298,8 @@ class ShareLeader:
 
     def stop(self) -> None:
         """Forget everything: the broker stops."""
+        self.has_ended = True
+        self.forget()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._loaded.clear()

@@ -105,6 +105,10 @@ class ShareSessions:
         del self._sessions[session.key]
         return True
 
+    def all(self) -> list[ShareSession]:
+        """Return the sessions there are."""
+        return list(self._sessions.values())
+
     def clear(self) -> None:
         """End all sessions."""
         for session in self._sessions.values():

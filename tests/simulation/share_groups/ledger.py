@@ -15,7 +15,8 @@ the partition.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.coordinator.share_partition.states import AcknowledgeType
@@ -72,21 +73,28 @@ class Known:
         grant: who has it; None if nobody has it for certain.
         count: the latest delivery count.
         epoch: the leader epoch of that; -1 if counts may have gone back since.
-        floor: a delivery count that is persisted.
+        seen: when each delivery count was told last.
+        floor, floor_ms: a delivery count that is persisted, and since when.
         since_ms: when it was delivered last.
         lost: how many answers of its partition were lost before that.
-        is_done: whether it is done, by a good answer.
+        done_ms: since when it is done, by a good answer.
         may_be_done: whether it may be.
     """
 
     grant: Grant | None = None
     count: int = 0
     epoch: int = -1
+    seen: dict[int, float] = field(default_factory=dict)
     floor: int = 0
+    floor_ms: float = 0.0
     since_ms: float = 0.0
     lost: int = 0
-    is_done: bool = False
+    done_ms: float = inf
     may_be_done: bool = False
+
+    def before(self, count: int) -> float:
+        """Return when it was given to somebody last with a smaller delivery count."""
+        return max((at_ms for each, at_ms in self.seen.items() if each < count), default=0.0)
 
 
 class ShareLedger:
@@ -155,22 +163,29 @@ class ShareLedger:
         now_ms = self._now_ms()
         lock_ms = min(self.lock_ms.within(asked.sent_ms, now_ms))
         is_same_leader = asked.epoch == self._epoch(place)
+        # An answer waits until the acknowledgements of its request are persisted.
+        is_late = now_ms >= asked.sent_ms + lock_ms
         for offset in range(first, last + 1):
             known = self._known(place, offset)
             what = f"{offset} of {place} in {self.group_id}, given to {member} ({count})"
-            require(not known.is_done, "H2", f"{what}, is done: {known}")
-            grant = known.grant
-            if is_same_leader and self._is_certain(place, grant):
-                require(False, "H1", f"{what}, is with {grant}")
-            limit = max(self.limit.within(known.since_ms, now_ms))
+            was_done = known.done_ms < asked.sent_ms
+            require(not was_done, "H2", f"{what}, is done: {known}")
+            if is_same_leader and not is_late and self._is_certain(place, known.grant):
+                require(False, "H1", f"{what}, is with {known.grant}")
+            limit = max(self.limit.within(known.before(count), now_ms))
             require(count <= limit, "H3", f"{what}, has the limit {limit}")
-            require(count > known.floor, "H4", f"{what}, was persisted: {known}")
-            if is_same_leader and known.epoch == asked.epoch:
+            was_persisted = known.floor_ms < asked.sent_ms and count <= known.floor
+            require(not was_persisted, "H4", f"{what}, was persisted: {known}")
+            if is_same_leader and known.epoch == asked.epoch and known.since_ms < asked.sent_ms:
                 require(count > known.count, "H4", f"{what}, was delivered: {known}")
-            if known.count:
+            if known.seen:
                 self.counted["delivered again"] += 1
             if count == limit:
                 self.counted["last attempt"] += 1
+            known.seen[count] = now_ms
+            if is_late:
+                self.counted["late answer"] += 1
+                continue
             known.grant = Grant(member, count, asked, asked.sent_ms + lock_ms)
             known.count, known.epoch, known.since_ms = count, asked.epoch, now_ms
             known.lost = self._lost[place]
@@ -230,7 +245,8 @@ class ShareLedger:
                 self._renewed(known, grant, each.asked, is_good=error == 0 and is_certain)
             elif kind in _FINAL:
                 known.may_be_done = True
-                known.is_done = known.is_done or error == 0
+                if error == 0:
+                    known.done_ms = min(known.done_ms, self._now_ms())
             else:
                 self._released(known, grant, each.asked, is_good=error == 0 and is_certain)
         self.counted["acknowledged" if error == 0 else f"not acknowledged: {error}"] += 1
@@ -246,9 +262,10 @@ class ShareLedger:
         if grant is None or grant.count >= min(limits):
             known.may_be_done = True
         if is_good and grant is not None:
-            known.floor = max(known.floor, grant.count)
+            if grant.count > known.floor:
+                known.floor, known.floor_ms = grant.count, self._now_ms()
             if grant.count >= max(limits):
-                known.is_done = True
+                known.done_ms = min(known.done_ms, self._now_ms())
                 self.counted["archived by a release"] += 1
 
     # --- the end ----------------------------------------------------------------------------------
@@ -263,13 +280,14 @@ class ShareLedger:
         """
         now_ms = self._now_ms()
         if self.is_committed:
-            given = [each for each in aborted if self._known(place, each).count]
+            given = [each for each in aborted if self._known(place, each).seen]
             require(not given, "H7", f"{given} of {place} were given to {self.group_id}")
             offsets = offsets - aborted
         for offset in sorted(offsets):
             known = self._known(place, offset)
-            if known.is_done or known.may_be_done or offset < self.log_starts.get(place, 0):
-                self.counted["done" if known.is_done else "perhaps done"] += 1
+            is_done = known.done_ms < inf
+            if is_done or known.may_be_done or offset < self.log_starts.get(place, 0):
+                self.counted["done" if is_done else "perhaps done"] += 1
                 continue
             # Each lost answer may have been a delivery.
             count = known.count + self._lost[place] - known.lost

@@ -240,7 +240,7 @@ class ShareMember:
         world, chance = self._world, self._world.chance
         led = world.led_by(node_id)
         before = set() if session is None else session.places
-        leaving = [each for each in before if each not in led or happens(world, 0.02)]
+        leaving = [each for each in sorted(before) if each not in led or happens(world, 0.02)]
         wanted = [each for each in led if each not in before]
         if happens(world, 0.05):
             # It has heard of an older leader.
@@ -249,8 +249,10 @@ class ShareMember:
         if not places and not before:
             return
         renews = any(_RENEW in types.values() for types in told.values())
-        limits = (0, 0, 0, 0)
-        if not renews:
+        limits = (50, 1, 1 << 20, 500)
+        if renews:
+            limits = (0, 0, 0, 0)
+        elif not world.is_calm:
             limits = (
                 chance.choice((0, 50, 500)),
                 chance.choice((1, 1, 400)),

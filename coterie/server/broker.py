@@ -345,6 +345,7 @@ class Broker(ConnectionServices):
         for server in self._servers:
             server.close()
         self.connection_quotas.stop_reading()
+        self.share.end()
         self.markers.stop()
         for runtime in self.runtimes:
             runtime.write()
@@ -352,6 +353,7 @@ class Broker(ConnectionServices):
     def give_up(self) -> None:
         """Give up the groups and transactions, and send the last responses."""
         self.share.stop()
+        self.persister.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()
@@ -381,6 +383,7 @@ class Broker(ConnectionServices):
         self.markers.stop()
         self.connection_quotas.abort_all()
         self.share.stop()
+        self.persister.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()

@@ -51,6 +51,7 @@ class ShareLeader:
 
     Attributes:
         sessions: the sessions.
+        has_ended: whether the broker stops, so that nothing is loaded or acquired any more.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ShareLeader:
         self._persister = persister
         self._slices = slices
         self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"))
+        self.has_ended = False
         self._loaded: dict[ShareKey, LoadedPartition] = {}
         # What sessions that have ended still release.
         self._ending: dict[SessionKey, Iterator[None]] = {}
@@ -296,6 +298,12 @@ class ShareLeader:
         for loaded in list(self._loaded.values()):
             self.drop(loaded)
 
+    def end(self) -> None:
+        """End all sessions, because the broker stops in order: what members hold is released."""
+        self.has_ended = True
+        for session in self.sessions.all():
+            self.end_session(session)
+
     # --- locks ------------------------------------------------------------------------------------
 
     def locks_changed(self, loaded: LoadedPartition) -> None:
@@ -310,6 +318,10 @@ class ShareLeader:
             return
         self._locks.arm(loaded.key, deadline_ms)
         self._set_timer()
+
+    def next_lock_ms(self) -> int | None:
+        """Return when a lock may end next; None if nothing is locked."""
+        return self._locks.next_ms()
 
     def _set_timer(self) -> None:
         deadline_ms = self._locks.next_ms()
@@ -341,7 +353,8 @@ class ShareLeader:
 
     def stop(self) -> None:
         """Forget everything: the broker stops."""
+        self.has_ended = True
+        self.forget()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._loaded.clear()

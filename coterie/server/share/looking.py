@@ -157,8 +157,8 @@ class Looking:
             What was found; None if the fetch waits.
         """
         changed, self._changed = self._changed, {}
-        if not self._broker.features.serves_share_groups:
-            # They were switched off while it waited.
+        if not self._broker.features.serves_share_groups or self._broker.share.has_ended:
+            # They were switched off while it waited, or the broker stops.
             return {}
         yield from self._examine_each(changed)
         reads = yield from self._measure(changed)

@@ -114,6 +114,10 @@ class ShareSessions:
         self._partitions -= len(session.partitions)
         return True
 
+    def all(self) -> list[ShareSession]:
+        """Return the sessions there are."""
+        return list(self._sessions.values())
+
     def has_room(self, partitions: int, replaced: SessionKey | None = None) -> bool:
         """Return whether so many more partitions may be added, once a session is replaced."""
         session = None if replaced is None else self._sessions.get(replaced)

@@ -123,8 +123,7 @@ class _Taking:
         log_batches: what was read.
         left: how many more records may be acquired.
         acquired: what was acquired.
-        borders: the first offsets of what was acquired for the first time. Entries of the answer
-            that begin there stay apart.
+        borders: the first offsets of batches. Entries of the answer that begin there stay apart.
     """
 
     __slots__ = ("acquired", "asked", "borders", "left", "log_batches", "partition")
@@ -177,11 +176,13 @@ class _Taking:
             if not state.can_be_acquired:
                 return
             if is_whole and not too_many and not is_suspect:
+                self.borders.add(batch.first_offset)
                 self._take(state)
                 self.left -= state.records
                 return
             self.partition.split(batch)
             states = batch.states_within(first_offset, last_offset)
+        self.borders.add(batch.first_offset)
         taken = self._take_records(states, len(batch.states))
         self.left -= taken
         if is_suspect and taken:
@@ -284,10 +285,11 @@ class _Taking:
         """Cut a range at borders of log batches into entries of at least `batch_size` records."""
         entries = []
         begin = first_offset
+        least = max(1, self.asked.batch_size)
         for batch in self.log_batches:
             if batch.base_offset > last_offset:
                 break
-            if batch.base_offset - begin >= self.asked.batch_size:
+            if batch.base_offset - begin >= least:
                 entries.append((begin, batch.base_offset - 1))
                 begin = batch.base_offset
         entries.append((begin, last_offset))

@@ -35,8 +35,16 @@ from coterie.server.share.acknowledging import (
 )
 from coterie.server.share.loaded import LoadedPartition
 from coterie.server.share.reading import Found, read, records_of
-from coterie.server.share.sessions import FINAL_EPOCH, SharedPartition, ShareSession
+from coterie.server.share.sessions import (
+    FINAL_EPOCH,
+    OPENING_EPOCH,
+    SharedPartition,
+    ShareSession,
+)
 from coterie.storage.errors import StorageError
+
+# The ways to acquire: whole batches, or exactly so many records.
+_ACQUIRE_MODES = (0, 1)
 
 
 class _Acquired(NamedTuple):
@@ -73,6 +81,7 @@ class ShareFetching:
         self._session = session
         self._may_read = may_read
         self._settings = broker.share.settings(session.key[0])
+        self._is_opening = request.share_session_epoch == OPENING_EPOCH
         self._acknowledged: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
         self._acknowledgements = 0
         self._found: dict[SharedPartition, _Acquired] | None = None
@@ -91,7 +100,7 @@ class ShareFetching:
         is_final = request.share_session_epoch == FINAL_EPOCH
         if not is_final:
             for each in wanted:
-                session.add(each)
+                session.add(each, is_told=self._is_opening)
             for topic in request.forgotten_topics_data:
                 for index in topic.partitions:
                     session.partitions.pop((topic.topic_id, index), None)
@@ -105,7 +114,11 @@ class ShareFetching:
         )
         if is_final:
             self._broker.loop.call_soon(self._broker.share.end_session, session)
-        if is_final or request.is_renew_ack or request.max_records <= 0 or request.max_bytes <= 0:
+        if is_final or request.is_renew_ack:
+            self._found = {}
+        elif request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:
+            return refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif request.max_records <= 0 or request.max_bytes <= 0:
             self._found = {}
         else:
             self._look(is_last=request.max_wait_ms <= 0)
@@ -194,7 +207,7 @@ class ShareFetching:
         ready: dict[SharedPartition, LoadedPartition] = {}
         waits = False
         group_id = self._session.key[0]
-        for wanted in self._session.in_turn():
+        for wanted in self._session.in_turn(self._request.share_session_epoch):
             partition = find_partition(self._broker, wanted, self._may_read)
             if isinstance(partition, ErrorCode):
                 found[wanted] = _Acquired(partition)
@@ -278,7 +291,8 @@ class ShareFetching:
                 left -= sum(part.last_offset - part.first_offset + 1 for part in acquired)
                 data = records_of(each, acquired)
                 found[wanted] = _Acquired(ErrorCode.NONE, data, tuple(acquired))
-                self._session.found_records(wanted)
+                if not self._is_opening:
+                    self._session.found_records(wanted)
         return left < request.max_records
 
     # --- the response -----------------------------------------------------------------------------
@@ -291,7 +305,7 @@ class ShareFetching:
         topics: dict[bytes, list[ShareFetchPartitionResponse]] = {}
         for wanted in (*found, *(each for each in self._acknowledged if each not in found)):
             part = found.get(wanted, _NOTHING)
-            is_told = partitions.get(wanted, False) or part is not _NOTHING
+            is_told = self._is_opening or partitions.get(wanted, False) or part is not _NOTHING
             if not is_told and wanted not in self._acknowledged:
                 continue
             if wanted in partitions:

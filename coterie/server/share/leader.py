@@ -21,7 +21,7 @@ from coterie.coordinator.share_partition.in_flight import StateWrite, Transition
 from coterie.coordinator.share_partition.partition import SharePartition
 from coterie.coordinator.share_partition.states import AcknowledgeType
 from coterie.coordinator.share_state.requests import NO_OFFSET, Read, ShareKey, StateResult, Write
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.server.config.config import Config
 from coterie.server.config.share_leaders import ShareSettings, share_settings
 from coterie.server.environment import Environment
@@ -36,9 +36,10 @@ from coterie.storage.errors import StorageError
 # The answer to acknowledgements of one partition.
 Acknowledged = Callable[[ErrorCode, str | None], None]
 
-_REFUSED_WRITE = (
-    "Error in write state RPC. The share coordinator rejected the request because the share-group "
-    "state epoch did not match."
+_REFUSED_WRITE = "Error in write state RPC. "
+# What the coordinator does not say, and its client in Kafka does.
+_FENCED_WRITE = (
+    "The share coordinator rejected the request because the share-group state epoch did not match."
 )
 
 
@@ -159,7 +160,8 @@ class ShareLeader:
         """
         loaded = self.known(key)
         if loaded is None or loaded.share is None:
-            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            done(unknown, DEFAULT_MESSAGES[unknown])
             return
         settings = self.settings(key.group_id)
         renews = any(AcknowledgeType.RENEW in each.types for each in batches)
@@ -189,11 +191,12 @@ class ShareLeader:
             share.undo(transition, self.settings(loaded.key.group_id).delivery_limit)
             error = error_of_leader(result.error)
             is_fenced = result.error is ErrorCode.FENCED_STATE_EPOCH
+            reason = _FENCED_WRITE if is_fenced else result.message
             if error in DROPPING:
                 self.drop(loaded)
             else:
                 self._changed(loaded)
-            done(error, _REFUSED_WRITE if is_fenced else result.message)
+            done(error, f"{_REFUSED_WRITE}{reason}")
 
         if transition.write is None:
             share.complete(transition)

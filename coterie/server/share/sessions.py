@@ -26,7 +26,8 @@ class ShareSession:
         key: the group and the member.
         connection: the connection that has opened it.
         partitions: what it fetches, in the order of the next fetch; the value is whether the last
-            answer had an error for the partition, or none had it yet: then the next one has it.
+            answer had an error for the partition, or it was added to an open session and none had
+            it yet: then the next one has it.
         epoch: the epoch of the next request.
     """
 
@@ -43,16 +44,16 @@ class ShareSession:
         """Expect the next request."""
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
 
-    def add(self, partition: SharedPartition) -> None:
-        """Fetch a partition from now on."""
-        self.partitions.setdefault(partition, True)
+    def add(self, partition: SharedPartition, *, is_told: bool) -> None:
+        """Fetch a partition from now on; if it is not told already the next answer has it."""
+        self.partitions.setdefault(partition, not is_told)
 
-    def in_turn(self) -> list[SharedPartition]:
-        """Return the partitions in the order of this fetch: each comes first in turn."""
+    def in_turn(self, epoch: int) -> list[SharedPartition]:
+        """Return the partitions in the order of the fetch with an epoch: each is first in turn."""
         partitions = list(self.partitions)
         if not partitions:
             return []
-        begin = self.epoch % len(partitions)
+        begin = epoch % len(partitions)
         return partitions[begin:] + partitions[:begin]
 
     def found_records(self, partition: SharedPartition) -> None:

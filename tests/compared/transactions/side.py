@@ -89,14 +89,17 @@ class Side:
 
         By default the connection is the one that steps do not use.
         """
-        client = self._clients[connection]
         try:
-            return client.call(request, version)
+            return self._clients[connection].call(request, version)
         except (EOFError, ConnectionResetError):
-            client.socket.close()
-            again = socket.create_connection(self._address, timeout=_TIMEOUT_S)
-            self._clients[connection] = SocketClient(again)
+            self.reconnect(connection)
             return None
+
+    def reconnect(self, connection: int) -> None:
+        """Close a connection, and open it again."""
+        self._clients[connection].socket.close()
+        again = socket.create_connection(self._address, timeout=_TIMEOUT_S)
+        self._clients[connection] = SocketClient(again)
 
     def send(self, request: Any, version: int, connection: int) -> None:
         """Send a request whose answer is received later."""

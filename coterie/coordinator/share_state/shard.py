@@ -149,6 +149,8 @@ class ShareStateShard(Shard):
 
     def _summary(self, request: ReadSummary) -> StateResult:
         state = self.states.get(request.key)
+        if not self._exists(request.key):
+            return _UNKNOWN_TOPIC
         if state is None:
             return StateResult()
         if request.leader_epoch != NO_EPOCH and request.leader_epoch < state.leader_epoch:

@@ -119,7 +119,7 @@ class ShareFetching:
         elif request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:
             return refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         elif request.max_records <= 0 or request.max_bytes <= 0:
-            self._found = {}
+            self._found = self._errors()
         else:
             self._look(is_last=request.max_wait_ms <= 0)
         if self._is_complete():
@@ -195,6 +195,18 @@ class ShareFetching:
             self._found = {}
 
     # --- looking ----------------------------------------------------------------------------------
+
+    def _errors(self) -> dict[SharedPartition, _Acquired]:
+        """Return the partitions of the session that cannot be fetched."""
+        partitions = {
+            wanted: find_partition(self._broker, wanted, self._may_read)
+            for wanted in self._session.in_turn(self._request.share_session_epoch)
+        }
+        return {
+            wanted: _Acquired(each)
+            for wanted, each in partitions.items()
+            if isinstance(each, ErrorCode)
+        }
 
     def _look(self, *, is_last: bool) -> None:
         """Acquire what there is, if that is enough or nothing more is waited for."""
@@ -318,7 +330,7 @@ class ShareFetching:
                     error_code=part.error,
                     acknowledge_error_code=error,
                     acknowledge_error_message=message,
-                    current_leader=leaders.hint(wanted, part.error, error),
+                    current_leader=leaders.hint(wanted, part.error),
                     records=part.data,
                     acquired_records=[AcquiredPart.of(*each) for each in part.records],
                 )

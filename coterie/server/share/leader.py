@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
 from coterie.coordinator.share_partition.acknowledgement import (
-    RENEWAL_DISABLED,
     AcknowledgedBatch,
     Refusal,
     acknowledge,
 )
 from coterie.coordinator.share_partition.in_flight import StateWrite, Transition
 from coterie.coordinator.share_partition.partition import SharePartition
-from coterie.coordinator.share_partition.states import AcknowledgeType
 from coterie.coordinator.share_state.requests import NO_OFFSET, Read, ShareKey, StateResult, Write
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.server.config.config import Config
@@ -164,11 +162,7 @@ class ShareLeader:
             done(unknown, DEFAULT_MESSAGES[unknown])
             return
         settings = self.settings(key.group_id)
-        renews = any(AcknowledgeType.RENEW in each.types for each in batches)
-        if renews and not settings.may_renew:
-            done(*RENEWAL_DISABLED)
-            return
-        deadline_ms = self._now_ms() + settings.lock_ms
+        deadline_ms = self._now_ms() + settings.lock_ms if settings.may_renew else None
         result = acknowledge(loaded.share, member_id, batches, settings.delivery_limit, deadline_ms)
         self.locks_changed(loaded)
         if isinstance(result, Refusal):

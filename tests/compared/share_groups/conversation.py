@@ -16,7 +16,7 @@ from coterie.protocol.messages.share_fetch import ShareFetchRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.compared.share_groups.administration import Administrator, alter_group
 from tests.compared.share_groups.parts import Asked, Closing, Parked, Part, Pause, Plain
-from tests.compared.share_groups.readers import MEMBERS, Partition, Readers
+from tests.compared.share_groups.readers import LOADED_MS, MEMBERS, Partition, Readers
 from tests.compared.transactions.coordinator_steps import End, InitProducer
 from tests.compared.transactions.data_steps import DeleteRecords, Produce
 from tests.compared.transactions.side import CONNECTIONS, Who
@@ -193,7 +193,7 @@ class Conversation:
         fetch = self.readers.fetch(group, member)
         request: Any = fetch.step.request(None)  # type: ignore[arg-type]
         waits = request.share_session_epoch > 0 and request.max_records and not request.is_renew_ack
-        if not waits or request.max_wait_ms:
+        if not waits or request.max_wait_ms == LOADED_MS:
             yield fetch
             return
         request.max_wait_ms, request.min_bytes, request.max_bytes = 400, 1, 1 << 20

@@ -109,8 +109,8 @@ def acquire(
     taking.left = min(asked.max_records, left)
     taking.walk(last_offset)
     for batch in aborted:
+        # The start offset moves with the next write, as in Kafka.
         _archive_aborted(partition, batch, taking.acquired)
-    partition.advance()
     return _joined(taking.acquired, taking.borders, aborted)
 
 

@@ -84,6 +84,8 @@ class ShareFetching:
         self._is_opening = request.share_session_epoch == OPENING_EPOCH
         self._acknowledged: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
         self._acknowledgements = 0
+        # With acknowledgements each partition of the request is answered.
+        self._listed: dict[SharedPartition, ErrorCode] = {}
         self._found: dict[SharedPartition, _Acquired] | None = None
         self._delayed: DelayedResponse | None = None
         self._timer: TimerHandle | None = None
@@ -112,6 +114,8 @@ class ShareFetching:
             may_renew=request.is_renew_ack,
             done=self._one_acknowledged,
         )
+        if self._acknowledgements:
+            self._listed = {each: self._error_of(each) for each in wanted}
         if is_final:
             self._broker.loop.call_soon(self._broker.share.end_session, session)
         if is_final or request.is_renew_ack:
@@ -198,15 +202,12 @@ class ShareFetching:
 
     def _errors(self) -> dict[SharedPartition, _Acquired]:
         """Return the partitions of the session that cannot be fetched."""
-        partitions = {
-            wanted: find_partition(self._broker, wanted, self._may_read)
-            for wanted in self._session.in_turn(self._request.share_session_epoch)
-        }
-        return {
-            wanted: _Acquired(each)
-            for wanted, each in partitions.items()
-            if isinstance(each, ErrorCode)
-        }
+        errors = {wanted: self._error_of(wanted) for wanted in self._session.partitions}
+        return {wanted: _Acquired(error) for wanted, error in errors.items() if error}
+
+    def _error_of(self, wanted: SharedPartition) -> ErrorCode:
+        partition = find_partition(self._broker, wanted, self._may_read)
+        return partition if isinstance(partition, ErrorCode) else ErrorCode.NONE
 
     def _look(self, *, is_last: bool) -> None:
         """Acquire what there is, if that is enough or nothing more is waited for."""
@@ -236,10 +237,11 @@ class ShareFetching:
                 ready[wanted] = loaded
                 found[wanted] = _NOTHING
         reads = self._read(ready, found)
-        enough = max(1, min(self._request.min_bytes, self._request.max_bytes))
-        has_enough = sum(len(each.data) for each in reads.values()) >= enough
+        enough = min(self._request.min_bytes, self._request.max_bytes)
+        found_bytes = sum(len(each.data) for each in reads.values())
+        has_enough = bool(reads) and found_bytes >= enough
         if has_enough or is_last:
-            has_enough = self._acquire(ready, reads, found)
+            self._acquire(ready, reads, found)
         if has_enough or is_last or not waits:
             self._unwatch()
             self._found = found
@@ -260,19 +262,24 @@ class ShareFetching:
             if share.can_acquire(self._settings.max_in_flight):
                 able[wanted] = loaded
         max_bytes = min(self._request.max_bytes, self._broker.fetch_max_bytes)
-        reads = {}
+        reads: dict[SharedPartition, Found] = {}
+        left_bytes = max_bytes
         for wanted, loaded in able.items():
             assert loaded.share is not None, f"{loaded.key} is loaded"
-            offset = loaded.share.next_fetch_offset()
             try:
-                reads[wanted] = read(
+                each = read(
                     loaded.partition,
-                    offset,
-                    max_bytes // len(able),
+                    loaded.share.next_fetch_offset(),
+                    min(max_bytes // len(able), left_bytes),
+                    # The first batch of all is read whatever its size is.
+                    is_limited=left_bytes < max_bytes,
                     is_committed=self._settings.is_committed,
                 )
             except (StorageError, OSError):
                 found[wanted] = _Acquired(ErrorCode.KAFKA_STORAGE_ERROR)
+                continue
+            reads[wanted] = each
+            left_bytes = max(0, left_bytes - len(each.data))
         return reads
 
     def _acquire(
@@ -280,8 +287,8 @@ class ShareFetching:
         ready: dict[SharedPartition, LoadedPartition],
         reads: dict[SharedPartition, Found],
         found: dict[SharedPartition, _Acquired],
-    ) -> bool:
-        """Acquire what was read; return whether there was anything."""
+    ) -> None:
+        """Acquire what was read."""
         request, settings = self._request, self._settings
         left = request.max_records
         deadline_ms = self._broker.environment.now_ms() + settings.lock_ms
@@ -305,7 +312,6 @@ class ShareFetching:
                 found[wanted] = _Acquired(ErrorCode.NONE, data, tuple(acquired))
                 if not self._is_opening:
                     self._session.found_records(wanted)
-        return left < request.max_records
 
     # --- the response -----------------------------------------------------------------------------
 
@@ -315,14 +321,15 @@ class ShareFetching:
         found = self._found or {}
         partitions = self._session.partitions
         topics: dict[bytes, list[ShareFetchPartitionResponse]] = {}
-        for wanted in (*found, *(each for each in self._acknowledged if each not in found)):
+        for wanted in (*found, *(each for each in self._listed if each not in found)):
             part = found.get(wanted, _NOTHING)
             is_told = self._is_opening or partitions.get(wanted, False) or part is not _NOTHING
-            if not is_told and wanted not in self._acknowledged:
+            if not is_told and wanted not in self._listed:
                 continue
             if wanted in partitions:
                 partitions[wanted] = bool(part.error)
-            error, message = self._acknowledged.get(wanted, (ErrorCode.NONE, None))
+            error = self._listed.get(wanted, ErrorCode.NONE)
+            error, message = self._acknowledged.get(wanted, (error, None))
             topic_id, index = wanted
             topics.setdefault(topic_id, []).append(
                 ShareFetchPartitionResponse(

@@ -26,13 +26,16 @@ class Found(NamedTuple):
     aborted: list[LogBatch]
 
 
-def read(partition: Partition, offset: int, max_bytes: int, *, is_committed: bool) -> Found:
+def read(
+    partition: Partition, offset: int, max_bytes: int, *, is_limited: bool, is_committed: bool
+) -> Found:
     """Read from an offset to the high watermark, or to the last stable offset.
 
     Args:
         partition: the partition, which is open.
         offset: where to begin.
-        max_bytes: how much to read; the first batch is read whatever its size is.
+        max_bytes: how much to read.
+        is_limited: whether that counts for the first batch, too.
         is_committed: whether only records of committed transactions are to be seen.
 
     Raises:
@@ -46,6 +49,8 @@ def read(partition: Partition, offset: int, max_bytes: int, *, is_committed: boo
         data, aborted = log.read_committed(offset, max_bytes)
     else:
         data = log.read(offset, max_bytes)
+    if is_limited and len(data) > max_bytes:
+        return Found(offset, b"", [], [])
     headers = [
         (position, header) for position, header in iterate_batches(data) if header.base_offset < end
     ]
@@ -95,6 +100,4 @@ def first_offset(partition: Partition, settings: ShareSettings, now_ms: int) -> 
     if settings.reset == BY_DURATION:
         found = log.offset_for_timestamp(now_ms - settings.reset_ms)
         return None if found is None else found[1]
-    if settings.is_committed:
-        return min(log.last_stable_offset, partition.high_watermark)
     return partition.high_watermark

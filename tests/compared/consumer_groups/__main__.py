@@ -106,6 +106,7 @@ def plain(value: Any, name: str = "") -> Any:
             "partitions",
             "subscribed_topic_names",
             "topics",
+            *("initializing_topics", "initialized_topics", "deleting_topics"),
         ):
             found.sort(key=str)
         return found

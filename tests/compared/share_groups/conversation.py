@@ -15,15 +15,24 @@ from coterie.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from coterie.protocol.messages.share_fetch import ShareFetchRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.compared.share_groups.administration import Administrator, alter_group
-from tests.compared.share_groups.parts import Asked, Closing, Parked, Part, Pause, Plain
-from tests.compared.share_groups.readers import LOADED_MS, MEMBERS, Partition, Readers
+from tests.compared.share_groups.parts import (
+    MEMBER_CONNECTIONS,
+    MEMBERS,
+    Asked,
+    Closing,
+    Parked,
+    Part,
+    Pause,
+    Plain,
+)
+from tests.compared.share_groups.readers import LOADED_MS, UNSTEADY, Partition, Readers
 from tests.compared.transactions.coordinator_steps import End, InitProducer
 from tests.compared.transactions.data_steps import DeleteRecords, Produce
-from tests.compared.transactions.side import CONNECTIONS, Who
+from tests.compared.transactions.side import Who
 
 _PROPAGATION_S = 0.6
-_INITIALIZED_S = 0.15
-LONG_LOCK_MS, SHORT_LOCK_MS = 60_000, 1_000
+_INITIALIZED_S = 0.1
+LONG_LOCK_MS, SHORT_LOCK_MS = 3_600_000, 1_000
 _EXPIRED_S = 1.3
 
 
@@ -172,7 +181,8 @@ class Conversation:
             yield Asked(Plain(1, request))
 
     def _close(self) -> Iterator[Part]:
-        connection = self.random.randrange(CONNECTIONS)
+        opened = [each.connection for each in self.readers.sessions.values()]
+        connection = self.random.choice(opened or MEMBER_CONNECTIONS)
         self.readers.closed(connection)
         yield Closing(connection)
 
@@ -200,7 +210,7 @@ class Conversation:
         request.share_acquire_mode = 0 if fetch.step.version == 1 else request.share_acquire_mode
         session = self.readers.sessions[key]
         own = fetch._replace(connection=session.connection)
-        others = [each for each in range(CONNECTIONS) if each != own.connection]
+        others = [each for each in MEMBER_CONNECTIONS if each != own.connection]
         if self._maybe(0.3):
             connection = self.random.choice(others)
             self.readers.closed(connection)
@@ -251,7 +261,7 @@ class Conversation:
         group = self._group()
         if self._maybe(0.8):
             yield from self._leave(group)
-        self.readers.unsteady[group] = 3
+        self.readers.unsteady[group] = UNSTEADY
         topics = dict(self.topics)
         if self._maybe(0.1):
             topics[f"{self.name}-absent"] = 1
@@ -273,7 +283,7 @@ class Conversation:
         group = self._group()
         if self._maybe(0.7):
             yield from self._leave(group)
-        self.readers.unsteady[group] = 3
+        self.readers.unsteady[group] = UNSTEADY
         yield self.administrator.delete_group(group)
 
     def _settings(self) -> Iterator[Part]:
@@ -287,7 +297,7 @@ class Conversation:
         elif kind == "summary" or not self.writes:
             yield self.administrator.summary(group, where)
         else:
-            self.readers.unsteady[group] = 3
+            self.readers.unsteady[group] = UNSTEADY
             epoch = self.group_epochs.get(group, 1)
             if kind == "write":
                 yield self.administrator.write(group, where, epoch)
@@ -303,7 +313,7 @@ class Conversation:
         Kafka would answer nothing but an error [share-partitions/fetch].
         """
         for group in self.groups:
-            self.readers.unsteady[group] = 3
+            self.readers.unsteady[group] = UNSTEADY
         extra, first = f"{self.name}-c", f"{self.name}-a"
         if extra not in self.topics:
             self.topics[extra] = self.random.choice((1, 2))
@@ -322,7 +332,7 @@ class Conversation:
             )
             yield Asked(Plain(3, request), rest_s=_PROPAGATION_S)
         else:
-            for connection in range(CONNECTIONS):
+            for connection in {each.connection for each in self.readers.sessions.values()}:
                 self.readers.closed(connection)
                 yield Closing(connection)
             del self.topics[extra]

@@ -6,8 +6,20 @@ from typing import Any, NamedTuple
 from tests.compared.transactions.side import CONNECTIONS, Side
 from tests.compared.transactions.step import Step
 
-# The connection of an administrator; those before it belong to members.
+# The connection of an administrator; those behind it belong to members.
 ADMIN = CONNECTIONS
+# Each member has two of its own: Kafka ends only the last session that a connection has opened
+# [share-partitions/sessions].
+MEMBERS = ("m0", "m1", "m2")
+SUFFIXES = ("-g", "-h", "-x")
+MEMBER_CONNECTIONS = range(ADMIN + 1, ADMIN + 1 + 2 * len(MEMBERS) * len(SUFFIXES))
+
+
+def connections(group: str, member: str) -> tuple[int, int]:
+    """Return the connections of a member of a group."""
+    number = SUFFIXES.index(group[-2:]) * len(MEMBERS) + MEMBERS.index(member)
+    first = MEMBER_CONNECTIONS[2 * number]
+    return first, first + 1
 
 
 @dataclass(frozen=True)

@@ -62,11 +62,16 @@ class Who(NamedTuple):
 class Side:
     """The connections to one broker, and what it has made up."""
 
-    def __init__(self, address: Address) -> None:
-        """Connect to a broker."""
+    def __init__(self, address: Address, more: int = 0) -> None:
+        """Connect to a broker.
+
+        Args:
+            address: of the broker.
+            more: how many connections there are behind the usual ones.
+        """
         self._clients = [
             SocketClient(socket.create_connection(address, timeout=_TIMEOUT_S))
-            for _ in range(CONNECTIONS + 1)
+            for _ in range(CONNECTIONS + 1 + more)
         ]
         self._address = address
         self.producer_names: dict[int, str] = {}
@@ -278,9 +283,9 @@ _NOT_YET = (
 
 
 @contextlib.contextmanager
-def connected(*addresses: Address) -> Iterator[list[Side]]:
-    """Connect to brokers, with both internal topics made."""
-    sides = [Side(address) for address in addresses]
+def connected(*addresses: Address, more: int = 0) -> Iterator[list[Side]]:
+    """Connect to brokers, with both internal topics made; for `more` see `Side`."""
+    sides = [Side(address, more) for address in addresses]
     try:
         for side in sides:
             side.find_coordinators()

@@ -92,6 +92,7 @@ class ShareFetching:
         self._watched: list[dict[Watcher, None]] = []
         self._loaded: list[LoadedPartition] = []
         self._will_look = False
+        self._has_lost_records = False
 
     # --- the course -------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ class ShareFetching:
         if not is_final:
             for each in wanted:
                 session.add(each, is_told=self._is_opening)
-            for topic in request.forgotten_topics_data:
+            for topic in () if self._is_opening else request.forgotten_topics_data:
                 for index in topic.partitions:
                     session.partitions.pop((topic.topic_id, index), None)
         self._acknowledgements = acknowledge_all(
@@ -239,7 +240,7 @@ class ShareFetching:
         reads = self._read(ready, found)
         enough = min(self._request.min_bytes, self._request.max_bytes)
         found_bytes = sum(len(each.data) for each in reads.values())
-        has_enough = bool(reads) and found_bytes >= enough
+        has_enough = self._has_lost_records or (bool(reads) and found_bytes >= enough)
         if has_enough or is_last:
             self._acquire(ready, reads, found)
         if has_enough or is_last or not waits:
@@ -257,9 +258,13 @@ class ShareFetching:
             if loaded.partition.state is not OPEN:
                 found[wanted] = _Acquired(ErrorCode.KAFKA_STORAGE_ERROR)
                 continue
-            share.move_log_start(loaded.partition.log.log_start_offset)
-            self._broker.share.locks_changed(loaded)
-            if share.can_acquire(self._settings.max_in_flight):
+            log_start_offset = loaded.partition.log.log_start_offset
+            if share.next_fetch_offset() < log_start_offset:
+                # What it would read is lost: the answer leaves at once, as in Kafka.
+                share.move_log_start(log_start_offset)
+                self._broker.share.locks_changed(loaded)
+                self._has_lost_records = True
+            elif share.can_acquire(self._settings.max_in_flight):
                 able[wanted] = loaded
         max_bytes = min(self._request.max_bytes, self._broker.fetch_max_bytes)
         reads: dict[SharedPartition, Found] = {}
@@ -326,7 +331,7 @@ class ShareFetching:
             is_told = self._is_opening or partitions.get(wanted, False) or part is not _NOTHING
             if not is_told and wanted not in self._listed:
                 continue
-            if wanted in partitions:
+            if wanted in partitions and wanted in found:
                 partitions[wanted] = bool(part.error)
             error = self._listed.get(wanted, ErrorCode.NONE)
             error, message = self._acknowledged.get(wanted, (error, None))

@@ -27,7 +27,7 @@ from tests.compared.share_groups.parts import (
 # Topic id and number.
 Partition = tuple[bytes, int]
 # A fetch that may begin to load share partitions waits until they are surely loaded.
-LOADED_MS = 250
+LOADED_MS = 400
 # With 0 Kafka sometimes finds nothing: the end of the wait and the first look meet each other.
 _SHORT_MS = 25
 MORE_THAN_THERE_IS = 1 << 30
@@ -113,11 +113,12 @@ class Readers:
             request.share_acquire_mode = self.random.choice((0,) * 30 + (1,) * 20 + (2,))
             self._renew(request, acknowledged)
         loads = session is None or epoch == 0 or added or self.unsteady.get(group, 0) > 0
+        loads = loads or not session.partitions.issuperset(acknowledged)
         if loads and not request.is_renew_ack:
             self.unsteady[group] = max(0, self.unsteady.get(group, 0) - 1)
             request.max_wait_ms, request.min_bytes = LOADED_MS, MORE_THAN_THERE_IS
-            if request.max_bytes:
-                request.max_bytes = MORE_THAN_THERE_IS
+            request.max_bytes = MORE_THAN_THERE_IS
+            request.max_records = request.max_records or MORE_THAN_THERE_IS
         rest_s = RELEASED_S if epoch == -1 else 0.0
         return Asked(Plain(version, request), connection, rest_s)
 

@@ -17,13 +17,13 @@ from tests.compared.transactions.stored import INTERNAL_PARTITIONS, read
 
 
 def states(side: Side, conversation: Conversation) -> Iterator[tuple[str, Any]]:
-    """Return the records of each share partition, with its name."""
+    """Return the state of each share partition, with its name."""
     for group in conversation.groups:
         for topic_id, index in conversation.seen:
             key = ShareKey(group, topic_id, index)
             number = partition_for(coordinator_key(key), INTERNAL_PARTITIONS)
             name = f"state of {group} {side.topic_names.get(topic_id)}-{index}"
-            yield name, list(_records(side, number, key))
+            yield name, [_replayed(_records(side, number, key))]
 
 
 def _records(side: Side, number: int, wanted: ShareKey) -> Iterator[tuple[str, Any]]:
@@ -35,3 +35,31 @@ def _records(side: Side, number: int, wanted: ShareKey) -> Iterator[tuple[str, A
             if (key.group_id, key.topic_id, key.partition) == tuple(wanted):
                 value = SHARE_STATE_RECORDS.decode_value(key, record.value)
                 yield type(key).__name__, plain(value, side)
+
+
+def _replayed(records: Iterator[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the state that records lead to.
+
+    Their number may differ: Kafka persists the end of each lock by itself
+    [share-partitions/locks], and a snapshot follows after so many updates.
+    """
+    state: dict[str, Any] = {}
+    offsets: dict[int, tuple[int, int]] = {}
+    for name, value in records:
+        if value is None:
+            state, offsets = {}, {}
+            continue
+        if name == "ShareSnapshotKey":
+            state, offsets = {}, {}
+        state["delivery_complete_count"] = value["delivery_complete_count"]
+        for field in ("state_epoch", "leader_epoch"):
+            state[field] = value.get(field, state.get(field))
+        if value["start_offset"] != -1:
+            state["start_offset"] = value["start_offset"]
+        for each in value["state_batches"]:
+            for offset in range(each["first_offset"], each["last_offset"] + 1):
+                new = (each["delivery_count"], each["delivery_state"])
+                offsets[offset] = max(new, offsets.get(offset, new))
+    start = state.get("start_offset", 0)
+    state["offsets"] = {each: offsets[each] for each in sorted(offsets) if each >= start}
+    return state

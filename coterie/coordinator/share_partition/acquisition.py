@@ -109,8 +109,11 @@ def acquire(
     taking.left = min(asked.max_records, left)
     taking.walk(last_offset)
     for batch in aborted:
-        # The start offset moves with the next write, as in Kafka.
         _archive_aborted(partition, batch, taking.acquired)
+    if partition.in_flight_records >= asked.max_in_flight:
+        # Otherwise the start offset moves with the next write, as in Kafka. Where aborted records
+        # alone reach the limit there would be none, and nothing would be acquired any more.
+        partition.advance()
     return _joined(taking.acquired, taking.borders, aborted)
 
 
@@ -203,24 +206,21 @@ class _Taking:
         threshold = suspect_threshold(limit)
         isolates = limit > _TOO_FEW_ATTEMPTS
         most = self.left if self.asked.by_records else batch_records
+        part = 0
         taken = 0
         for state in states:
             if not state.can_be_acquired:
                 continue
             is_last_attempt = isolates and state.delivery_count == limit - 1
-            if taken and (taken >= most or is_last_attempt):
+            if taken and is_last_attempt:
                 break
-            if state.delivery_count >= threshold:
-                # A half of the batch, then a quarter, and so on.
-                part = batch_records >> (state.delivery_count - threshold + 1)
-                most = min(most, max(1, part))
-                if taken >= most:
-                    break
-                # Only the first suspect decides how many follow it.
-                threshold = state.delivery_count + limit
+            if state.delivery_count >= threshold and not part:
+                # A half of the batch, then a quarter, and so on; the first suspect decides. As in
+                # Kafka, more records than that before it let the rest of the batch travel, too.
+                part = max(1, batch_records >> (state.delivery_count - threshold + 1))
             self._take(state)
             taken += 1
-            if is_last_attempt:
+            if is_last_attempt or taken in (most, part):
                 break
         return taken
 

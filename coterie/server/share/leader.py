@@ -193,7 +193,7 @@ class ShareLeader:
             done(error, f"{_REFUSED_WRITE}{reason}")
 
         if transition.write is None:
-            share.complete(transition)
+            # The start offset stays where it is until something is written, as in Kafka.
             done(ErrorCode.NONE, None)
         else:
             self._persist(loaded, transition.write, written)

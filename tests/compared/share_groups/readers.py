@@ -32,8 +32,8 @@ LOADED_MS = 400
 _SHORT_MS = 25
 MORE_THAN_THERE_IS = 1 << 30
 RELEASED_S = 0.06
-# So many fetches after a change of states by others.
-UNSTEADY = 30
+# After a change of states by others share partitions may have to be loaded at any time.
+UNSTEADY = 1_000_000
 _RELEASE, _RENEW = 2, 4
 # This member has one partition. Those with several have no small limits: in which order several
 # partitions come to be read after one another is a matter of a hash in Kafka.

@@ -71,7 +71,8 @@ def group_setting(text: str) -> GroupSetting | None:
     name, of_group, group = name.partition(":")
     if not of_group:
         return None
-    return GroupSetting(group, name.removeprefix("group."), str(setting_value(value)))
+    text = str(setting_value(value)) if value[:1].isdigit() else value
+    return GroupSetting(group, name.removeprefix("group."), text)
 
 
 def with_type_setting(config: GroupConfig, name: str, text: str) -> GroupConfig:

@@ -66,6 +66,7 @@ _ID_LENGTH = 22
 # Lists that have no order of their own.
 _SETS = (
     *("assigned_partitions", "partitions_pending_revocation", "topic_partitions", "partitions"),
+    *("initializing_topics", "initialized_topics", "deleting_topics"),
     *("subscribed_topic_names", "topics", "active_tasks", "standby_tasks", "warmup_tasks"),
     *("active_tasks_pending_revocation", "standby_tasks_pending_revocation"),
     *("partitions_by_user_endpoint", "active_partitions", "standby_partitions"),

@@ -26,12 +26,14 @@ class Extent(NamedTuple):
     Attributes:
         last_offset: nothing behind it is wanted but the rest of its batch.
         least_bytes: how much is read even if it is behind that.
-        max_bytes: the most to read; the first batch is read whatever its size is.
+        max_bytes: the most to read.
+        is_strict: whether the first batch is not read either if it is larger.
     """
 
     last_offset: int
     least_bytes: int
     max_bytes: int
+    is_strict: bool
 
 
 class Found:
@@ -104,7 +106,8 @@ def read(partition: Partition, offset: int, extent: Extent, *, is_committed: boo
             data, aborted = log.read_committed(offset, min(chunk_bytes, left_bytes))
         else:
             data = log.read(offset, min(chunk_bytes, left_bytes))
-        if not data or (found.data and len(data) > left_bytes):
+        is_strict = extent.is_strict or bool(found.data)
+        if not data or (is_strict and len(data) > left_bytes):
             break
         known = len(found.batches)
         found.add(data, end, aborted)
@@ -140,6 +143,4 @@ def first_offset(partition: Partition, settings: ShareSettings, now_ms: int) -> 
     if settings.reset == BY_DURATION:
         found = log.offset_for_timestamp(now_ms - settings.reset_ms)
         return None if found is None else found[1]
-    if settings.is_committed:
-        return min(log.last_stable_offset, partition.high_watermark)
     return partition.high_watermark

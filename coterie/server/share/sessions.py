@@ -31,7 +31,8 @@ class ShareSession:
         key: the group and the member.
         connection: the connection that has opened it.
         partitions: what it fetches, in the order of the next fetch; the value is whether the last
-            answer had an error for the partition, or none had it yet: then the next one has it.
+            answer had an error for the partition, or it was added to an open session and none had
+            it yet: then the next one has it.
         epoch: the epoch of the next request.
     """
 
@@ -48,12 +49,12 @@ class ShareSession:
         """Expect the next request."""
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
 
-    def in_turn(self) -> list[SharedPartition]:
-        """Return the partitions in the order of this fetch: each comes first in turn."""
+    def in_turn(self, epoch: int) -> list[SharedPartition]:
+        """Return the partitions in the order of the fetch with an epoch: each is first in turn."""
         partitions = list(self.partitions)
         if not partitions:
             return []
-        begin = self.epoch % len(partitions)
+        begin = epoch % len(partitions)
         return partitions[begin:] + partitions[:begin]
 
     def found_records(self, partition: SharedPartition) -> None:
@@ -129,11 +130,16 @@ class ShareSessions:
         session: ShareSession,
         added: Iterable[SharedPartition],
         forgotten: Iterable[SharedPartition],
+        *,
+        is_told: bool,
     ) -> None:
-        """Let a session fetch partitions from now on, and others not any more."""
+        """Let a session fetch partitions from now on, and others not any more.
+
+        Those that are added are in the next answer, if the client is not told of them already.
+        """
         before = len(session.partitions)
         for each in added:
-            session.partitions.setdefault(each, True)
+            session.partitions.setdefault(each, not is_told)
         for each in forgotten:
             session.partitions.pop(each, None)
         if self._sessions.get(session.key) is session:

@@ -280,7 +280,16 @@ def test_aborted_records_are_archived_and_cut_out() -> None:
     assert partition.delivery_complete_count == 2
     other = SharePartition(0, 0)
     assert fetch(other, log(2), aborted=[LogBatch(0, 1)]) == []
-    assert other.start_offset == 2, "nobody waits for them"
+    assert (other.start_offset, other.next_fetch_offset()) == (0, 2)
+
+
+def test_aborted_records_do_not_reach_the_limit() -> None:
+    """The start offset moves over them without a write where they would stop the group."""
+    partition = SharePartition(0, 0)
+    aborted = [LogBatch(0, 1), LogBatch(2, 3)]
+    assert fetch(partition, log(2, 2, 2), aborted=aborted, max_in_flight=4) == []
+    assert partition.start_offset == 4
+    assert fetch(partition, log(2, 2, 2), max_in_flight=4) == [(4, 5, 1)]
 
 
 def test_log_start_moves_over_records_in_flight() -> None:

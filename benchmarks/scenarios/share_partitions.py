@@ -26,7 +26,7 @@ from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.share_state.requests import ShareKey
 from coterie.coordinator.share_state.service import ShareCoordinator
 from coterie.coordinator.share_state.share_state import ShareState
-from coterie.coordinator.topic_image import TopicsImage
+from coterie.coordinator.topic_image import TopicImage, TopicsImage
 from coterie.protocol.records import encode_batch
 from coterie.server.coordinators.loading import LogReplay
 from coterie.storage.filesystem import OsFileSystem
@@ -89,7 +89,7 @@ def _load(count: int) -> Numbers:
     """Write the states of share partitions, and load them as a broker does that starts."""
     with tempfile.TemporaryDirectory(prefix="coterie-bench-") as directory:
         _write(Path(directory), count)
-        coordinator = _coordinator()
+        coordinator = _coordinator(count)
         began = time.process_time()
         for index in range(_LOG_PARTITIONS):
             log = Log.open(OsFileSystem(), str(Path(directory) / str(index)), _CONFIG)
@@ -110,14 +110,20 @@ def _load(count: int) -> Numbers:
     return known(load_ms=took_s * MILLISECONDS)
 
 
-def _coordinator() -> ShareCoordinator:
-    coordinator = ShareCoordinator(ShareStateConfig(), TopicsImage({}, {}))
+def _coordinator(count: int) -> ShareCoordinator:
+    ids = {_key(number).topic_id for number in range(count)}
+    topics = [TopicImage(each.hex(), each, _PARTITIONS_OF_A_TOPIC) for each in ids]
+    by_name, by_id = (
+        {each.name: each for each in topics},
+        {each.topic_id: each for each in topics},
+    )
+    coordinator = ShareCoordinator(ShareStateConfig(), TopicsImage(by_name, by_id))
     coordinator.set_partitions(_LOG_PARTITIONS)
     return coordinator
 
 
 def _write(directory: Path, count: int) -> None:
-    coordinator = _coordinator()
+    coordinator = _coordinator(count)
     pairs: list[list[tuple[bytes, bytes | None]]] = [[] for _ in range(_LOG_PARTITIONS)]
     for number in range(count):
         key = _key(number)

@@ -36,6 +36,7 @@ INTERPRETED = {
     "server/network/http_errors.py": "no hot path",
     "server/network/http_exchange.py": "no hot path",
     "server/network/http_server.py": "derives a class from one of uvicorn",
+    "server/network/json_values.py": "no hot path",
 }
 
 # What most requests pass through, as packages and modules. It is a tenth of the C source: the

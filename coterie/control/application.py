@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from coterie.control.control import ProcessControl
+from coterie.control.broker_operations import BROKER
 from coterie.control.errors import RAISED
 from coterie.control.openapi import document
 from coterie.control.operations import (
-    BROKER,
     MAX_WAIT_S,
     WAIT_PARAMETER,
     ControlOperation,
@@ -25,6 +24,7 @@ from coterie.control.operations import (
     operations_of,
 )
 from coterie.control.page import Page, page
+from coterie.control.process_control import ProcessControl
 from coterie.control.shapes import decode_fields
 from coterie.control.special_shapes import new_shapes
 from coterie.server.network.http_application import HttpApplication, json_answer

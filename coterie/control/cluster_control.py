@@ -6,7 +6,7 @@ Everything else that the port can do are methods of `coterie.testing.Cluster` th
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from coterie.control.control import ProcessControl
+from coterie.control.process_control import ProcessControl
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.elect_leaders import (
     PREFERRED,

@@ -1,10 +1,11 @@
 """The operations of the control port of several brokers: methods of `coterie.testing.Cluster`.
 
-What a single broker also has is called in the same way. See `operations`.
+What a single broker also has is called in the same way. See `broker_operations`.
 """
 
+from coterie.control.broker_operations import ROWS
 from coterie.control.cluster_control import ClusterControl
-from coterie.control.operations import ROWS, Row, Table
+from coterie.control.operations import Row, Table
 from coterie.testing.cluster import Cluster
 
 # What is for a single broker, or is another method with several.

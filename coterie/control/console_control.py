@@ -1,15 +1,23 @@
 """The control that the console of own brokers has: operations of the control port, without HTTP."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from coterie.control.control import ProcessControl
-from coterie.control.link import all_operations
+from coterie.control.console_operations import CONSOLE
+from coterie.control.operations import ControlOperation, operations_of
+from coterie.control.process_control import ProcessControl
 from coterie.control.shapes import decode_fields
+from coterie.control.special_shapes import new_shapes
 from coterie.server.network.http_errors import Refused
 from coterie.server.network.json_values import BadValue
 from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.views import Views
+
+
+@cache
+def _operations() -> list[ControlOperation]:
+    return operations_of(new_shapes(), CONSOLE)
 
 
 class ConsoleControl:
@@ -30,9 +38,7 @@ class ConsoleControl:
             Refused: a field is wrong, or the brokers do not run.
         """
         operation = next(
-            each
-            for each in all_operations().values()
-            if (each.row.method, each.row.path) == (method, path)
+            each for each in _operations() if (each.row.method, each.row.path) == (method, path)
         )
         assert not operation.waits, "only a control port waits"
         known = operation.all_parameters

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
+from coterie.control.broker_operations import BROKER
 from coterie.control.child import ControlledBroker
-from coterie.control.control import FaultState
 from coterie.control.link import Link
-from coterie.control.operations import BROKER, ControlOperation, Table
+from coterie.control.operations import ControlOperation, Table
+from coterie.control.process_control import FaultState
 from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
 from coterie.security.acl_text import acl_text
 from coterie.server.broker import Broker as Server

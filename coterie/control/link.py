@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from coterie.client.control_port import ControlPort, ControlUnreachable
+from coterie.control.broker_operations import BROKER
 from coterie.control.errors import EXCEPTIONS
-from coterie.control.operations import BROKER, MAX_WAIT_S, ControlOperation, Table, operations_of
+from coterie.control.operations import MAX_WAIT_S, ControlOperation, Table, operations_of
 from coterie.control.special_shapes import new_shapes
 from coterie.testing.errors import (
     BrokerNotStarted,

@@ -1,8 +1,8 @@
-"""The operations of the control port: a table of methods of `coterie.testing`.
+"""The operations of the control port: rows that name methods of `coterie.testing`.
 
 A row names an HTTP method, a path and a method of the typed API. Parameters, results and texts are
 those of that method, so server, client (`ProcessBroker`) and OpenAPI document agree with it. To add
-a verb, add a row. The table of several brokers is in `cluster_operations`.
+a verb, add a row to `broker_operations`, or to `cluster_operations` for several brokers.
 """
 
 import inspect
@@ -10,14 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from coterie.control.control import Control, ProcessControl
 from coterie.control.docstrings import names_in, summary_of
+from coterie.control.process_control import ProcessControl
 from coterie.control.shapes import Shape, Shapes
 from coterie.testing.bounds import BOUNDS
-from coterie.testing.broker import Broker
-from coterie.testing.faults import Fault
-from coterie.testing.groups import Group
-from coterie.testing.requests import Requests
 from coterie.testing.waiting import Waiting
 
 # The longest time that one request waits; a client that wants more asks again.
@@ -54,71 +50,6 @@ class Row(NamedTuple):
     is_open: bool = False
 
 
-ROWS = (
-    Row("GET", "/health", Control.health, is_open=True),
-    Row("GET", "/ready", Control.ready, is_open=True),
-    Row("POST", "/restart", Broker.restart),
-    Row("POST", "/kill", Broker.kill),
-    Row("POST", "/lose_power", Broker.lose_power),
-    Row("POST", "/flush", Broker.flush),
-    Row("POST", "/advance", Broker.advance),
-    Row("POST", "/close", Control.close),
-    Row("GET", "/features", Broker.features),
-    Row("POST", "/features", Broker.set_features),
-    Row("GET", "/users", Broker.users),
-    Row("POST", "/users", Broker.add_user),
-    Row("DELETE", "/users/{user}", Broker.revoke),
-    Row("GET", "/acls", Broker.acls),
-    Row("POST", "/acls", Broker.add_acls),
-    Row("POST", "/acls/remove", Broker.remove_acls),
-    Row("POST", "/certificates/reload", Broker.reload_certificates),
-    Row("GET", "/moment", Broker.moment),
-    Row("GET", "/report", Broker.report),
-    Row("GET", "/topics", Broker.topics),
-    Row("POST", "/topics", Broker.topic),
-    Row("DELETE", "/topics/{name}", Broker.delete_topic),
-    Row("GET", "/topics/{topic}/records", Broker.records),
-    Row("POST", "/topics/{topic}/records", Broker.produce),
-    Row("GET", "/groups", Broker.groups),
-    Row("GET", "/groups/{group_id}", Broker.group, Control.group_state),
-    Row("DELETE", "/groups/{group_id}", Group.delete),
-    Row("GET", "/groups/{group_id}/state", Group.state),
-    Row("GET", "/groups/{group_id}/generation", Group.generation),
-    Row("GET", "/groups/{group_id}/members", Group.members),
-    Row("GET", "/groups/{group_id}/assignment", Group.assignment),
-    Row("GET", "/groups/{group_id}/offsets", Group.offsets),
-    Row("GET", "/groups/{group_id}/lag", Group.lag),
-    Row("GET", "/groups/{group_id}/share_partitions", Group.share_partitions),
-    Row("GET", "/groups/{group_id}/deliveries", Group.deliveries),
-    Row("GET", "/groups/{group_id}/settings", Group.settings),
-    Row("POST", "/groups/{group_id}/settings", Group.configure),
-    Row("GET", "/groups/{group_id}/history", Group.history),
-    Row("GET", "/groups/{group_id}/moves", Group.moves),
-    Row("GET", "/groups/{group_id}/stuck", Group.stuck),
-    Row("POST", "/groups/{group_id}/wait/stable", Group.wait_stable, Control.group_state),
-    Row("POST", "/groups/{group_id}/wait/empty", Group.wait_empty, Control.group_state),
-    Row("POST", "/groups/{group_id}/wait/assigned", Group.wait_assigned, Control.group_state),
-    Row("POST", "/groups/{group_id}/wait/committed", Group.wait_committed, Control.group_state),
-    Row("POST", "/groups/{group_id}/wait/rebalanced", Group.wait_rebalanced, Control.group_state),
-    Row("POST", "/groups/{group_id}/wait/acquired", Group.wait_acquired, Control.group_state),
-    Row(
-        "POST", "/groups/{group_id}/wait/acknowledged", Group.wait_acknowledged, Control.group_state
-    ),
-    Row("POST", "/groups/{group_id}/wait/archived", Group.wait_archived, Control.group_state),
-    Row("POST", "/groups/{group_id}/rebalance", Group.rebalance),
-    Row("POST", "/groups/{group_id}/expel", Group.expel),
-    Row("GET", "/faults", Broker.faults, Control.fault_states),
-    Row("POST", "/faults", Broker.fault, Control.fault_state),
-    Row("GET", "/faults/{fault_id}", Control.fault, Control.fault_state),
-    Row("DELETE", "/faults/{fault_id}", Fault.remove),
-    Row("POST", "/faults/{fault_id}/must_have_hit", Fault.must_have_hit),
-    Row("GET", "/requests", Control.requests),
-    Row("DELETE", "/requests", Requests.clear),
-    Row("GET", "/requests/{api}", Requests.of),
-    Row("GET", "/requests/{api}/last", Requests.last),
-)
-
-
 class Table(NamedTuple):
     """The operations of a control port.
 
@@ -129,9 +60,6 @@ class Table(NamedTuple):
 
     kafka: str
     rows: tuple[Row, ...]
-
-
-BROKER = Table("Broker", ROWS)
 
 
 class Parameter(NamedTuple):
@@ -273,6 +201,6 @@ def _subject_ids(subject: str, shapes: Shapes) -> list[Parameter]:
     return [Parameter(name, "path", shapes.of(kind), text, None, True, False)]
 
 
-def operations_of(shapes: Shapes, table: Table = BROKER) -> list[ControlOperation]:
+def operations_of(shapes: Shapes, table: Table) -> list[ControlOperation]:
     """Return all operations, in the order of the table."""
     return [ControlOperation(row, shapes, table.kafka) for row in table.rows]

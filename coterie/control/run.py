@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from coterie import __version__
 from coterie.address import LOOPBACK, Address
 from coterie.control.application import ControlApplication
+from coterie.control.broker_operations import BROKER
 from coterie.control.console_control import ConsoleControl
-from coterie.control.control import Control, ProcessControl
-from coterie.control.operations import BROKER, MAX_WAIT_S, Table
+from coterie.control.control import Control
+from coterie.control.operations import MAX_WAIT_S, Table
+from coterie.control.process_control import ProcessControl
 from coterie.control.serving import Serving
 from coterie.server.broker import Broker
 from coterie.server.config.listeners import CannotListen

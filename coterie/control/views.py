@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.control.control import FaultState
 from coterie.control.link import Link, all_operations, over_link
 from coterie.control.operations import ControlOperation
+from coterie.control.process_control import FaultState
 from coterie.testing.faults import Fault
 from coterie.testing.group_history import RecordedGroup
 from coterie.testing.groups import Group

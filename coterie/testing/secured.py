@@ -4,7 +4,6 @@ With several brokers each change counts for all of them, also for those that are
 """
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from coterie.security.acl_text import acl_text
@@ -103,6 +102,7 @@ class Secured(Described):
             WrongUse: in virtual time, where nothing outside of the test's event loop can connect.
         """
         # Few tests have one, and the others start faster without this import.
+        from coterie.control.console_control import control_of
         from coterie.testing.console import Console, security_of
 
         if isinstance(self._thread, LoopRunner):
@@ -111,8 +111,7 @@ class Secured(Described):
                 " print group.history_lines()"
             )
         security = security_of(self.client_config("kafka-python"))
-        # By its name: the operations of the control port are methods of what this class is part of.
-        control = import_module("coterie.control.console_control").control_of(self)
+        control = control_of(self)
         console = Console(
             self.bootstrap_servers, security, control, allow_changes=allow_changes, browser=browser
         )

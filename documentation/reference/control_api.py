@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
+from coterie.control.broker_operations import BROKER
 from coterie.control.cluster_operations import CLUSTER
 from coterie.control.openapi import document
-from coterie.control.operations import BROKER, ControlOperation, Parameter, Table, operations_of
+from coterie.control.operations import ControlOperation, Parameter, Table, operations_of
 from coterie.control.page import type_name
 from coterie.control.special_shapes import new_shapes
 from documentation.reference.tables import code, prose, table

@@ -5,10 +5,10 @@ import json
 from typing import Any, NamedTuple
 
 from coterie.control.application import ControlApplication
+from coterie.control.broker_operations import BROKER
 from coterie.control.cluster_control import ClusterControl
 from coterie.control.cluster_operations import CLUSTER
 from coterie.control.control import Control
-from coterie.control.operations import BROKER
 from coterie.testing import Broker, Cluster
 
 TOKEN = "secret"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coterie.control.broker_operations import BROKER
 from coterie.control.openapi import document
 from coterie.control.operations import operations_of
 from coterie.control.special_shapes import new_shapes
@@ -249,4 +250,6 @@ def test_page_lists_every_operation_and_loads_nothing(asking: Asking) -> None:
 
 def test_document_is_made_from_the_table(asking: Asking) -> None:
     shapes = new_shapes()
-    assert asking.ask("GET", "/openapi.json").body == document(operations_of(shapes), shapes)
+    assert asking.ask("GET", "/openapi.json").body == document(
+        operations_of(shapes, BROKER), shapes
+    )

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from coterie.control.broker_operations import BROKER
 from coterie.control.cluster_operations import CLUSTER
 from coterie.control.link import all_operations
-from coterie.control.operations import BROKER, ControlOperation, Parameter, Table
+from coterie.control.operations import ControlOperation, Parameter, Table
 from coterie.testing import Broker, Cluster, cluster
 from coterie.testing.actions import Action
 from coterie.testing.bounds import BOUNDS

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
+from coterie.control.broker_operations import ROWS
 from coterie.control.cluster_operations import CLUSTER_ROWS
-from coterie.control.operations import ROWS
 from coterie.testing import Broker, Cluster, cluster
 from tests.unit.control.asking import Asking
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from coterie.control.broker_operations import BROKER
 from coterie.control.cluster_operations import CLUSTER
 from coterie.control.docstrings import names_in, summary_of
 from coterie.control.link import all_operations
-from coterie.control.operations import BROKER, Table
+from coterie.control.operations import Table
 from coterie.testing import Broker, Cluster, Fault, Group, ProcessBroker, ProcessCluster, Requests
 from coterie.testing.exchanges import Exchanged
 from coterie.testing.report import Installed, Left, Moment, Report
@@ -78,7 +79,7 @@ def public(cls: type) -> list[str]:
 @pytest.mark.parametrize("cls", [Broker, Group, Fault, Requests, Cluster])
 def test_every_public_method_has_a_row_or_a_reason(cls: type) -> None:
     missing = [each for each in public(cls) if each not in {*OPERATIONS, *WITHOUT_ROW}]
-    assert not missing, "add rows to coterie/control/operations.py, or reasons here"
+    assert not missing, "add rows to coterie/control/broker_operations.py, or reasons here"
 
 
 def test_reasons_are_of_methods_that_exist_and_have_no_row() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from coterie.control.control import FaultState
+from coterie.control.process_control import FaultState
 from coterie.control.shapes import Shape
 from coterie.control.special_shapes import new_shapes
 from coterie.protocol.api_keys import ApiKey

@@ -80,6 +80,9 @@ VERSIONS: Mapping[ApiKey, tuple[int, ...]] = {
     ApiKey.OFFSET_FETCH: (7, 6, 5),
     ApiKey.DELETE_GROUPS: (2, 1),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (1, 0),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (1,),
+    ApiKey.SHARE_FETCH: (2,),
+    ApiKey.SHARE_ACKNOWLEDGE: (2,),
 }
 # The APIs whose versions are reported with the figures.
 MEASURED = (
@@ -91,6 +94,9 @@ MEASURED = (
     ApiKey.OFFSET_COMMIT,
     ApiKey.OFFSET_FETCH,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
 )
 
 Assignments = list[SyncGroupRequestAssignment]

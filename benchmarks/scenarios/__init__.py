@@ -22,6 +22,9 @@ from benchmarks.scenarios import (
     offset_fetch,
     perf_tools,
     producer_ids,
+    share_groups,
+    share_heartbeat,
+    share_partitions,
     startup,
     transactions,
 )
@@ -33,6 +36,8 @@ SCENARIOS: dict[str, Scenario] = {
         heartbeat.SCENARIO,
         consumer_heartbeat.SCENARIO,
         consumer_groups.SCENARIO,
+        share_heartbeat.SCENARIO,
+        share_groups.SCENARIO,
         offset_commit.SCENARIO,
         offset_fetch.SCENARIO,
         group_creation.SCENARIO,
@@ -50,6 +55,7 @@ SCENARIOS: dict[str, Scenario] = {
         compaction.SCENARIO,
         background.SCENARIO,
         durable.SCENARIO,
+        share_partitions.SCENARIO,
         lab.SCENARIO,
     )
 }

@@ -6,15 +6,21 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from coterie.cli.broker import broker_options, cluster_of
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import note
+from coterie.cli.registry_option import registry_at, registry_option
 from coterie.cli.values import WholeNumber
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from coterie.client.registry.address import RegistryAddress
+    from coterie.console.places import Place
 
 
 @click.command("console")
@@ -26,9 +32,16 @@ from coterie.client.errors import ClientError
     help="Port on the loopback address; 0, the default, chooses a free one.",
 )
 @click.option("--allow-changes", is_flag=True, help="Let the page change groups and topics.")
+@registry_option
 @click.option("--no-browser", is_flag=True, help="Print the address only; open no browser.")
 @broker_options
-def command(*, port: int, allow_changes: bool, no_browser: bool) -> None:
+def command(
+    *,
+    port: int,
+    allow_changes: bool,
+    schema_registry: "RegistryAddress | None",
+    no_browser: bool,
+) -> None:
     """Open the console: one page that shows the groups of a Kafka cluster, live.
 
     It shows why a group rebalances while it does: who joined, who is waited for and how long still.
@@ -38,34 +51,23 @@ def command(*, port: int, allow_changes: bool, no_browser: bool) -> None:
     is shown as soon as it does. The command runs until Ctrl-C or SIGTERM.
     """
     context = click.get_current_context()
+    from coterie.console.places import Place
+
     with cluster_of(context) as cluster:
         bootstrap = ",".join(map(str, cluster.addresses))
-    code = asyncio.run(
-        _run(
-            functools.partial(cluster_of, context),
-            bootstrap,
-            port,
-            allow_changes=allow_changes,
-            with_browser=not no_browser,
-        )
-    )
-    sys.exit(code)
+    connect = functools.partial(cluster_of, context)
+    registry = registry_at(schema_registry)
+    place = Place(connect, bootstrap, allows_changes=allow_changes, registry=registry)
+    sys.exit(asyncio.run(_run(connect, place, port, with_browser=not no_browser)))
 
 
 async def _run(
-    connect: Callable[[], Cluster],
-    bootstrap: str,
-    port: int,
-    *,
-    allow_changes: bool,
-    with_browser: bool,
+    connect: Callable[[], Cluster], place: "Place", port: int, *, with_browser: bool
 ) -> int:
-    from coterie.console.places import Place
     from coterie.console.serving import ConsoleServer
     from coterie.server.run import signalled
 
     stopping = signalled()
-    place = Place(connect, bootstrap, allows_changes=allow_changes)
     try:
         console = await asyncio.to_thread(ConsoleServer, place, port)
     except OSError as error:
@@ -75,7 +77,8 @@ async def _run(
         ) from error
     # The line that programs wait for comes first, and has nothing else after the address.
     click.echo(f"console on {console.url}")
-    note(f"It shows {bootstrap}{'' if allow_changes else ', read-only'}. Ctrl-C ends it.")
+    read_only = "" if place.allows_changes else ", read-only"
+    note(f"It shows {place.bootstrap}{read_only}. Ctrl-C ends it.")
     if with_browser and not await asyncio.to_thread(webbrowser.open, console.url):
         note("No browser was found: open the address above.")
     unreached = threading.Thread(target=_note_unreached, args=(connect,), daemon=True)

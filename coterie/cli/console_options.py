@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from coterie.cli.registry_option import registry_at, registry_option
 from coterie.cli.values import WholeNumber, gather
 
 if TYPE_CHECKING:
+    from coterie.client.registry.address import RegistryAddress
     from coterie.server.beside import Beside
     from coterie.server.config.place import Place
 
@@ -20,6 +22,7 @@ class ConsoleArguments(NamedTuple):
     console_port: int | None
     allow_changes: bool
     console_config: str | None
+    schema_registry: "RegistryAddress | None" = None
 
     def beside(self, place: "Place") -> "Beside | None":
         """Return the console that runs beside brokers; None if none is wanted.
@@ -46,12 +49,19 @@ class ConsoleArguments(NamedTuple):
                 " --console-config FILE with client properties"
             )
         security = security_in(self.console_config)
-        return ConsoleBeside(self.console_port, security, allows_changes=self.allow_changes)
+        return ConsoleBeside(
+            self.console_port,
+            security,
+            allows_changes=self.allow_changes,
+            registry=registry_at(self.schema_registry),
+        )
 
 
 def console_options(function: F) -> F:
     """Add the options to a command, as the argument `console`."""
-    return gather(function, "console", ConsoleArguments, (_port, _changes, _config))
+    return gather(
+        function, "console", ConsoleArguments, (_port, _changes, _config, registry_option)
+    )
 
 
 _port = click.option(

@@ -1,4 +1,4 @@
-"""`coterie topics`: list, create, describe and delete the topics of any Kafka broker.
+"""`coterie topics`: list, create, describe and delete topics of any Kafka broker, and produce.
 
 The output has the form of kafka-topics. The keys of `--json` are listed in docs/command-line.md.
 """
@@ -21,6 +21,7 @@ from coterie.cli.output import (
     printable,
 )
 from coterie.cli.topics_assign import command as assign_command
+from coterie.cli.topics_produce import command as produce_command
 from coterie.cli.values import COUNT, WholeNumber
 from coterie.client.errors import Refused
 from coterie.client.topic_rows import change_row, details_row, summary_row
@@ -208,6 +209,7 @@ def describe(*, names: tuple[str, ...], as_json: bool) -> None:
 
 
 command.add_command(assign_command)
+command.add_command(produce_command)
 
 
 def _setting(text: str) -> tuple[str, str]:

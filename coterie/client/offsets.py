@@ -71,11 +71,17 @@ def committed_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, C
 
 
 def committed_offsets_of_groups(
-    cluster: Cluster, group_ids: Iterable[str]
+    cluster: Cluster, group_ids: Iterable[str], refused: dict[str, int] | None = None
 ) -> dict[str, dict[TopicPartition, Committed]]:
     """Return all committed offsets of groups, with one request to each coordinator.
 
     Brokers before Kafka 3.0 answer for one group at a time (KIP-709).
+
+    Args:
+        cluster: the cluster.
+        group_ids: the groups.
+        refused: if given, groups that are refused are added here with their error code, and left
+            out, instead of raising.
 
     Raises:
         Refused: a coordinator refuses.
@@ -87,9 +93,24 @@ def committed_offsets_of_groups(
     fetched: dict[str, _Fetched] = {}
     for part in [wanted] if in_one_request else [[name] for name in wanted]:
         fetched |= cluster.call_coordinators(
-            part, _fetch_request, OffsetFetchResponse, _fetched(part), LAST_VERSION_WITH_NAMES
+            part,
+            _fetch_request,
+            OffsetFetchResponse,
+            _fetched(part),
+            LAST_VERSION_WITH_NAMES,
+            refused,
         )
-    return {name: _committed(name, *fetched[name]) for name in wanted}
+    found: dict[str, dict[TopicPartition, Committed]] = {}
+    for name in wanted:
+        if refused is not None and name in refused:
+            continue
+        try:
+            found[name] = _committed(name, *fetched[name])
+        except Refused as error:
+            if refused is None:
+                raise
+            refused[name] = error.code
+    return found
 
 
 def _fetch_request(group_ids: list[str]) -> OffsetFetchRequest:

@@ -1,5 +1,6 @@
 """Appending one record to a partition with Produce."""
 
+import json
 from collections.abc import Sequence
 
 from coterie.client.cluster import Cluster, TopicPartition
@@ -16,6 +17,31 @@ from coterie.protocol.messages.produce import (
 from coterie.protocol.records import Record, encode_records
 
 _ALL_REPLICAS = -1
+# How a person writes a key or a value.
+FORMATS = ("text", "json", "hex", "null")
+
+
+def content_of(text: str, form: str) -> bytes | None:
+    """Return a key or a value as bytes.
+
+    Args:
+        text: as a person writes it.
+        form: one of `FORMATS`.
+
+    Raises:
+        ValueError: it is not of its format.
+    """
+    try:
+        match form:
+            case "null":
+                return None
+            case "hex":
+                return bytes.fromhex(text)
+            case "json":
+                json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"no {form}: {error}") from None
+    return text.encode()
 
 
 def produce_record(

@@ -8,22 +8,20 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
 
-from coterie.conformance.consumer_group_lines import consumer_state_text, consumer_timer_texts
 from coterie.conformance.core_broker import CoreBroker, PendingMarker
 from coterie.conformance.core_lines import pair_text, record_text, state_text, timer_texts
 from coterie.conformance.harness import START_MS
-from coterie.conformance.share_group_lines import share_state_text, share_timer_texts
+from coterie.conformance.recorded_group_lines import recorded_state_text, recorded_timer_texts
 from coterie.conversation.syntax import Arguments, TranscriptError, parse_duration_ms, unquote
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.config import GroupConfig
-from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
-from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.recorded.group import RecordedGroup
 from coterie.protocol.control_records import Marker
 from coterie.protocol.errors import ErrorCode
 
 # The beginnings of the names of settings of one type of groups.
-TYPE_PREFIXES = ("group.consumer.", "group.share.")
+TYPE_PREFIXES = ("group.consumer.", "group.share.", "group.streams.")
 
 CONFIG_FIELDS = {
     "offset.metadata.max.bytes": "offset_metadata_max_size",
@@ -73,11 +71,12 @@ def group_setting(text: str) -> GroupSetting | None:
     name, of_group, group = name.partition(":")
     if not of_group:
         return None
-    return GroupSetting(group, name.removeprefix("group."), str(setting_value(value)))
+    text = str(setting_value(value)) if value[:1].isdigit() else value
+    return GroupSetting(group, name.removeprefix("group."), text)
 
 
 def with_type_setting(config: GroupConfig, name: str, text: str) -> GroupConfig:
-    """Return settings in which one of consumer groups or share groups is another one.
+    """Return settings in which one of a type of groups is another one.
 
     A setting of one group has its name behind a colon:
     `group.consumer.assignment.interval.ms:g=0`.
@@ -112,7 +111,7 @@ def type_and_field(name: str) -> tuple[str, str]:
 
 
 def is_type_setting(name: str) -> bool:
-    """Return whether `config` knows a setting as one of consumer groups or share groups."""
+    """Return whether `config` knows a setting as one of a type of groups."""
     if not name.startswith(TYPE_PREFIXES):
         return False
     kind, field = type_and_field(name)
@@ -274,10 +273,8 @@ def _state(broker: CoreBroker, arguments: Arguments) -> None:
     """`state G`: show the group as the core holds it."""
     (group_id,) = map(unquote, arguments.positional)
     group = broker.coordinator.group(group_id)
-    if isinstance(group, ConsumerGroup):
-        broker.show(consumer_state_text(group))
-    elif isinstance(group, ShareGroup):
-        broker.show(share_state_text(group))
+    if isinstance(group, RecordedGroup):
+        broker.show(recorded_state_text(group))
     else:
         broker.show(state_text(group_id, classic(group)))
 
@@ -286,10 +283,8 @@ def _timers(broker: CoreBroker, arguments: Arguments) -> None:
     """`timers G`: show the timers of the group."""
     (group_id,) = arguments.positional
     group, purgatory = broker.coordinator.group(group_id), broker.coordinator.purgatory
-    if isinstance(group, ConsumerGroup):
-        broker.show(*consumer_timer_texts(group, purgatory, START_MS))
-    elif isinstance(group, ShareGroup):
-        broker.show(*share_timer_texts(group, purgatory, START_MS))
+    if isinstance(group, RecordedGroup):
+        broker.show(*recorded_timer_texts(group, purgatory, START_MS))
     else:
         broker.show(*timer_texts(group_id, classic(group), purgatory, START_MS))
 

@@ -26,6 +26,9 @@ _RESPONSE = re.compile(
     r"(?P<client>[a-z]\w*(?:\.\d+)?)< (?P<api>[A-Z]\w+) v(?P<version>\d+)(?: |$)"
 )
 _NOTHING = "(nothing)"
+_LIST = re.compile(r"([\[{])([^\[\]{}]*)([\]}])")
+# The internal topics that a streams group misses: Kafka names them in the order of a hash map.
+_NAMED = re.compile(r"(topics are missing: )([^\";]*)([\";])")
 
 
 class Deviation(NamedTuple):
@@ -135,7 +138,7 @@ def _differing_fields(
 
 def _normal(lines: Sequence[str]) -> list[str]:
     """Return the lines of a response with sorted lists; further lines sorted."""
-    texts = [re.sub(r"([\[{])([^\[\]{}]*)([\]}])", _sorted_items, line) for line in lines]
+    texts = [_LIST.sub(_sorted_items, _NAMED.sub(_sorted_items, line)) for line in lines]
     return [texts[0], *sorted(texts[1:])]
 
 

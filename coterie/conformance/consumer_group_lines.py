@@ -1,4 +1,4 @@
-"""Lines about consumer groups that only the core can show: `log+` records, `state`, `timer`.
+"""Consumer groups in transcripts: their records.
 
     log+ epoch orders 2
     log+ member orders m1 client=c1 timeout=5m topics=[foo]
@@ -11,6 +11,7 @@
 partitions.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from coterie.conversation.consumer_group_requests import assignment_map, run_text
@@ -22,10 +23,7 @@ from coterie.conversation.syntax import (
     format_time,
     quote,
 )
-from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.states import MemberState
-from coterie.coordinator.groups.consumer.timers import TimerKind
-from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -125,11 +123,23 @@ def _current_text(value: ConsumerGroupCurrentMemberAssignmentValue, names: Names
 
 
 def _owned_text(topics: list[CurrentTopicPartitions], names: Names) -> str:
+    return owned_map(
+        (names.partitioned(topic.topic_id), topic.partitions, topic.assignment_epochs)
+        for topic in topics
+    )
+
+
+def owned_map(owned: Iterable[tuple[str, Sequence[int], Sequence[int] | None]]) -> str:
+    """Return partitions with the epochs at which a member received them, as `{foo: [0-2@3]}`.
+
+    Args:
+        owned: by their names; each with the partitions and their epochs, which may be unknown.
+    """
     entries = []
-    for topic in topics:
-        epochs: list[Any] = topic.assignment_epochs or [None] * len(topic.partitions)
+    for name, partitions, known in owned:
+        epochs: Sequence[Any] = known or [None] * len(partitions)
         runs: list[tuple[int, int, int | None]] = []
-        for index, epoch in sorted(zip(topic.partitions, epochs, strict=True)):
+        for index, epoch in sorted(zip(partitions, epochs, strict=True)):
             if runs and (sum(runs[-1][:2]), runs[-1][2]) == (index, epoch):
                 runs[-1] = (runs[-1][0], runs[-1][1] + 1, epoch)
             else:
@@ -138,30 +148,5 @@ def _owned_text(topics: list[CurrentTopicPartitions], names: Names) -> str:
             run_text(first, count) + ("" if epoch is None else f"@{epoch}")
             for first, count, epoch in runs
         ]
-        entries.append((names.partitioned(topic.topic_id), format_list(texts)))
+        entries.append((name, format_list(texts)))
     return format_map(sorted(entries))
-
-
-def consumer_state_text(group: ConsumerGroup) -> str:
-    """Return one line about a group as the core holds it."""
-    epochs = f"epoch={group.epoch} assignment_epoch={group.target_epoch}"
-    members = format_list([f"{each.member_id} {each.epoch}" for each in group.ordered_members()])
-    return f"state {quote(group.group_id)} {group.state_name} {epochs} members={members}"
-
-
-def consumer_timer_texts(group: ConsumerGroup, purgatory: Purgatory, start_ms: int) -> list[str]:
-    """Return the armed timers of the members, each with the time at which it acts.
-
-    A session timer shows the member's deadline, which heartbeats move. The entry in the timer wheel
-    may be earlier.
-    """
-    lines = []
-    for member_id, member in group.members.items():
-        for kind in (TimerKind.SESSION, TimerKind.REVOCATION, TimerKind.REJOIN, TimerKind.RESYNC):
-            deadline_ms = purgatory.deadline_ms((kind, group.group_id, member_id))
-            if deadline_ms is None:
-                continue
-            if kind is TimerKind.SESSION:
-                deadline_ms = member.deadline_ms
-            lines.append(f"timer {kind.value} {member_id} {format_time(deadline_ms - start_ms)}")
-    return lines

@@ -52,7 +52,9 @@ from coterie.protocol.messages.log_records import encode_value as encode_record_
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.record_types import UnknownKey
+from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from coterie.protocol.wire import Message
+from coterie.server.handlers.streams_groups import refused_names
 
 _HOST = "/127.0.0.1"
 
@@ -162,11 +164,22 @@ class CoreBroker(CoordinatorHarness):
         context = RequestContext(
             ClientContext(client_host=_HOST, client_id=client_id), version, pending
         )
-        self.carry_out(self.handle(decoded, context), pending)
+        refused = None
+        if isinstance(decoded, StreamsGroupHeartbeatRequest):
+            refused = refused_names(decoded)
+        effects = Effects(refused) if refused is not None else self.handle(decoded, context)
+        self.carry_out(effects, pending)
         self._ask_share_coordinator()
+        if isinstance(decoded, StreamsGroupHeartbeatRequest) and refused is None:
+            self._create_internal_topics(decoded.group_id)
         if not pending.answered:
             self.show(f"{client}  (delayed)")
         self.fire_due_timers()
+
+    def _create_internal_topics(self, group_id: str) -> None:
+        """Create those that a streams group misses, as the server does after its answer."""
+        for topic in self.coordinator.missing_topics(group_id):
+            self.put_topic(topic.name, self.names.topic_id(topic.name), topic.partitions)
 
     def _resolve_topics(self, request: Message, version: int) -> None:
         """Give every topic its name and its id, as the server's handlers do."""

@@ -9,6 +9,7 @@ from typing import Any
 from coterie.conformance.consumer_group_lines import consumer_record_text
 from coterie.conformance.harness import Pair, ProducerPair
 from coterie.conformance.share_group_lines import share_record_text
+from coterie.conformance.streams_group_lines import STREAMS_GROUP_KEYS, streams_record_text
 from coterie.conversation.names import Names
 from coterie.conversation.payloads import assignment_text
 from coterie.conversation.syntax import format_list, format_time, quote
@@ -66,6 +67,8 @@ def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int, name
         return consumer_record_text(key, decode_value(key, value_bytes), start_ms, names)
     if isinstance(key, SHARE_GROUP_KEYS):
         return share_record_text(key, decode_value(key, value_bytes), start_ms, names)
+    if isinstance(key, STREAMS_GROUP_KEYS):
+        return streams_record_text(key, decode_value(key, value_bytes), start_ms, names)
     if not isinstance(key, GroupMetadataKey):
         return f"record of type {read_prefix(key_bytes, 'the type of a record')}"
     group = decode_value(key, value_bytes)

@@ -50,6 +50,14 @@ from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from coterie.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
+from coterie.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -128,6 +136,12 @@ GROUP_APIS: dict[type[Message], GroupApi] = {
     ),
     ShareGroupDescribeRequest: GroupApi(
         "ShareGroupDescribe", "share_group_describe", ShareGroupDescribeResponse
+    ),
+    StreamsGroupHeartbeatRequest: GroupApi(
+        "StreamsGroupHeartbeat", "streams_group_heartbeat", StreamsGroupHeartbeatResponse
+    ),
+    StreamsGroupDescribeRequest: GroupApi(
+        "StreamsGroupDescribe", "streams_group_describe", StreamsGroupDescribeResponse
     ),
 }
 

@@ -1,14 +1,11 @@
-"""Share groups in transcripts: their records, and what the core holds of them."""
+"""Share groups in transcripts: their records."""
 
 from typing import Any
 
 from coterie.conformance.consumer_group_lines import at_text
 from coterie.conversation.consumer_group_requests import assignment_map
 from coterie.conversation.names import Names
-from coterie.conversation.syntax import format_list, format_time, quote
-from coterie.coordinator.groups.share.group import ShareGroup
-from coterie.coordinator.groups.share.timers import TimerKind
-from coterie.coordinator.kernel.purgatory import Purgatory
+from coterie.conversation.syntax import format_list, quote
 from coterie.protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -78,19 +75,3 @@ def _value_text(value: Any, start_ms: int, names: Names) -> str:
             parts.append(f"deleting={format_list(sorted(deleting))}")
         return " ".join(parts) or "nothing"
     return assignment_map(value.topic_partitions, names)
-
-
-def share_state_text(group: ShareGroup) -> str:
-    """Return one line about a group as the core holds it."""
-    epochs = f"epoch={group.epoch} assignment_epoch={group.target_epoch}"
-    members = format_list([f"{each.member_id} {each.epoch}" for each in group.ordered_members()])
-    return f"state {quote(group.group_id)} {group.state_name} {epochs} members={members}"
-
-
-def share_timer_texts(group: ShareGroup, purgatory: Purgatory, start_ms: int) -> list[str]:
-    """Return the sessions of the members, each with the time at which it ends."""
-    return [
-        f"timer {TimerKind.SESSION.value} {member_id} {format_time(member.deadline_ms - start_ms)}"
-        for member_id, member in group.members.items()
-        if purgatory.deadline_ms((TimerKind.SESSION, group.group_id, member_id)) is not None
-    ]

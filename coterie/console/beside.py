@@ -7,10 +7,11 @@ from functools import partial
 
 from coterie.address import LOOPBACK, Address
 from coterie.client.cluster import Cluster
+from coterie.client.registry.decoding import Registry
 from coterie.client.security import Security
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
-from coterie.server.beside import BrokerControl
+from coterie.server.beside import BrokerControl, ReadFigures
 
 # The brokers are in this process: one that does not answer for so long is held, as by a debugger.
 _TIMEOUT_S = 10.0
@@ -23,6 +24,8 @@ def open_beside(
     port: int = 0,
     *,
     allows_changes: bool,
+    registry: Registry | None = None,
+    figures: ReadFigures | None = None,
 ) -> ConsoleServer:
     """Open the console of brokers in this process.
 
@@ -32,13 +35,21 @@ def open_beside(
         control: that of the brokers; None if they have none.
         port: 0 for a free one.
         allows_changes: whether its page may change something.
+        registry: that of the schemas of records; None for none.
+        figures: returns those of the brokers; None if nobody tells them.
 
     Raises:
         OSError: the address cannot be used.
     """
     connect = partial(Cluster, bootstrap, _TIMEOUT_S, security)
     place = Place(
-        connect, bootstrap, allows_changes=allows_changes, is_beside=True, control=control
+        connect,
+        bootstrap,
+        allows_changes=allows_changes,
+        is_beside=True,
+        control=control,
+        registry=registry,
+        figures=figures,
     )
     return ConsoleServer(place, port)
 
@@ -53,25 +64,35 @@ class ConsoleBeside:
 
     option = "--console"
 
-    def __init__(self, port: int, security: Security, *, allows_changes: bool) -> None:
+    def __init__(
+        self,
+        port: int,
+        security: Security,
+        *,
+        allows_changes: bool,
+        registry: Registry | None = None,
+    ) -> None:
         """Describe it.
 
         Args:
             port: 0 for a free one.
             security: how it connects to the brokers.
             allows_changes: whether its page may change something.
+            registry: that of the schemas of records; None for none.
         """
         self.address = Address(LOOPBACK[0], port)
         self._security = security
         self._allows_changes = allows_changes
+        self._registry = registry
         self._server: ConsoleServer | None = None
 
-    def start(self, bootstrap: str, control: BrokerControl | None) -> str:
+    def start(self, bootstrap: str, control: BrokerControl | None, figures: ReadFigures) -> str:
         """Start, and return the line that says where it is.
 
         Args:
             bootstrap: the brokers, as host:port,host:port.
             control: that of the brokers; None if they have none.
+            figures: returns their figures.
 
         Raises:
             OSError: the address cannot be used.
@@ -82,6 +103,8 @@ class ConsoleBeside:
             control,
             self.address.port,
             allows_changes=self._allows_changes,
+            registry=self._registry,
+            figures=figures,
         )
         return f"console on {self._server.url}"
 

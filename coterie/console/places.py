@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coterie.client.cluster import Cluster
+from coterie.client.registry.decoding import Registry
 from coterie.console.changes.previews import Previews
 from coterie.console.hub import Hub
+from coterie.console.recent_day import RecentDay
 from coterie.console.recent_past import RecentPast
-from coterie.server.beside import BrokerControl
+from coterie.console.records.tail import MOST_TAILS
+from coterie.server.beside import BrokerControl, ReadFigures
 
 
 class Place:
@@ -26,8 +29,12 @@ class Place:
         is_beside: whether the brokers are in this process, so that the work of the console delays
             them.
         control: that of the brokers; None if they have none.
+        registry: that of the schemas of records; None if none was named.
+        figures: returns those of brokers in this process; None if nobody tells them.
         hub: what is pushed to its pages.
         recent_past: what happened to all groups recently.
+        recent_day: the rebalances of a day.
+        tails: is had by each reader who watches records; there are `MOST_TAILS`.
     """
 
     def __init__(
@@ -38,6 +45,8 @@ class Place:
         allows_changes: bool = False,
         is_beside: bool = False,
         control: BrokerControl | None = None,
+        registry: Registry | None = None,
+        figures: ReadFigures | None = None,
     ) -> None:
         """Prepare; nothing is connected before it is needed.
 
@@ -47,14 +56,20 @@ class Place:
             allows_changes: whether changes are allowed.
             is_beside: whether the brokers are in this process.
             control: that of the brokers, if they have one.
+            registry: that of the schemas of records, if one was named.
+            figures: returns those of brokers in this process.
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
         self.previews = Previews()
         self.is_beside = is_beside
         self.control = control
+        self.registry = registry
+        self.figures = figures
         self.hub = Hub()
         self.recent_past = RecentPast()
+        self.recent_day = RecentDay()
+        self.tails = threading.BoundedSemaphore(MOST_TAILS)
         self._connect = connect
         self._idle: list[Cluster] = []
         self._lock = threading.Lock()

@@ -8,15 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.server.network.http_errors import Refused
-
-_TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    "string": (str, "text"),
-    "integer": (int, "a whole number"),
-    "number": ((int, float), "a number"),
-    "boolean": (bool, "true or false"),
-    "array": (list, "a list"),
-    "object": (dict, "an object"),
-}
+from coterie.server.network.json_values import JSON_TYPES, BadValue, of_type, shortened
 
 
 def check_value(name: str, value: Any, schema: Mapping[str, Any]) -> None:
@@ -30,23 +22,28 @@ def check_value(name: str, value: Any, schema: Mapping[str, Any]) -> None:
     Raises:
         Refused: it has another type, or is out of its bounds.
     """
-    wanted, described = _TYPES[schema["type"]]
-    # JSON's true is no number.
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-        raise Refused("BadRequest", f"{name}: {described} is wanted")
+    try:
+        _check(name, value, schema)
+    except BadValue as error:
+        raise Refused("BadRequest", str(error)) from None
+
+
+def _check(place: str, value: Any, schema: Mapping[str, Any]) -> None:
+    kind = schema["type"]
+    of_type(value, *JSON_TYPES[kind], place)
     if "enum" in schema and value not in schema["enum"]:
-        raise Refused("BadRequest", f"{name}: one of {', '.join(schema['enum'])} is wanted")
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise BadValue(place, f"one of {', '.join(schema['enum'])} is wanted")
+    if kind in ("integer", "number"):
         least, most = schema.get("minimum", value), schema.get("maximum", value)
         if not least <= value <= most:
-            raise Refused("BadRequest", f"{name}: {value} is not between {least} and {most}")
-    if isinstance(value, str) and len(value) < schema.get("minLength", 0):
-        raise Refused("BadRequest", f"{name}: it is empty")
-    if isinstance(value, list):
+            raise BadValue(place, f"{shortened(value)} is not between {least} and {most}")
+    if kind == "string" and len(value) < schema.get("minLength", 0):
+        raise BadValue(place, "it is empty")
+    if kind == "array":
         if len(value) < schema.get("minItems", 0):
-            raise Refused("BadRequest", f"{name}: it is empty")
+            raise BadValue(place, "it is empty")
         for number, each in enumerate(value):
-            check_value(f"{name}[{number}]", each, schema["items"])
-    if isinstance(value, dict) and "additionalProperties" in schema:
+            _check(f"{place}[{number}]", each, schema["items"])
+    if kind == "object" and "additionalProperties" in schema:
         for key, each in value.items():
-            check_value(f"{name}.{key}", each, schema["additionalProperties"])
+            _check(f"{place}.{key}", each, schema["additionalProperties"])

@@ -25,7 +25,7 @@ from coterie.control.operations import (
     operations_of,
 )
 from coterie.control.page import Page, page
-from coterie.control.shapes import BadValue, decode_fields
+from coterie.control.shapes import decode_fields
 from coterie.control.special_shapes import new_shapes
 from coterie.server.network.http_application import HttpApplication, json_answer
 from coterie.server.network.http_errors import Refused, not_served
@@ -39,6 +39,7 @@ from coterie.server.network.http_exchange import (
     path_segments,
     unless_disconnected,
 )
+from coterie.server.network.json_values import BadValue
 
 # No number of the API has more digits than one of 64 bits; Python refuses some that are very long.
 _INTEGER = re.compile(r"-?[0-9]{1,20}")

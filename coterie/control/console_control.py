@@ -5,8 +5,9 @@ from typing import Any
 
 from coterie.control.control import ProcessControl
 from coterie.control.link import all_operations
-from coterie.control.shapes import BadValue, decode_fields
+from coterie.control.shapes import decode_fields
 from coterie.server.network.http_errors import Refused
+from coterie.server.network.json_values import BadValue
 from coterie.testing.errors import BrokerNotStarted, WrongUse
 from coterie.testing.views import Views
 

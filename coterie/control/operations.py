@@ -88,6 +88,10 @@ ROWS = (
     Row("GET", "/groups/{group_id}/assignment", Group.assignment),
     Row("GET", "/groups/{group_id}/offsets", Group.offsets),
     Row("GET", "/groups/{group_id}/lag", Group.lag),
+    Row("GET", "/groups/{group_id}/share_partitions", Group.share_partitions),
+    Row("GET", "/groups/{group_id}/deliveries", Group.deliveries),
+    Row("GET", "/groups/{group_id}/settings", Group.settings),
+    Row("POST", "/groups/{group_id}/settings", Group.configure),
     Row("GET", "/groups/{group_id}/history", Group.history),
     Row("GET", "/groups/{group_id}/moves", Group.moves),
     Row("GET", "/groups/{group_id}/stuck", Group.stuck),
@@ -96,6 +100,11 @@ ROWS = (
     Row("POST", "/groups/{group_id}/wait/assigned", Group.wait_assigned, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/committed", Group.wait_committed, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/rebalanced", Group.wait_rebalanced, Control.group_state),
+    Row("POST", "/groups/{group_id}/wait/acquired", Group.wait_acquired, Control.group_state),
+    Row(
+        "POST", "/groups/{group_id}/wait/acknowledged", Group.wait_acknowledged, Control.group_state
+    ),
+    Row("POST", "/groups/{group_id}/wait/archived", Group.wait_archived, Control.group_state),
     Row("POST", "/groups/{group_id}/rebalance", Group.rebalance),
     Row("POST", "/groups/{group_id}/expel", Group.expel),
     Row("GET", "/faults", Broker.faults, Control.fault_states),

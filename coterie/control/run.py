@@ -9,6 +9,8 @@ import json
 import os
 import secrets
 import sys
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from coterie import __version__
@@ -18,6 +20,7 @@ from coterie.control.console_control import ConsoleControl
 from coterie.control.control import Control, ProcessControl
 from coterie.control.operations import BROKER, MAX_WAIT_S, Table
 from coterie.control.serving import Serving
+from coterie.server.broker import Broker
 from coterie.server.config.listeners import CannotListen
 from coterie.server.file_handles import FileHandles
 from coterie.server.listening import (
@@ -125,6 +128,14 @@ class Controlled(NamedTuple):
     table: Table
 
 
+def _running(kafka: "ServedBroker | ServedCluster") -> Sequence[Broker]:
+    """Return the brokers that run; none between a stop and a start."""
+    try:
+        return kafka.servers
+    except BrokerNotStarted:
+        return ()
+
+
 async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) -> int:
     stopping = signalled(with_input=options.stops_with_input)
     loop = asyncio.get_running_loop()
@@ -157,7 +168,8 @@ async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) 
     try:
         _announce(asked, kafka, server.address)
         addresses = Address.parse_list(kafka.bootstrap_servers, 0)
-        beside = await start_beside(options, addresses, ConsoleControl(control))
+        running = partial(_running, kafka)
+        beside = await start_beside(options, addresses, running, ConsoleControl(control))
         if beside:
             print(beside, flush=True)
         end_start()

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from coterie.control.docstrings import names_in, summary_of
-from coterie.testing.bounds import shortened
+from coterie.server.network.json_values import JSON_TYPES, BadValue, of_type, shortened
 from coterie.testing.members import Partition
 
 Schema = dict[str, Any]
@@ -26,14 +26,6 @@ _KIND = "kind"
 _BASE64 = "base64"
 # A number of 32 bits has at most ten digits.
 _PARTITION_NUMBER = re.compile("[0-9]{1,10}")
-
-
-class BadValue(ValueError):  # noqa: N818 - the name says what is wrong
-    """A JSON value that does not have the shape that is wanted; the text begins with its place."""
-
-    def __init__(self, place: str, reason: str) -> None:
-        """Name the place, such as `action.seconds`, and the reason."""
-        super().__init__(f"{place}: {reason}" if place else reason)
 
 
 class Shape(NamedTuple):
@@ -135,7 +127,7 @@ class Shapes:
             return {_KIND: name, **shapes[name].encode(value)}
 
         def decode(data: Any, place: str) -> Any:
-            fields = dict(_of_type(data, dict, "an object", place))
+            fields = dict(of_type(data, dict, "an object", place))
             kind = fields.pop(_KIND, None)
             if kind not in shapes:
                 raise BadValue(_below(place, _KIND), f"one of {', '.join(shapes)}, not {kind!r}")
@@ -150,7 +142,7 @@ class Shapes:
         def decode(data: Any, place: str) -> Any:
             return {
                 keys.decode(key, place): values.decode(each, _below(place, key))
-                for key, each in _of_type(data, dict, "an object", place).items()
+                for key, each in of_type(data, dict, "an object", place).items()
             }
 
         schema: Schema = {"type": "object", "additionalProperties": values.schema}
@@ -210,7 +202,7 @@ def decode_fields(
     Raises:
         BadValue: a field is unknown, missing or wrong; the text names it.
     """
-    given = _of_type(data, dict, "an object", place)
+    given = of_type(data, dict, "an object", place)
     for name in given:
         if name not in fields:
             known = f"known: {', '.join(fields)}" if fields else "none is known"
@@ -225,16 +217,9 @@ def _below(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-def _of_type(data: Any, wanted: type | tuple[type, ...], name: str, place: str) -> Any:
-    # JSON's true is no number.
-    if not isinstance(data, wanted) or (isinstance(data, bool) and wanted is not bool):
-        raise BadValue(place, f"{name} is wanted, not {shortened(data)}")
-    return data
-
-
 def _list(element: Shape, make: Callable[[Iterable[Any]], Any]) -> Shape:
     def decode(data: Any, place: str) -> Any:
-        items = _of_type(data, list, "a list", place)
+        items = of_type(data, list, "a list", place)
         return make(element.decode(each, f"{place}[{index}]") for index, each in enumerate(items))
 
     schema = {"type": "array", "items": element.schema}
@@ -245,7 +230,7 @@ def _row(parts: Sequence[Shape]) -> Shape:
     """Return the shape of a tuple with so many parts."""
 
     def decode(data: Any, place: str) -> Any:
-        if len(_of_type(data, list, "a list", place)) != len(parts):
+        if len(of_type(data, list, "a list", place)) != len(parts):
             raise BadValue(place, f"{len(parts)} parts are wanted, not {len(data)}")
         return tuple(
             part.decode(each, f"{place}[{index}]")
@@ -279,7 +264,7 @@ def _enum(cls: type[Enum]) -> Shape:
 def simple(name: str, wanted: type | tuple[type, ...], text: str) -> Shape:
     """Return the shape of a type that JSON has, too."""
     return Shape(
-        {"type": name}, lambda value: value, lambda data, place: _of_type(data, wanted, text, place)
+        {"type": name}, lambda value: value, lambda data, place: of_type(data, wanted, text, place)
     )
 
 
@@ -306,7 +291,7 @@ def _decode_value(data: Any, place: str) -> Any:
 
 def _decode_bytes(data: Any, place: str) -> bytes:
     value = _decode_value(data, place)
-    return value.encode() if isinstance(value, str) else _of_type(value, bytes, "text", place)
+    return value.encode() if isinstance(value, str) else of_type(value, bytes, "text", place)
 
 
 def _decode_partition(data: Any, place: str) -> Partition:
@@ -328,10 +313,10 @@ _BYTES: Schema = {
     ]
 }
 _SIMPLE: dict[Any, Shape] = {
-    str: simple("string", str, "text"),
-    int: simple("integer", int, "a whole number"),
-    float: simple("number", (int, float), "a number"),
-    bool: simple("boolean", bool, "true or false"),
+    str: simple("string", *JSON_TYPES["string"]),
+    int: simple("integer", *JSON_TYPES["integer"]),
+    float: simple("number", *JSON_TYPES["number"]),
+    bool: simple("boolean", *JSON_TYPES["boolean"]),
     type(None): simple("null", type(None), "null"),
     bytes: Shape(_BYTES, _encode_bytes, _decode_bytes),
     # Keys and values of records: bytes, text or None.

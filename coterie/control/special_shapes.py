@@ -6,7 +6,6 @@ from typing import Any
 
 from coterie.control.docstrings import names_in, summary_of
 from coterie.control.shapes import (
-    BadValue,
     Shape,
     Shapes,
     decode_fields,
@@ -18,6 +17,7 @@ from coterie.protocol.apis import request_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.fields import Declaration, uuid_text
 from coterie.protocol.schema import FieldType, fields_of
+from coterie.server.network.json_values import BadValue
 from coterie.testing.errors import WrongUse
 from coterie.testing.requests import Request, api_named
 

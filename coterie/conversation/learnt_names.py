@@ -12,10 +12,12 @@ import re
 from collections.abc import Callable
 
 from coterie.conversation.names import Names
+from coterie.protocol.topic_names import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 # A group or an id is tried under so many names until this broker coordinates it.
 _MAX_SPELLINGS = 1000
+_KAFKAS_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC)
 
 
 def _any_place(_group_id: str) -> bool:
@@ -130,7 +132,7 @@ class LearntNames(Names):
         """Return an error message with the names of the transcript."""
         for name, spelling in self._own.items():
             message = message.replace(spelling, name)
-        return message.replace(self.prefix, "")
+        return message.replace(self.prefix, "").replace(self.shared_prefix, "")
 
     @property
     def member_ids(self) -> list[str]:
@@ -156,8 +158,8 @@ class LearntNames(Names):
         return name.replace(self.prefix, "@")
 
     def topic(self, name: str) -> str:
-        """Return the topic that a commit or a subscription names."""
-        return f"{self.shared_prefix}{name}"
+        """Return the topic of a commit or a subscription; Kafka's own keep their names."""
+        return name if name in _KAFKAS_TOPICS else f"{self.shared_prefix}{name}"
 
     def topic_text(self, name: str) -> str:
         """Return the name of a topic in the transcript."""

@@ -42,6 +42,7 @@ from coterie.conversation.payloads import (
     subscription_text,
 )
 from coterie.conversation.share_groups import TABLES as SHARE_GROUP_TABLES
+from coterie.conversation.streams_groups import TABLES as STREAMS_GROUP_TABLES
 from coterie.conversation.structures import build_structure
 from coterie.conversation.syntax import (
     RequestLine,
@@ -408,6 +409,7 @@ _TABLES: dict[type[Message], tuple[Argument, ...]] = {
     DeleteGroupsRequest: (Argument("groups", "groups_names", list_kind(GROUP), "[orders]"),),
     **CONSUMER_GROUP_TABLES,
     **SHARE_GROUP_TABLES,
+    **STREAMS_GROUP_TABLES,
 }
 _CLASSES = {cls.__name__.removesuffix("Request"): cls for cls in _TABLES}
 

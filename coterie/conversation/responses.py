@@ -18,6 +18,7 @@ from coterie.conversation.payloads import (
 )
 from coterie.conversation.requests import member_text, partitions_of
 from coterie.conversation.share_groups import FORMATS as SHARE_GROUP_FORMATS
+from coterie.conversation.streams_groups import FORMATS as STREAMS_GROUP_FORMATS
 from coterie.conversation.structures import error_text, tree_of, tree_text
 from coterie.conversation.syntax import format_list, format_map, quote
 from coterie.conversation.versions import (
@@ -255,6 +256,7 @@ _FORMATS: dict[type, Callable[[Any, int, Names], list[str]]] = {
     DeleteGroupsResponse: _delete_groups,
     **CONSUMER_GROUP_FORMATS,
     **SHARE_GROUP_FORMATS,
+    **STREAMS_GROUP_FORMATS,
 }
 
 

@@ -107,7 +107,7 @@ CLAIMS = (
           "That is Connect, since 2.3. The consumer of 2.4 has no delay at all.",
           f"{_RUN} bounce-one --machine connect --machine cooperative"),
     Claim(22, "More members than partitions: some are idle.", "shown",
-          "Under every protocol but POP, where all clients share all queues.",
+          "Under every protocol but POP and share groups, whose members share partitions.",
           f"{_RUN} three-and-one --partitions 2"),
     Claim(23, "A rebalance can take hours.", "partly",
           "Not by the protocol. With polls of 10 s, a deploy of 24 pods loses 55 % of its time.",

@@ -9,6 +9,7 @@ undetected  the owner is dead or paused, and no other participant knows
 waiting     that is known, and the rebalance is under way
 delay       the leader of Connect waits for the worker to come back
 broker      the broker of the partition is down
+poison      its reader tries a record again and again that it cannot process
 start       the new owner does not read yet: it fetches offsets, or RocketMQ waits 500 ms
 idle        a member has given up trying
 """
@@ -16,11 +17,22 @@ idle        a member has given up trying
 from collections.abc import Iterator
 from typing import NamedTuple
 
-CAUSES = ("barrier", "handover", "undetected", "waiting", "delay", "broker", "start", "idle")
+CAUSES = (
+    "barrier",
+    "handover",
+    "undetected",
+    "waiting",
+    "delay",
+    "broker",
+    "poison",
+    "start",
+    "idle",
+)
 
 # What marks say. GIVEN_UP becomes `barrier` or `handover` when the next owner is known.
 GIVEN_UP, UNDETECTED, WAITING, START = "given up", "undetected", "waiting", "start"
-BROKER = "broker"
+# The reader of a partition gets nothing done.
+BROKER, POISON = "broker", "poison"
 
 
 class Part(NamedTuple):
@@ -92,7 +104,7 @@ class Gap:
             cause = mark
             if mark == GIVEN_UP:
                 cause = "barrier" if next_owner == self.last_owner else "handover"
-            if mark in (START, UNDETECTED, BROKER):
+            if mark in (START, UNDETECTED, BROKER, POISON):
                 yield Part(from_us, end_us, cause)
                 continue
             for begin_us, until_us, delayed in delays.split(from_us, end_us):

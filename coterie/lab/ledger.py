@@ -92,9 +92,9 @@ class Ledger:
             return None
         return self._position(reader, partition)
 
-    def stop(self, member: str, partition: TopicPartition) -> None:
-        """Note that a member gives a partition up."""
-        self._remove(member, partition, GIVEN_UP)
+    def stop(self, member: str, partition: TopicPartition, mark: str = GIVEN_UP) -> None:
+        """Note that a member reads a partition no more; by default it has given it up."""
+        self._remove(member, partition, mark)
         self._world.note("stops", member, partition)
 
     def died(self, member: str) -> None:
@@ -220,8 +220,8 @@ class Ledger:
             self._empty += 1
         self._update_calm()
 
-    def darken(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note that partitions have no broker: their readers get no records."""
+    def darken(self, partitions: Iterable[TopicPartition], cause: str = BROKER) -> None:
+        """Note that the readers of partitions get no records; by default for lack of a broker."""
         self._integrate()
         now_us = self._world.now_us
         for partition in partitions:
@@ -239,11 +239,11 @@ class Ledger:
                 self._double -= active - 1
             self._end_gap(entry, None)
             entry.dark = True
-            entry.gap = Gap(now_us, entry.last_owner, BROKER)
+            entry.gap = Gap(now_us, entry.last_owner, cause)
         self._update_calm()
 
     def lighten(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note that partitions have a broker again."""
+        """Note that the readers of partitions get records again."""
         self._integrate()
         now_us = self._world.now_us
         for partition in partitions:

@@ -13,6 +13,8 @@ class Machine:
     Attributes:
         environment: the surroundings.
         shared: whether partitions have no readers of their own.
+        deliveries: how often a record is delivered at most that no application can process; 0 for
+            no limit, so that nothing behind it in its partition is read.
         keeps_identity: whether a new process of a pod is the same member.
         may_double: whether partitions may have two readers without any fault.
         restless: whether it may never come to rest without any fault.
@@ -23,6 +25,7 @@ class Machine:
     restless = False
     doubling = frozenset({"pause", "cut", "slow_poll"})
     shared = False
+    deliveries = 0
     keeps_identity = False
 
     def __init__(self, environment: Environment) -> None:
@@ -39,6 +42,9 @@ class Machine:
 
     def process_died(self, pod: Pod) -> None:
         """Note that a process has ended without a word; its connections are closed."""
+
+    def process_paused(self, pod: Pod) -> None:
+        """Note that a process stands still."""
 
     def servers(self) -> list[str]:
         """Return the endpoints that coordinate."""

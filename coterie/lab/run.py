@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.entries import in_seconds
 from coterie.lab.environment import Environment
+from coterie.lab.gaps import POISON
 from coterie.lab.kernel import MS, SECOND, Violation, stream
 from coterie.lab.machine import Machine
 from coterie.lab.machines import machine_named
@@ -187,6 +188,7 @@ class Run:
         if pod.running and not pod.paused:
             pod.paused = True
             self.environment.ledger.suspend(pod.identity)
+            self.machine.process_paused(pod)
             self.environment.world.after(int(event.amount), self._resume, pod, pod.life)
 
     def _resume(self, pod: Pod, life: int) -> None:
@@ -204,6 +206,19 @@ class Run:
         if pod.running:
             pod.busy_until_us = self.environment.world.now_us + int(event.amount)
             pod.participant.slow_poll(int(event.amount))
+
+    def _do_poison(self, event: Event) -> None:
+        """Let a record arrive in the first partition that no application can process."""
+        ledger, machine = self.environment.ledger, self.machine
+        if machine.deliveries:
+            # It is delivered again beside the other records, and given up in the end.
+            ledger.count.duplicates += machine.deliveries - 1
+            ledger.count.delivered += machine.deliveries - 1
+            return
+        partitions = self.environment.workload.partitions[:1]
+        ledger.darken(partitions, POISON)
+        # Then somebody skips it.
+        self.environment.world.after(int(event.amount), ledger.lighten, partitions)
 
     def _do_coordinator_moves(self, event: Event) -> None:
         self.machine.coordinator_moves(int(event.amount))
@@ -327,7 +342,9 @@ def run(
 
 def _end_of(event: Event) -> int:
     """Return when an event is over."""
-    lasting = event.do in ("pause", "cut", "slow_poll", "coordinator_moves", "broker_dies")
+    lasting = event.do in (
+        "pause", "cut", "slow_poll", "poison", "coordinator_moves", "broker_dies",
+    )  # fmt: skip
     return event.at_us + (int(event.amount) if lasting else 0)
 
 

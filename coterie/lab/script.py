@@ -20,8 +20,8 @@ class Event(NamedTuple):
 
     Attributes:
         at_us: the time, counted from the end of the group's forming.
-        do: start, stop, kill, pause, cut, slow_poll, kill_leader, coordinator_moves, server_slow,
-            follower_lags, notices_lost, topic_grows or broker_dies.
+        do: start, stop, kill, pause, cut, slow_poll, poison, kill_leader, coordinator_moves,
+            server_slow, follower_lags, notices_lost, topic_grows or broker_dies.
         pod: the pod; "" for an event of the servers.
         amount: a duration in microseconds, a factor, a share or a number.
         keep: whether a started pod keeps the ids of its name.
@@ -229,6 +229,7 @@ STEPS: dict[str, _Step] = {
     "pause": _Step(_lasting("pause"), ("s",), ("pod",)),
     "cut": _Step(_lasting("cut"), ("s",), ("pod",)),
     "slow_poll": _Step(_lasting("slow_poll"), ("s",), ("pod",)),
+    "poison": _Step(_at_servers("poison", "s", SECOND), ("s",)),
     "restart": _Step(_restart, ("down_s",), ("pod", "keep_ids", "crash")),
     "rolling": _Step(_rolling, ("every_s", "down_s"), ("keep_ids", "max_surge")),
     "scale": _Step(_scale, ("to",), ("over_s",)),

@@ -16,6 +16,7 @@ _SIGNS = {
     "waiting": ".",
     "delay": ":",
     "broker": "!",
+    "poison": "*",
     "start": "^",
     "idle": "x",
 }
@@ -30,7 +31,7 @@ def legend() -> list[str]:
         "| stopped for a rebalance that gives it back    / given up, not yet given to another",
         "? its owner is dead or paused, nobody knows     . that is known, rebalance under way",
         ": Connect waits for the worker to come back     ^ the new owner is starting    x gave up",
-        "! its broker is down",
+        "! its broker is down    * a record is tried again and again",
     ]
 
 

@@ -168,16 +168,11 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: (0, 1),
     ApiKey.DELETE_SHARE_GROUP_STATE: (0, 0),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: (0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: (0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
-}
-
-# APIs with codecs but without handlers, in the versions of Kafka 4.3: tools read them, and nothing
-# serves or announces them.
-UNSERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
-    ApiKey.STREAMS_GROUP_HEARTBEAT: (0, 0),
-    ApiKey.STREAMS_GROUP_DESCRIBE: (0, 0),
 }
 
 # The first versions that ApiVersions announces, where they differ from the served ones
@@ -215,8 +210,5 @@ OLDEST_VERSIONS: dict[ApiKey, int] = {
 
 def declared_versions(api: ApiKey) -> tuple[int, int]:
     """Return the first and the last version of an API for which there are codecs."""
-    served = SERVED_VERSIONS.get(api)
-    if served is None:
-        return UNSERVED_VERSIONS[api]
-    first, last = served
+    first, last = SERVED_VERSIONS[api]
     return OLDEST_VERSIONS.get(api, first), last

@@ -150,6 +150,9 @@ ReadShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 WriteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 DeleteShareGroupState CLUSTER CLUSTER_ACTION - results.partitions
 ReadShareGroupStateSummary CLUSTER CLUSTER_ACTION - results.partitions
+StreamsGroupHeartbeat GROUP READ group_id -
+. TOPIC DESCRIBE topology.subtopologies.source_topics -
+StreamsGroupDescribe GROUP DESCRIBE group_ids groups
 DescribeShareGroupOffsets GROUP DESCRIBE groups.group_id groups
 . TOPIC DESCRIBE groups.topics.topic_name groups.topics.partitions
 AlterShareGroupOffsets GROUP READ group_id -

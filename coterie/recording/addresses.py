@@ -24,6 +24,8 @@ _WITH_ADDRESSES = {
     ApiKey.DESCRIBE_CLUSTER: 0,
     ApiKey.PRODUCE: 10,
     ApiKey.FETCH: 16,
+    ApiKey.SHARE_FETCH: 1,
+    ApiKey.SHARE_ACKNOWLEDGE: 1,
 }
 
 

@@ -29,6 +29,8 @@ NEWEST_API = 92
 # No API has more versions, and the bytes of a SASL token look like versions above.
 _MOST_VERSIONS = 30
 _CONFIG_APIS = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS})
+# Their responses have records.
+_FETCHING_APIS = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 _TOPIC, _BROKER = 2, 4
 HIDDEN = "[hidden]"
 
@@ -97,11 +99,12 @@ def redacted_response(frame: bytes, request: RequestStart, *, with_payloads: boo
     api_key, version, _ = request
     if api_key in _SECRET_APIS or api_key > NEWEST_API:
         return Redacted(frame[:_CORRELATION_ID_BYTES], Flag.REDACTED)
-    if with_payloads or api_key != ApiKey.FETCH:
+    if with_payloads or api_key not in _FETCHING_APIS:
         return Redacted(frame, Flag(0))
-    if not _is_known(ApiKey.FETCH, version):
+    api = ApiKey(api_key)
+    if not _is_known(api, version):
         return Redacted(frame[:_CORRELATION_ID_BYTES], Flag.REDACTED)
-    cls = response_class(ApiKey.FETCH)
+    cls = response_class(api)
     try:
         correlation_id, message = decode_response(cls, frame, version)
     except DECODE_ERRORS:

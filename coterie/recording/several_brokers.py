@@ -43,6 +43,7 @@ _OF_REPLICAS = frozenset(
 )
 _EPOCHS = ("current_leader_epoch", "last_fetched_epoch")
 _NO_EPOCH = -1
+_OF_SESSIONS = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
 
 
 def without_places(differences: Iterable[Difference]) -> list[Difference]:
@@ -54,8 +55,8 @@ def reason_to_skip(exchange: RecordedExchange) -> str:
     """Return why a request of a recording of several brokers is not sent to one; or nothing."""
     if exchange.api in _OF_REPLICAS:
         return "one broker has no other replicas"
-    # A fetch is part of a session, whose requests are counted.
-    if exchange.api is ApiKey.FETCH:
+    # These are part of a session, whose requests are counted.
+    if exchange.api in _OF_SESSIONS:
         return ""
     refusal = refusal_of_another(exchange.response)
     return f"the recorded broker was not in charge: {refusal}" if refusal else ""

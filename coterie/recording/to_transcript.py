@@ -32,6 +32,7 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from coterie.protocol.messages.metadata import MetadataResponse
+from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from coterie.protocol.wire import Message
 from coterie.recording.comparison import Comparison
 from coterie.recording.conversation import Conversation, RecordedExchange
@@ -42,6 +43,8 @@ from coterie.recording.redaction import HIDDEN
 from coterie.recording.replay import refusal_of_unready
 from coterie.server.config.keys import GROUP_RESOURCE
 
+# The members of these groups have their partitions from the coordinator, which knows the topics.
+_HEARTBEATS = (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)
 # A shorter pause is added to the next one: it is the time that requests took.
 _SHORTEST_TICK_MS = 100
 # How long an answer is waited for that the recording has already.
@@ -106,7 +109,7 @@ def to_transcript(
         raise CannotWrite("the stretch has no request about a group")
     writer = _Writer(names, handled[group_requests[0].number])
     writer.configure({**header.settings, **settings})
-    if any(isinstance(each.request, ConsumerGroupHeartbeatRequest) for each in group_requests):
+    if any(isinstance(each.request, _HEARTBEATS) for each in group_requests):
         writer.create_topics(_partition_counts(conversation))
     folded = superfluous(group_requests, handled)
     for exchange in group_requests:

@@ -4,13 +4,49 @@ It is a client of the brokers, so it starts after them and ends before them, and
 not know it.
 """
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from coterie.address import Address
 
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+
 # Where brokers listen on every address; a client of the same machine connects to the loopback.
 _EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+class Figures(NamedTuple):
+    """What no request of the protocol tells of the brokers of this process.
+
+    Attributes:
+        started_ms: when the first of them was made.
+        flush: when they sync the disk, as --flush has it.
+        connections: how many clients have, those of the console among them.
+        commits: how many offsets were committed since the start.
+    """
+
+    started_ms: int
+    flush: str
+    connections: int
+    commits: int
+
+
+# It may be called in any thread, and returns None while no broker runs.
+ReadFigures = Callable[[], Figures | None]
+
+
+def figures_of(brokers: Iterable["Broker"], flush: str) -> Figures | None:
+    """Return the figures of brokers, taken together; it only reads numbers, so in any thread."""
+    found = list(brokers)
+    if not found:
+        return None
+    return Figures(
+        min(each.started_ms for each in found),
+        flush,
+        sum(len(each.connection_quotas) for each in found),
+        sum(each.groups.offsets_committed for each in found),
+    )
 
 
 class BrokerControl(Protocol):
@@ -39,12 +75,13 @@ class Beside(Protocol):
     def option(self) -> str:
         """The option that sets the port."""
 
-    def start(self, bootstrap: str, control: BrokerControl | None) -> str:
+    def start(self, bootstrap: str, control: BrokerControl | None, figures: ReadFigures) -> str:
         """Start, and return the line that says where it is; called in a thread.
 
         Args:
             bootstrap: the brokers, as host:port,host:port.
             control: that of the brokers; None if they have none.
+            figures: returns their figures.
 
         Raises:
             OSError: the address cannot be used.

@@ -17,7 +17,7 @@ from coterie.server.cluster.image import ClusterImage, Node
 from coterie.server.config.listeners import CannotListen, Listener
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
-from coterie.server.groups.making import make_group_runtime
+from coterie.server.groups.making import make_group_runtime, make_internal_topics
 from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.partition import Partition, Topic
@@ -148,6 +148,7 @@ class Broker(ConnectionServices):
         self.persister = Persister(self.loop, self.share_state, self.leadership)
         self.groups = make_group_runtime(self, host)
         self.coordinator = self.groups.coordinator
+        self.internal_topics = make_internal_topics(self)
         self.markers = self._make_markers()
         self.transaction_runtime = make_transaction_runtime(self, host)
         self.transactions: TransactionUses = self.transaction_runtime
@@ -344,6 +345,7 @@ class Broker(ConnectionServices):
         for server in self._servers:
             server.close()
         self.connection_quotas.stop_reading()
+        self.share.end()
         self.markers.stop()
         for runtime in self.runtimes:
             runtime.write()
@@ -351,6 +353,7 @@ class Broker(ConnectionServices):
     def give_up(self) -> None:
         """Give up the groups and transactions, and send the last responses."""
         self.share.stop()
+        self.persister.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()
@@ -380,6 +383,7 @@ class Broker(ConnectionServices):
         self.markers.stop()
         self.connection_quotas.abort_all()
         self.share.stop()
+        self.persister.stop()
         for runtime in self.runtimes:
             runtime.stop()
         self._ignore_changes()

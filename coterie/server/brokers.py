@@ -206,6 +206,10 @@ class Cluster:
             UnknownNode: it does not run.
         """
         broker = self.running(node_id)
+        # What its members hold is released while it leads the partitions.
+        broker.share.end()
+        for each in self.brokers.values():
+            each.share_state.write()
         self.leadership.change(leaders_moved_away(self.leadership.image, node_id))
         await broker.leave()
         if self.brokers.get(node_id) is not broker:

@@ -18,10 +18,12 @@ from coterie.server.releases import Release
 from coterie.server.workers import once
 
 GROUP_VERSION = "group.version"
-# The name of the protocol in the setting that lists those that are served.
+# The names of protocols in the setting that lists those that are served.
 _CONSUMER = "consumer"
+_STREAMS = "streams"
 TRANSACTION_VERSION = "transaction.version"
 SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 
@@ -59,7 +61,7 @@ FEATURES = (
     Feature(GROUP_VERSION, Levels(0, 1), "CONSUMER_GROUP_HEARTBEAT"),
     Feature(METADATA_VERSION, Levels(7, 30), ""),
     Feature(SHARE_VERSION, Levels(0, 1), "SHARE_GROUP_HEARTBEAT"),
-    Feature("streams.version", Levels(0, 1), "STREAMS_GROUP_HEARTBEAT"),
+    Feature(STREAMS_VERSION, Levels(0, 1), "STREAMS_GROUP_HEARTBEAT"),
     Feature(TRANSACTION_VERSION, Levels(0, 2), "END_TXN"),
     Feature(ELIGIBLE_LEADER_REPLICAS, Levels(0, 1), ""),
 )
@@ -119,6 +121,7 @@ class Features:
         serves_consumer_groups: whether the consumer protocol is on
             [consumer-groups/switched-off]. Read for each of its heartbeats.
         serves_share_groups: whether share groups are on [share-groups/switched-off].
+        serves_streams_groups: whether streams groups are on [streams-groups/switched-off].
         when_changed: called after each change of levels.
     """
 
@@ -186,4 +189,5 @@ class Features:
         protocols = self._config.get_list("group.coordinator.rebalance.protocols")
         self.serves_consumer_groups = self.level(GROUP_VERSION) > 0 and _CONSUMER in protocols
         self.serves_share_groups = self.level(SHARE_VERSION) > 0
+        self.serves_streams_groups = self.level(STREAMS_VERSION) > 0 and _STREAMS in protocols
         self._config.keep_min_insync_replicas(kept=self.level(ELIGIBLE_LEADER_REPLICAS) > 0)

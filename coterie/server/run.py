@@ -10,14 +10,14 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie import __version__
 from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
-from coterie.server.beside import Beside, BrokerControl, bootstrap_of
+from coterie.server.beside import Beside, BrokerControl, bootstrap_of, figures_of
 from coterie.server.broker import Broker
 from coterie.server.code_pages import unmap_code_of_the_start
 from coterie.server.config.config import Config
@@ -162,7 +162,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
 
             metrics = await serve_metrics(lambda: broker, options.metrics_address, options.http)
         addresses = await broker.start(place.listeners)
-        beside = await start_beside(options, addresses[:1])
+        beside = await start_beside(options, addresses[:1], lambda: [broker])
     except CannotListen as error:
         await _stop(broker, metrics, recorder)
         option = port_option(place)
@@ -251,13 +251,17 @@ async def try_http_ports(options: Options) -> None:
 
 
 async def start_beside(
-    options: Options, addresses: Sequence[Address], control: BrokerControl | None = None
+    options: Options,
+    addresses: Sequence[Address],
+    brokers: Callable[[], Iterable[Broker]],
+    control: BrokerControl | None = None,
 ) -> str:
     """Start what runs besides the brokers, and return the line that says where it is.
 
     Args:
         options: the options.
         addresses: the first listener of each broker.
+        brokers: returns those that run.
         control: that of the brokers; None if they have none.
 
     Raises:
@@ -267,7 +271,11 @@ async def start_beside(
         return ""
     try:
         bootstrap = bootstrap_of(list(addresses))
-        return await asyncio.to_thread(options.beside.start, bootstrap, control)
+        flush = str(options.flush)
+        start = options.beside.start
+        return await asyncio.to_thread(
+            start, bootstrap, control, lambda: figures_of(brokers(), flush)
+        )
     except OSError as error:
         text = listening_failed(options.beside.address, options.beside.option, error)
         raise CannotStart(text) from error

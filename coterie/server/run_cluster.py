@@ -92,7 +92,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             )
         started = await cluster.start(by_node)
         firsts = [addresses[0] for addresses in started.values()]
-        beside = await start_beside(options, firsts)
+        beside = await start_beside(options, firsts, lambda: list(cluster.brokers.values()))
     except CannotListen as error:
         await _stop(cluster, metrics, recorder)
         text = listening_failed(error.address, port_option(place), error)

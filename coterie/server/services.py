@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coterie.server.environment import Environment
     from coterie.server.failures import Failures
     from coterie.server.features import Features
+    from coterie.server.groups.internal_topics import InternalTopics
     from coterie.server.groups.journal import Journal
     from coterie.server.groups.offsets_topic import OffsetsTopic
     from coterie.server.groups.runtime import GroupRuntime
@@ -112,6 +113,7 @@ class Services(SharedServices):
 
     Attributes: those of `SharedServices`, and these.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        internal_topics: creates the internal topics of streams groups.
         markers: appends the markers that end transactions.
         transactions: verifies and adds partitions of transactions.
         transaction_runtime: the runtime of the transaction coordinator, which does that.
@@ -128,6 +130,7 @@ class Services(SharedServices):
 
     groups: "GroupRuntime"
     coordinator: "GroupCoordinator"
+    internal_topics: "InternalTopics"
     markers: "MarkerWriter"
     transactions: "TransactionUses"
     transaction_runtime: "TransactionRuntime"

@@ -43,6 +43,8 @@ from coterie.testing.members import Member
 from coterie.testing.records import Record
 from coterie.testing.requests import Request, Requests
 from coterie.testing.security import Security
+from coterie.testing.share_deliveries import EndedDelivery
+from coterie.testing.share_partitions import InFlight, SharePartition
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
 
@@ -64,10 +66,12 @@ __all__ = [
     "CutAnswer",
     "Delay",
     "DiskFull",
+    "EndedDelivery",
     "ErrorCode",
     "Fault",
     "FaultNotHit",
     "Group",
+    "InFlight",
     "KafkaTestCase",
     "Member",
     "NeverAnswer",
@@ -79,6 +83,7 @@ __all__ = [
     "RequestNotSeen",
     "Requests",
     "Security",
+    "SharePartition",
     "SlowDisk",
     "Throttle",
     "VirtualClock",

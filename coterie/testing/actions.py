@@ -141,12 +141,16 @@ Action = (
     | DiskAction
 )
 
+# The requests of members of share groups to the leader of a partition.
+SHARE_LEADER_APIS = frozenset({ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
 # The requests to the coordinator of a group.
-COORDINATOR_APIS = frozenset(
-    api for api, touched in resources().items() if touched[0].type is ResourceType.GROUP
-) - {ApiKey.FIND_COORDINATOR}
+COORDINATOR_APIS = (
+    frozenset(api for api, touched in resources().items() if touched[0].type is ResourceType.GROUP)
+    - {ApiKey.FIND_COORDINATOR}
+    - SHARE_LEADER_APIS
+)
 # The requests to the leader of a partition.
-LEADER_APIS = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS})
+LEADER_APIS = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS}) | SHARE_LEADER_APIS
 # The APIs that an action concerns; all of them if it is not listed.
 APIS: dict[type[Action], frozenset[ApiKey]] = {
     CoordinatorLoads: COORDINATOR_APIS,

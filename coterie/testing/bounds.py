@@ -7,6 +7,7 @@ number. Kafka's own checks, such as that of the partitions of a topic, follow af
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from coterie.server.network.json_values import shortened
 from coterie.testing.errors import WrongUse
 
 _INT16 = 2**15 - 1
@@ -15,8 +16,6 @@ _INT64 = 2**63 - 1
 # Ten years: longer than every retention that a test waits for, and short enough for the clock of an
 # event loop, which counts seconds as a float and would stand still at 1e300.
 _LONGEST_S = 315_576_000.0
-# Of a number that is refused, an error shows so many characters.
-_SHOWN = 40
 
 
 class Bounds(NamedTuple):
@@ -78,6 +77,7 @@ BOUNDS: dict[str, Bounds] = {
     "port": Bounds(0, 2**16 - 1),
     # What a test counts.
     "members": Bounds(0, _INT32),
+    "at_least": Bounds(1, _INT32),
     "times": Bounds(1, _INT64),
     "skip": Bounds(0, _INT64),
     "connection_id": Bounds(0, _INT64),
@@ -103,16 +103,6 @@ def check_all(name: str, numbers: Iterable[Any]) -> None:
     """Check numbers that all are of one kind; see `check`."""
     for number in numbers:
         check(**{name: number})
-
-
-def shortened(value: Any) -> str:
-    """Return a value as text, which ends early if it is very long."""
-    try:
-        text = repr(value)
-    except ValueError:
-        # Python does not print whole numbers of more than 4,300 digits.
-        return "a number of thousands of digits"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _text(number: float) -> str:

@@ -11,7 +11,10 @@ from coterie.testing.errors import WrongUse
 # The protocols of groups.
 CLASSIC = "classic"
 CONSUMER = "consumer"
+SHARE = "share"
 
+_KIPS = {CONSUMER: "KIP-848", SHARE: "KIP-932"}
+# librdkafka refuses them for members of other protocols: the broker decides about these times.
 _CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
 
 _SESSION_TIMEOUT_MS = 6_000
@@ -30,18 +33,22 @@ def client_config(
     build = _LIBRARIES.get(library)
     if build is None:
         raise WrongUse(f"'{library}' is none of: {', '.join(sorted(_LIBRARIES))}")
-    if protocol not in (CLASSIC, CONSUMER):
-        raise WrongUse(f"'{protocol}' is not a protocol of groups: name classic or consumer")
-    if protocol == CONSUMER and build is not _confluent:
+    if protocol not in (CLASSIC, *_KIPS):
+        raise WrongUse(f"'{protocol}' is not a protocol of groups: name classic, consumer or share")
+    if protocol in _KIPS and build is not _confluent:
         raise WrongUse(
-            f"{library} does not speak the consumer protocol (KIP-848); confluent-kafka does"
+            f"{library} does not speak the {protocol} protocol ({_KIPS[protocol]}); "
+            "confluent-kafka does"
         )
     config = build(bootstrap_servers, group_id, more)
+    if protocol in _KIPS:
+        for name in _CLASSIC_ONLY:
+            config.pop(name, None)
     if protocol == CONSUMER:
         config["group.protocol"] = CONSUMER
-        for name in _CLASSIC_ONLY:
-            # librdkafka refuses them: the broker decides about these times.
-            config.pop(name, None)
+    elif protocol == SHARE:
+        # A setting of the group [settings/share-groups]; a ShareConsumer refuses it.
+        config.pop("auto.offset.reset", None)
     return config
 
 

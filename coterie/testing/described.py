@@ -48,8 +48,16 @@ TEST_CONFIG: Mapping[str, str] = {
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.min.session.timeout.ms": "100",
     "group.consumer.session.timeout.ms": "6000",
+    # And for share groups. Their sessions stay longer than their locks, so that a clock put forward
+    # past a lock ends no session.
+    "group.share.assignment.interval.ms": "0",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "50",
+    "group.share.min.session.timeout.ms": "100",
+    "group.share.min.record.lock.duration.ms": "1000",
     # Four partitions have everything that fifty have, and are made faster.
     "offsets.topic.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
 }
 
 

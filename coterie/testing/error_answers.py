@@ -24,8 +24,10 @@ from coterie.protocol.messages.metadata import (
 from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID, Message
 from coterie.server.services import Services
+from coterie.testing.actions import SHARE_LEADER_APIS
 from coterie.testing.errors import WrongUse
 from coterie.testing.request_subjects import session_partitions
+from coterie.testing.share_errors import share_error
 
 _NO_COORDINATOR = {"node_id": -1, "host": "", "port": -1}
 # Their responses do not go along one list of the request.
@@ -52,6 +54,8 @@ def error_answer(
         return _metadata(request, error, version, broker, listener)
     if api is ApiKey.FETCH:
         return _fetch(request, error, broker)
+    if api in SHARE_LEADER_APIS:
+        return share_error(request, error, version, broker)
     if api in _NOT_COVERED:
         raise WrongUse(f"AnswerError does not cover {api.kafka_name} yet")
     response: Message = (

@@ -96,7 +96,7 @@ class HandledRequest:
 
     def answered(self, message: Any) -> None:
         """Note the answer."""
-        if self._api is ApiKey.FETCH:
+        if self._api in (ApiKey.FETCH, ApiKey.SHARE_FETCH):
             # Its records would fill the memory.
             self.outcome = self.outcome or _outcome(message)
         else:

@@ -28,7 +28,9 @@ from coterie.testing.loopback import ask
 from coterie.testing.members import Member, Partition
 from coterie.testing.records import no_topic
 from coterie.testing.seen_group import SeenGroup
-from coterie.testing.topics import delete_group
+from coterie.testing.share_deliveries import Archived, DeliveryLog, EndedDelivery
+from coterie.testing.share_partitions import SharePartition, is_done
+from coterie.testing.topics import alter_group, delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
 T = TypeVar("T")
@@ -79,8 +81,23 @@ class Group:
 
     @property
     def lag(self) -> dict[Partition, int]:
-        """How many records follow each committed offset."""
+        """How many records follow each committed offset, or are not done in a share group."""
         return self._seen(lambda seen: seen.lag)
+
+    @property
+    def share_partitions(self) -> dict[Partition, SharePartition]:
+        """The partitions that a share group reads: what is in flight, and who has locked what."""
+        return self._seen(lambda seen: seen.share_partitions)
+
+    @property
+    def deliveries(self) -> list[EndedDelivery]:
+        """Every delivery of a share group so far that has ended, and what became of the records."""
+        return self._seen(lambda seen: DeliveryLog(self.group_id).read_on(seen.server))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of this group itself; for others those of the broker count."""
+        return self._seen(lambda seen: dict(seen.server.config.groups.get(self.group_id, {})))
 
     @property
     def history(self) -> list[Rebalance]:
@@ -189,7 +206,76 @@ class Group:
         what = f"group '{self.group_id}' is Stable after generation {since_generation}"
         return self._wait(holds, what, timeout_s)
 
+    def wait_acquired(
+        self, at_least: int = 1, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> Waiting["Group"]:
+        """Wait until members of a share group have so many records, which are locked then."""
+        check(at_least=at_least)
+
+        def holds(seen: SeenGroup) -> bool:
+            found = seen.share_partitions.values()
+            return sum(lock.records for each in found for lock in each.locks) >= at_least
+
+        what = f"members of group '{self.group_id}' have {at_least} record{'s' * (at_least != 1)}"
+        return self._wait(holds, what, timeout_s)
+
+    def wait_acknowledged(
+        self,
+        offsets: Mapping[Partition, int] | None = None,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> Waiting["Group"]:
+        """Wait until all records of a share group below these offsets are acknowledged or archived.
+
+        Args:
+            offsets: by topic and partition; None for the ends of all partitions that it reads, so
+                that nothing is left to do.
+            timeout_s: the time limit.
+        """
+        check_all("offset", (offsets or {}).values())
+
+        def holds(seen: SeenGroup) -> bool:
+            found = seen.share_partitions
+            if offsets is not None:
+                return is_done(found, offsets)
+            ends = {key: each.end_offset for key, each in found.items()}
+            wanted = {key: end for key, end in ends.items() if end}
+            return bool(wanted) and None not in ends.values() and is_done(found, wanted)
+
+        wanted = "everything" if offsets is None else f"what is below {dict(offsets)}"
+        what = f"group '{self.group_id}' has acknowledged {wanted}"
+        return self._wait(holds, what, timeout_s)
+
+    def wait_archived(
+        self, offsets: Mapping[Partition, int], timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> Waiting["Group"]:
+        """Wait until a share group has given these records up: rejected, or delivered too often.
+
+        Args:
+            offsets: by topic and partition the offset of a record.
+            timeout_s: the time limit.
+        """
+        check_all("offset", offsets.values())
+
+        archived = Archived(self.group_id, offsets)
+        what = f"group '{self.group_id}' has archived {dict(offsets)}"
+        return self._wait(lambda seen: archived.holds(seen.server), what, timeout_s)
+
     # --- what a test does to it -------------------------------------------------------------------
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Set settings of this group, such as share.record.lock.duration.ms; others stay.
+
+        It need not exist yet.
+
+        Raises:
+            WrongUse: there is no such setting, or it cannot have that value; the text is Kafka's.
+        """
+
+        async def alter() -> None:
+            await alter_group(any_server(self._running), self.group_id, settings)
+
+        self._running.thread.run(alter())
 
     def rebalance(self) -> None:
         """Begin a rebalance, as if the coordinator had a reason for one; do not wait for its end.

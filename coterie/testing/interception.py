@@ -56,7 +56,17 @@ _ID_BYTES = 4
 # More than a report shows of a test and of its tear-down.
 _KEPT_EXCHANGES = 200
 _KEPT_FAULTS = 20
-_MEMBERSHIP = (ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP)
+# The epoch with which a member joins; one that leaves, or ends its share session, has a lower one.
+_JOINS = 0
+# The requests by which members join and leave, with their epochs.
+_MEMBERSHIP: dict[ApiKey, Callable[[Any], int]] = {
+    ApiKey.JOIN_GROUP: lambda _: _JOINS,
+    ApiKey.LEAVE_GROUP: lambda _: _JOINS - 1,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda request: request.member_epoch,
+    ApiKey.SHARE_GROUP_HEARTBEAT: lambda request: request.member_epoch,
+    # Its locks end with its session.
+    ApiKey.SHARE_ACKNOWLEDGE: lambda request: request.share_session_epoch,
+}
 
 
 class Interception:
@@ -163,17 +173,19 @@ class Interception:
         self.exchanges.append(exchange)
         self._latest[connection] = exchange, None
         if api in _MEMBERSHIP:
-            self._note_membership(api, exchange, broker)
+            self._note_membership(_MEMBERSHIP[api](request), exchange, broker)
         if not self.faults and self.elsewhere is None:
             return exchange.passed_on(below, broker, request, connection)
         return self._with_faults(api, below, broker, exchange, connection)
 
-    def _note_membership(self, api: ApiKey, exchange: HandledRequest, broker: Broker) -> None:
+    def _note_membership(self, epoch: int, exchange: HandledRequest, broker: Broker) -> None:
         """Keep how a group was before members left; a test often ends with that."""
         group_id = exchange.request.group_id
-        if api is ApiKey.JOIN_GROUP:
+        if epoch == _JOINS:
             self.left.pop(group_id, None)
-        elif group_id not in self.left and broker.coordinator.group(group_id) is not None:
+        if epoch >= _JOINS or group_id in self.left:
+            return
+        if broker.coordinator.group(group_id) is not None:
             text = SeenGroup(broker, group_id).pictured()
             self.left[group_id] = Left(exchange.request.at_ms, exchange.number, text)
 

@@ -56,9 +56,9 @@ async def topic_records(server: Broker, topic: str, partition: int | None) -> li
     return records
 
 
-def partition_records(log: Log) -> Iterator[LogRecord]:
-    """Yield the records of a partition; control records are left out."""
-    start = offset = log.log_start_offset
+def partition_records(log: Log, start: int = 0) -> Iterator[LogRecord]:
+    """Yield the records of a partition from an offset on; control records are left out."""
+    start = offset = max(start, log.log_start_offset)
     while offset < log.log_end_offset:
         data = log.read(offset, _READ_BYTES)
         for position, header in iterate_batches(data):

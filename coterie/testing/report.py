@@ -11,7 +11,16 @@ _SHOWN_ROWS = 20
 # A tear-down is seldom what a failure is about.
 _SHOWN_OF_TEAR_DOWN = 10
 # With these a client polls.
-_POLLING = frozenset({"Fetch", "Heartbeat", "Metadata"})
+_POLLING = frozenset(
+    {
+        "ConsumerGroupHeartbeat",
+        "Fetch",
+        "Heartbeat",
+        "Metadata",
+        "ShareFetch",
+        "ShareGroupHeartbeat",
+    }
+)
 _TEAR_DOWN = "----- the test has failed; its tear-down follows -----"
 
 
@@ -103,7 +112,7 @@ def group_text(report: Report, began: Moment) -> str:
     for left in report.left:
         if left.received >= began.received:
             at_s = (left.at_ms - began.at_ms) / 1000
-            parts.append(f"before the LeaveGroup at {at_s:+.3f} s, perhaps of the tear-down:")
+            parts.append(f"before members left at {at_s:+.3f} s, perhaps of the tear-down:")
             parts.append(textwrap.indent(left.text, "  "))
     return "\n".join(parts)
 

@@ -4,9 +4,12 @@ from typing import Any
 
 from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.metadata import MetadataRequest
+from coterie.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
+from coterie.protocol.messages.share_fetch import ShareFetchRequest
 from coterie.protocol.resources import ResourceType, names_of
 from coterie.server.logs.fetch_sessions import INITIAL_EPOCH, FetchSession, SessionPartition
 from coterie.server.services import Services
+from coterie.server.share.sessions import OPENING_EPOCH, ShareSession
 
 
 def topics_of(request: Any, broker: Services) -> set[str]:
@@ -22,7 +25,21 @@ def topics_of(request: Any, broker: Services) -> set[str]:
         found.add(topic.name if topic is not None else each if isinstance(each, str) else "")
     if isinstance(request, FetchRequest):
         found |= {each.topic for each in session_partitions(request, broker)}
+    if isinstance(request, ShareFetchRequest):
+        session = share_session(request, broker)
+        for topic_id, _ in [] if session is None else session.partitions:
+            topic = broker.topics.by_id.get(topic_id)
+            found |= set() if topic is None else {topic.name}
     return found
+
+
+def share_session(
+    request: ShareFetchRequest | ShareAcknowledgeRequest, broker: Services
+) -> ShareSession | None:
+    """Return the session that a request of a share group goes on with."""
+    if request.share_session_epoch <= OPENING_EPOCH:
+        return None
+    return broker.share.sessions.get((request.group_id or "", request.member_id or ""))
 
 
 def session_partitions(request: FetchRequest, broker: Services) -> list[SessionPartition]:

@@ -11,7 +11,7 @@ from coterie.security.acl_text import acl_text
 from coterie.server.broker import Broker as Server
 from coterie.server.security.user_changes import add_user, revoke_user, user_names
 from coterie.testing.access_rules import change_rules, parsed_rules
-from coterie.testing.client_configs import CLASSIC, client_config
+from coterie.testing.client_configs import CLASSIC, SHARE, client_config
 from coterie.testing.described import Described
 from coterie.testing.errors import WrongUse
 from coterie.testing.in_charge import any_server
@@ -21,6 +21,9 @@ from coterie.testing.virtual_time import LoopRunner
 
 if TYPE_CHECKING:
     from coterie.testing.console import Console
+
+# Where a share group begins: a setting of the group, not of its clients [settings/share-groups].
+_SHARE_RESET = "share.auto.offset.reset"
 
 
 class Secured(Described):
@@ -53,7 +56,9 @@ class Secured(Described):
         Args:
             library: "aiokafka", "kafka-python" or "confluent-kafka".
             group_id: makes them those of a consumer that starts at the beginning.
-            protocol: "classic", or "consumer" for that of KIP-848, which confluent-kafka speaks.
+            protocol: "classic", "consumer" for that of KIP-848, or "share" for a ShareConsumer
+                (KIP-932); confluent-kafka speaks these. A share group that has no setting of its
+                own begins at the start of its topics from then on.
             user: with TLS alone, the name in the certificate of the client; None for none. With a
                 login, the user; None for the first one.
             certificate: "valid", or what is wrong with it: "expired" or "untrusted".
@@ -63,6 +68,10 @@ class Secured(Described):
             WrongUse: another library, or one that does not speak the protocol.
         """
         config = client_config(library, self.bootstrap_servers, group_id, more, protocol)
+        if protocol == SHARE and group_id is not None:
+            group = self.group(group_id)
+            if _SHARE_RESET not in group.settings:
+                group.configure({_SHARE_RESET: "earliest"})
         files, users = self._certificates, self._users
         if files is None and users is None:
             if user is not None:

@@ -2,10 +2,12 @@
 
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.offsets import fetch
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.near_names import did_you_mean
 from coterie.server.broker import Broker
 from coterie.testing.in_charge import node_of
 from coterie.testing.members import Member, Partition, member_of, picture
+from coterie.testing.share_partitions import SharePartition, share_lines, share_partitions
 
 _DEAD = "Dead"
 _STABLE = "Stable"
@@ -62,8 +64,16 @@ class SeenGroup:
         }
 
     @property
+    def share_partitions(self) -> dict[Partition, SharePartition]:
+        """The partitions that it reads, if it is a share group."""
+        return share_partitions(self.server, self._group_id)
+
+    @property
     def lag(self) -> dict[Partition, int]:
-        """How many records follow each committed offset."""
+        """How many records follow each committed offset, or are not done in a share group."""
+        if isinstance(self.group, ShareGroup):
+            lags = {key: each.lag for key, each in self.share_partitions.items()}
+            return {key: each for key, each in lags.items() if each is not None}
         return {
             partition: max(0, end - offset)
             for partition, offset in self.offsets.items()
@@ -96,4 +106,8 @@ class SeenGroup:
             others = did_you_mean(self._group_id, (each.group_id for each in groups), "groups")
             text = f"group '{self._group_id}' does not exist: no client has joined or committed"
             return text + others
-        return picture(self.group, self.lag, self.server.now_ms(), node_of(self.server))
+        is_share = isinstance(self.group, ShareGroup)
+        lag = {} if is_share else self.lag
+        text = picture(self.group, lag, self.server.now_ms(), node_of(self.server))
+        found = self.share_partitions if is_share else {}
+        return "\n".join([text, *share_lines(self.server, self._group_id, found, self.members)])

@@ -16,6 +16,13 @@ from coterie.protocol.messages.delete_topics import (
     DeleteTopicsRequestTopic,
     DeleteTopicsResponse,
 )
+from coterie.protocol.messages.incremental_alter_configs import (
+    SET,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+    IncrementalAlterConfigsResponse,
+)
 from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,
@@ -24,6 +31,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.records import Record, encode_records
 from coterie.server.broker import Broker
+from coterie.server.config.keys import GROUP_RESOURCE
 from coterie.server.metadata.placing import Replicas
 from coterie.server.metadata.topic_rules import TopicRefused, check_new_topic
 from coterie.testing.errors import WrongUse
@@ -97,6 +105,26 @@ async def delete_group(server: Broker, group_id: str) -> None:
     if result.error_code:
         error = ErrorCode(result.error_code)
         raise WrongUse(_refusal(f"the deletion of group '{group_id}'", error, None))
+
+
+async def alter_group(server: Broker, group_id: str, settings: Mapping[str, str]) -> None:
+    """Set settings of a group; others stay.
+
+    Raises:
+        WrongUse: they cannot be set; the text is Kafka's.
+    """
+    configs = [
+        IncrementalAlterConfigsRequestConfig(name=name, config_operation=SET, value=value)
+        for name, value in settings.items()
+    ]
+    resource = IncrementalAlterConfigsRequestResource(
+        resource_type=GROUP_RESOURCE, resource_name=group_id, configs=configs
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    (result,) = (await ask(server, request, IncrementalAlterConfigsResponse)).responses
+    if result.error_code:
+        error = ErrorCode(result.error_code)
+        raise WrongUse(_refusal(f"a setting of group '{group_id}'", error, result.error_message))
 
 
 async def produce(

@@ -18,11 +18,11 @@ from tests.console.raw_requests import LIMIT_S, Answered, ask
 Row = dict[str, Any]
 
 
-class Changing:
-    """A console that may change its broker."""
+class AnyChanging:
+    """A console that may change brokers, of ours or not."""
 
-    def __init__(self, kafka: Broker, console: ConsoleServer, cluster: Cluster) -> None:
-        self.kafka, self.console, self.cluster = kafka, console, cluster
+    def __init__(self, servers: str, console: ConsoleServer, cluster: Cluster) -> None:
+        self.servers, self.console, self.cluster = servers, console, cluster
 
     def asked(self, path: str, body: Row) -> Answered:
         return ask(self.console, "POST", f"/api/changes/{path}", body)
@@ -54,19 +54,32 @@ class Changing:
         """Run the command line of a preview."""
         words = shlex.split(shown["command"])
         assert words[0] == "coterie"
-        at = ["--bootstrap-server", self.kafka.bootstrap_servers]
+        at = ["--bootstrap-server", self.servers]
         found = CliRunner().invoke(main, [*words[1:3], *at, "--json", *words[3:]])
         assert found.exit_code == 0, found.output
+
+
+class Changing(AnyChanging):
+    """A console that may change a broker of this process."""
+
+    def __init__(self, kafka: Broker, console: ConsoleServer, cluster: Cluster) -> None:
+        super().__init__(kafka.bootstrap_servers, console, cluster)
+        self.kafka = kafka
+
+
+@contextmanager
+def console_of(servers: str) -> Iterator[tuple[ConsoleServer, Cluster]]:
+    """Start a console that may change brokers, and a client of them."""
+    place = Place(lambda: Cluster(servers, LIMIT_S), servers, allows_changes=True)
+    with ConsoleServer(place) as console, Cluster(servers, LIMIT_S) as cluster:
+        yield console, cluster
 
 
 @contextmanager
 def changing_console(**topics: int) -> Iterator[Changing]:
     """Start a broker and a console that may change it."""
-    with Broker(topics=topics) as kafka:
-        servers = kafka.bootstrap_servers
-        place = Place(lambda: Cluster(servers, LIMIT_S), servers, allows_changes=True)
-        with ConsoleServer(place) as console, Cluster(servers, LIMIT_S) as cluster:
-            yield Changing(kafka, console, cluster)
+    with Broker(topics=topics) as kafka, console_of(kafka.bootstrap_servers) as (console, cluster):
+        yield Changing(kafka, console, cluster)
 
 
 def refused(answered: Answered, status: int, text: str) -> None:

@@ -233,9 +233,12 @@ def test_member_is_expelled(changing: Changing) -> None:
     assert (row["member_id"], row["partition_count"]) == (member_id, 2)
     assert [each["subject"] for each in shown["refused"]] == ["x"]
     (done,) = changing.carry_out(shown)["rows"]
-    assert (done["expelled"], done["error"]) == (True, None)
+    assert (done["removed"], done["error"]) == (True, None)
     assert describe_groups(changing.cluster, ["crowd"])["crowd"].members == []
     assert any("expelled in the console" in line for line in history(changing, "crowd"))
+    again = join(changing.cluster, group_id="crowd", orders=[0, 1])
+    changing.command(changing.preview("expel-members", group="crowd", members=[again]))
+    assert describe_groups(changing.cluster, ["crowd"])["crowd"].members == []
 
 
 def history(changing: Changing, group: str) -> list[str]:

@@ -85,6 +85,7 @@ def test_topics_are_deleted_with_what_is_lost(changing: Changing) -> None:
          b"\x00\xff", b'{"a": 1}'),
         ({"key": "k", "value_format": "null"}, b"k", None),
         ({"key": "", "value": ""}, b"", b""),
+        ({"key": "-k", "value": "--value=v\n"}, b"-k", b"--value=v\n"),
     ],
 )  # fmt: skip
 def test_record_is_produced(
@@ -94,9 +95,12 @@ def test_record_is_produced(
     shown = changing.preview("produce", topic="orders", partition=1, headers=headers, **fields)
     before = changing.kafka.records("orders", partition=1)
     (done,) = changing.carry_out(shown)["rows"]
-    (record,) = changing.kafka.records("orders", partition=1)[len(before) :]
+    # The command line does the same.
+    changing.command(shown)
+    record, other = changing.kafka.records("orders", partition=1)[len(before) :]
     assert (record.key, record.value, record.offset) == (key, value, done["offset"])
     assert record.headers == (("source", b"console"),)
+    assert (other.key, other.value, other.headers) == (key, value, record.headers)
 
 
 @pytest.mark.parametrize(

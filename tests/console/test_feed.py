@@ -21,6 +21,7 @@ from coterie.client.cluster import Cluster
 from coterie.client.offsets import commit_offsets
 from coterie.console.api import ROUTES
 from coterie.console.places import Place
+from coterie.console.recent_day import day_of
 from coterie.console.serving import ConsoleServer
 from coterie.testing import Broker
 
@@ -174,6 +175,14 @@ def test_a_rebalance_is_shown_when_it_ends_with_cause_and_member(
         )
         with asked(console, "/api/rebalances") as answer:
             of_hour = {each["group"]: each["strip"] for each in json.load(answer)["groups"]}
+        with asked(console, "/api/rebalances?hours=24") as answer:
+            of_day = {each["group"]: each["strip"] for each in json.load(answer)["groups"]}
+    assert [mark[:2] for mark in of_day["bar"]][: len(of_hour["bar"])] == [
+        mark[:2] for mark in of_hour["bar"]
+    ]
+    with Cluster(kafka.bootstrap_servers) as cluster:
+        # The groups that were quiet for longest are left out.
+        assert len(day_of(cluster, now_ms(), most_facts=1)["groups"]) == 1
     first.close()
     assert [mark[0] for mark in of_hour["bar"]] == [mark[0] for mark in row["strip"]]
     # It is 20 to 60 ms on a machine that has time; the clock of the broker is that of the test.
@@ -221,6 +230,8 @@ def test_groups_that_may_not_be_described_leave_the_others_as_they_are() -> None
         ):
             row = shown.row("closed", lambda each: True)
             assert (row["refused"], row["lag"]) == ("GROUP_AUTHORIZATION_FAILED", None)
+            with asked(console, "/api/topics/orders/groups") as answer:
+                assert [each["group"] for each in json.load(answer)["groups"]] == ["open"]
             assert row["state"] == "Empty"
             row = shown.row("open", lambda each: True)
             assert (row["refused"], row["lag"]) == (None, 1)

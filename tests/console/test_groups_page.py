@@ -216,7 +216,7 @@ def test_update_of_200_groups_is_painted_in_100_ms(
     assert tab.errors == []
 
 
-def test_strip_has_15_minutes_or_an_hour(
+def test_strip_has_15_minutes_an_hour_or_a_day(
     browser: Browser, served: tuple[ConsoleServer, ScriptedFeed]
 ) -> None:
     console, feed = served
@@ -234,6 +234,13 @@ def test_strip_has_15_minutes_or_an_hour(
     # What the events bring is added; what they do not have any more stays.
     feed.change(group_row("c"), group_row("a", strip=[]))
     tab.wait(f"{drawn} === 'Rebalances of 3 groups over time'")
+    # Of a day there is what was asked for, and what the events have.
+    yesterday = [now - 80_000_000, now - 79_999_000, "leave", 0]
+    feed.past.append({"group": "a", "strip": [yesterday]})
+    tab.page.get_by_role("button", name="24 h", exact=True).click()
+    tab.wait(f"{drawn} === 'Rebalances of 3 groups over time'")
+    assert tab.page.get_by_role("heading", name="Rebalances of the last 24 hours").count() == 1
+    assert tab.value("location.hash") == "#groups&last=24h"
     tab.page.get_by_role("button", name="15 min", exact=True).click()
     tab.wait(f"{drawn} === 'Rebalances of 1 group over time'")
     assert tab.value("location.hash") == ""

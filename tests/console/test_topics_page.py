@@ -9,14 +9,24 @@ import confluent_kafka
 import pytest
 
 from coterie.client.cluster import Cluster
+from coterie.client.producing import produce_record
+from coterie.client.registry.address import RegistryAddress
+from coterie.client.registry.decoding import Registry
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
 from coterie.testing import Broker
 from demo.producer import QUIET_LOG_LEVEL
 from tests.console.raw_requests import LIMIT_S
 from tests.pipeline.report.browser import Browser, Tab
+from tests.registry import Schema, framed, registry
 
 HOSTILE = "<img src=x onerror=document.title='run'>"
+HOSTILE_SCHEMA = {
+    "type": "record",
+    "name": "Answer",
+    "namespace": "deep.thought",
+    "fields": [{"name": HOSTILE, "type": "int"}],
+}
 RECORDS = "document.querySelectorAll('details.record').length"
 # Of the first record: recent, since retention removes what is old.
 BEGIN_MS = time.time_ns() // 1_000_000 - 3_600_000
@@ -26,7 +36,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 @pytest.fixture(scope="module")
 def console() -> Iterator[ConsoleServer]:
-    with Broker(topics={"orders": 2, "empty": 1}) as kafka:
+    with Broker(topics={"orders": 2, "empty": 1, "framed": 1}) as kafka:
         servers = kafka.bootstrap_servers
         producer = confluent_kafka.Producer(
             {
@@ -48,9 +58,16 @@ def console() -> Iterator[ConsoleServer]:
         producer.produce(
             "orders", name, name, 1, timestamp=BEGIN_MS + 61, headers=[(HOSTILE, b"\xff")]
         )
+        for schema_id in (1, 2):
+            producer.produce("framed", framed(schema_id, b"\x54"), b"answer")
         producer.flush(LIMIT_S)
-        with ConsoleServer(Place(lambda: Cluster(servers, LIMIT_S), servers)) as running:
-            yield running
+        with registry() as peer:
+            peer.register("framed-value", Schema('["null", "int"]'), 2)
+            peer.register("framed-value", Schema(json.dumps(HOSTILE_SCHEMA)), 1)
+            decoder = Registry(RegistryAddress.of(peer.url))
+            place = Place(lambda: Cluster(servers, LIMIT_S), servers, registry=decoder)
+            with ConsoleServer(place) as running:
+                yield running
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +96,7 @@ def test_from_the_topics_to_a_record(browser: Browser, console: ConsoleServer) -
     tab = opened(browser, console, "#topics")
     tab.wait("document.querySelector('tbody a')")
     names = tab.value("[...document.querySelectorAll('tbody tr a')].map(each => each.textContent)")
-    assert names == ["empty", "orders"]
+    assert names == ["empty", "framed", "orders"]
     tab.page.keyboard.press("/")
     tab.page.keyboard.type("ord")
     tab.wait("document.querySelectorAll('tbody tr').length === 1")
@@ -95,6 +112,24 @@ def test_from_the_topics_to_a_record(browser: Browser, console: ConsoleServer) -
     tab.page.click("details.record:last-of-type summary")
     # A number that a script would round is shown as it is.
     tab.wait("document.querySelector('main').innerText.includes('\"large\": 12345678901234567890')")
+    is_sound(tab)
+
+
+def test_a_record_by_its_schema_and_one_that_does_not_fit(
+    browser: Browser, console: ConsoleServer
+) -> None:
+    tab = opened(browser, console, "#topic=framed")
+    tab.wait(f"{RECORDS} === 2")
+    for nth in (1, 0):
+        tab.page.click(f"details.record >> nth={nth} >> summary")
+    tab.wait("document.querySelectorAll('.record pre').length === 4")
+    text = tab.value("document.querySelector('main').innerText")
+    assert "Avro deep.thought.Answer (schema 1)" in text
+    assert "The bytes do not fit schema 2" in text
+    assert '": 42' in text
+    assert HOSTILE in text
+    tab.page.select_option("select >> nth=2", "hex")
+    tab.wait("document.querySelector('main').innerText.includes('00 00 00 00 01 54')")
     is_sound(tab)
 
 
@@ -137,11 +172,42 @@ def test_a_search_shows_what_it_found_and_how_far_it_is(
     is_sound(tab)
 
 
+def test_a_field_is_found_and_new_records_are_followed(
+    browser: Browser, console: ConsoleServer
+) -> None:
+    tab = opened(browser, console, "#topic=orders")
+    tab.wait(f"{RECORDS} === 50")
+    tab.page.get_by_label("Field of JSON in keys or values").fill("n")
+    tab.page.get_by_label("Value of the field").fill("17")
+    tab.page.get_by_role("button", name="Search", exact=True).click()
+    tab.wait("document.querySelector('.progress')?.textContent.includes('Searched all')")
+    assert tab.value(RECORDS) == 1
+    tab.page.get_by_label("Field of JSON in keys or values").fill("")
+    tab.page.get_by_role("button", name="Follow new records").click()
+    said = "document.querySelector('[role=status].note')?.textContent"
+    tab.wait(f"{said}.includes('New records appear here')")
+    with Cluster(console._place.bootstrap, LIMIT_S) as cluster:
+        for number in (1, 2):
+            produce_record(cluster, ("empty", 0), b"k", b"%d" % number)
+    tab.page.get_by_role("button", name="Stop").click()
+    tab.wait(f"{said}.includes('Stopped: 0 records of 0 written')")
+    tab.value("void (location.hash = '#topic=empty')")
+    tab.wait(f"{RECORDS} === 2")
+    tab.page.get_by_role("button", name="Follow new records").click()
+    tab.wait(f"{said}.includes('0 records of 0 written')")
+    with Cluster(console._place.bootstrap, LIMIT_S) as cluster:
+        produce_record(cluster, ("empty", 0), b"k", HOSTILE.encode())
+    tab.wait(f"{said}.includes('1 record of 1 written')")
+    assert HOSTILE in tab.value("document.querySelector('details.record').textContent")
+    tab.page.get_by_role("button", name="Stop").click()
+    is_sound(tab)
+
+
 @pytest.mark.parametrize("width", [390, 768, 1400])
 def test_each_page_fits_its_window(browser: Browser, console: ConsoleServer, width: int) -> None:
     tab = opened(browser, console, "#topics", width)
     for address, words in (
-        ("#transactions", "readers of committed records wait for 62 records"),
+        ("#transactions", "readers of committed records wait for 64 records"),
         ("#topic=orders", "2 partitions"),
         ("#topic=orders&tab=partitions", "last stable"),
         ("#topic=orders&tab=producers", HOSTILE),

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +14,8 @@ from coterie.client.cluster import Cluster
 from coterie.client.offsets import commit_offsets
 from coterie.client.topics import create_topic
 from coterie.console.places import Place
+from coterie.console.records.matching import PARTS, Matcher, Query
+from coterie.console.records.tail import MOST_ROWS, MOST_TAILS, Tail
 from coterie.console.serving import ConsoleServer
 from coterie.testing import Broker
 from demo.producer import QUIET_LOG_LEVEL
@@ -298,10 +300,92 @@ def test_what_a_search_finds(console: ConsoleServer, query: str, offsets: list[i
         ("/api/topics/mixed/search?text=(&pattern=true", 400, "pattern"),
         ("/api/topics/mixed/search?text=a&in=values", 400, "key, value, headers"),
         ("/api/topics/mixed/search?text=a&pattern=yes", 400, "pattern"),
+        ("/api/topics/mixed/search?path=a[", 400, "no path"),
+        ("/api/topics/mixed/search?text=a&equals=1", 400, "path"),
+        ("/api/topics/mixed/tail?path=", 400, "empty"),
     ],
 )
 def test_what_is_wrong_is_said(console: ConsoleServer, path: str, status: int, about: str) -> None:
     refused(console, path, status, about)
+
+
+def findings(console: ConsoleServer, query: str) -> tuple[list[int], dict[str, Any]]:
+    """Return the numbers in the values that a search of "mixed" finds, and its last event."""
+    events = streamed(console, f"/api/topics/mixed/search?{query}")
+    rows = [row for name, data in events if name == "records" for row in data["records"]]
+    assert events[-1][0] == "end"
+    assert events[-1][1]["found"] == len(rows)
+    return [json.loads(row["value"])["n"] for row in rows], events[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("path=n&equals=27", [27]),
+        ("path=$.n&equals=27.0", [27]),
+        ("path=n&equals=270000", []),
+        ("path=m", []),
+        ("path=n&equals=27&in=key", []),
+        ("path=n&equals=27&text=28", []),
+        ("path=n&partition=1&limit=2", [1, 4]),
+    ],
+)
+def test_a_search_by_a_field(console: ConsoleServer, query: str, found: list[int]) -> None:
+    assert findings(console, query)[0] == found
+
+
+def test_a_search_finds_the_newest_first(console: ConsoleServer) -> None:
+    numbers, end = findings(console, "path=n&order=newest&partition=2&limit=3")
+    assert (numbers, end["limited"]) == ([299, 296, 293], True)
+    numbers, end = findings(console, "path=n&order=newest&limit=1000")
+    assert sorted(numbers) == list(range(MIXED))
+    for partition in range(3):
+        mine = [each for each in numbers if each % 3 == partition]
+        assert mine == sorted(mine, reverse=True)
+    assert (end["scanned"], end["total"], end["limited"]) == (MIXED, MIXED, False)
+    assert set(end["offsets"].values()) == {0}
+
+
+def tailed(servers: str, seconds: float, **more: Any) -> Generator[tuple[str, Any], None, None]:
+    """Follow the topic "followed" with a tail that ends after some seconds."""
+    query = Query("", is_pattern=False, ignores_case=False, parts=PARTS, path="", equals=None,
+                  only_committed=False)  # fmt: skip
+    tail = Tail("followed", None, Matcher(query._replace(**more), None), seconds)
+    with Cluster(servers, LIMIT_S) as cluster:
+        yield from tail.events(cluster)
+
+
+def test_records_are_followed_as_they_are_written(servers: str) -> None:
+    with Cluster(servers, LIMIT_S) as cluster:
+        create_topic(cluster, "followed", 2, 1, {})
+    produce(servers, "followed", [(b"before", b"{}")])
+    events = tailed(servers, LIMIT_S, path="n", equals="1")
+    assert next(events) == ("progress", {"read": 0, "offsets": {"0": 1, "1": 0}})
+    produce(servers, "followed", [(b"k", b'{"n": %d}' % (n % 2)) for n in range(2 * MOST_ROWS + 4)])
+    keys, skipped, read = 0, 0, 0
+    for name, data in events:
+        if name == "records":
+            assert {json.loads(row["value"])["n"] for row in data["records"]} == {1}
+            keys, skipped = keys + len(data["records"]), skipped + data["skipped"]
+        else:
+            read = data["read"]
+        if read == 2 * MOST_ROWS + 4:
+            break
+    assert keys + skipped == MOST_ROWS + 2
+    events.close()
+    assert [name for name, _ in tailed(servers, 0.0)] == ["progress", "end"]
+
+
+def test_readers_who_watch_are_few(console: ConsoleServer) -> None:
+    place = console._place
+    for _ in range(MOST_TAILS):
+        assert place.tails.acquire(blocking=False)
+    try:
+        ((name, data),) = streamed(console, "/api/topics/mixed/tail")
+        assert (name, data["kind"]) == ("error", "TooMany")
+    finally:
+        for _ in range(MOST_TAILS):
+            place.tails.release()
 
 
 def test_a_search_of_a_topic_that_is_not_there_ends_with_an_error(console: ConsoleServer) -> None:

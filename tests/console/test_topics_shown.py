@@ -21,8 +21,13 @@ from coterie.server.network.http_errors import Refused
 HEADER = read_header(encode_batch([(b"k", b"v")], 0, 1000))
 
 
-def row(key: bytes | None, value: bytes | None, topic: str = "orders", **limit: int | None) -> Row:
-    return record_row(topic, Read(3, Record(7, 1000, key, value), HEADER, None), **limit)
+def row(
+    key: bytes | None,
+    value: bytes | None,
+    topic: str = "orders",
+    limit_bytes: int | None = PREVIEW_BYTES,
+) -> Row:
+    return record_row(topic, Read(3, Record(7, 1000, key, value), HEADER, None), limit_bytes)
 
 
 @pytest.mark.parametrize(

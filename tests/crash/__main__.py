@@ -25,6 +25,8 @@ from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
 from tests.crash.security_crashes import SecurityCrashes
 from tests.crash.security_plants import PLANTS as SECURITY_PLANTS
+from tests.crash.share_crashes import ShareCrashes
+from tests.crash.share_plants import PLANTS as SHARE_PLANTS
 from tests.crash.story_crashes import StoryCrashes, crash_until
 from tests.crash.story_crashes import find as find_in_story
 from tests.crash.story_crashes import repeat as repeat_crash
@@ -40,6 +42,7 @@ _ALL_PLANTS: tuple[tuple[Plant, Callable[[Plant], str]], ...] = (
     *((plant, partial(find_in_story, TransactionCrashes)) for plant in TRANSACTION_PLANTS),
     *((plant, partial(find_in_story, GroupCrashes)) for plant in GROUP_PLANTS),
     *((plant, partial(find_in_story, SecurityCrashes)) for plant in SECURITY_PLANTS),
+    *((plant, partial(find_in_story, ShareCrashes)) for plant in SHARE_PLANTS),
 )
 
 
@@ -136,7 +139,13 @@ def _parts(
     if plants:
         yield Part("wrong headers", 5, _try_headers)
     if stories:
-        for share, of in ((13, TransactionCrashes), (13, GroupCrashes), (3, SecurityCrashes)):
+        stories_of = (
+            (13, TransactionCrashes),
+            (13, GroupCrashes),
+            (3, SecurityCrashes),
+            (3, ShareCrashes),
+        )
+        for share, of in stories_of:
             yield Part(f"crashes of {of.what}", share, partial(_crash_stories, of, processes))
     if plants:
         yield Part("planted bugs", 16, lambda until_s: _search_for_plants(until_s, processes))

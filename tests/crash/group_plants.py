@@ -114,7 +114,7 @@ PLANTS = (
     ),
     Plant(
         "a group without members is not loaded",
-        f"{_CONSUMER}group_state:ConsumerGroupState.is_blank",
+        "coterie.coordinator.groups.recorded.group:RecordedGroup.is_blank",
         fault=given({"self.metadata": None, "self.target_metadata": None}),
         kinds=("death:members:commit",),
     ),

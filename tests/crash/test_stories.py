@@ -6,6 +6,8 @@ from tests.crash.group_crashes import GroupCrashes
 from tests.crash.group_plants import PLANTS as GROUP_PLANTS
 from tests.crash.security_crashes import SecurityCrashes
 from tests.crash.security_plants import PLANTS as SECURITY_PLANTS
+from tests.crash.share_crashes import ShareCrashes
+from tests.crash.share_plants import PLANTS as SHARE_PLANTS
 from tests.crash.story_crashes import DEATH, POWER, StoryCrashes, all_kinds, find
 from tests.crash.transaction_crashes import TransactionCrashes
 from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
@@ -19,6 +21,7 @@ _STORIES = (
     (TransactionCrashes, TRANSACTION_PLANTS),
     (GroupCrashes, GROUP_PLANTS),
     (SecurityCrashes, SECURITY_PLANTS),
+    (ShareCrashes, SHARE_PLANTS),
 )
 _ALL = [(of, *kind) for of, _ in _STORIES for kind in all_kinds(of)]
 _PLANTS = [

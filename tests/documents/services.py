@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import Any
@@ -13,7 +13,16 @@ from confluent_kafka import Consumer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
-__all__ = ["AIOKafkaConsumer", "pytest", "run_service", "running_service"]
+from examples.shared_work.worker import run
+
+__all__ = [
+    "AIOKafkaConsumer",
+    "hanging_worker",
+    "pytest",
+    "run_service",
+    "running_service",
+    "running_worker",
+]
 
 _POLL_MS = 50
 _LIMIT_S = 20
@@ -51,6 +60,39 @@ def running_service(bootstrap_servers: str) -> Iterator[None]:
         producer.close()
 
     thread = threading.Thread(target=bill, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join(_LIMIT_S)
+
+
+@contextmanager
+def running_worker(config: dict[str, Any]) -> Iterator[None]:
+    """Handle orders but for poison in a thread, until the end of the block."""
+
+    def handle(value: bytes) -> None:
+        if value == b"poison":
+            raise ValueError(value)
+
+    with _working(config, handle, threading.Event()):
+        yield
+
+
+@contextmanager
+def hanging_worker(config: dict[str, Any]) -> Iterator[None]:
+    """Take orders in a thread, and handle none until the end of the block."""
+    is_over = threading.Event()
+    with _working(config, lambda _: is_over.wait(_LIMIT_S), is_over):
+        yield
+
+
+@contextmanager
+def _working(
+    config: dict[str, Any], handle: Callable[[bytes], object], is_over: threading.Event
+) -> Iterator[None]:
+    thread = threading.Thread(target=run, args=(config, "orders", handle, is_over.is_set))
     thread.start()
     try:
         yield

@@ -28,6 +28,11 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
+from coterie.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsHeartbeatSubtopology,
+    StreamsHeartbeatTopology,
+)
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.interop.model import Failed
 from tests.interop.requests import ask
@@ -122,17 +127,7 @@ class ConsumerMember:
 
     def commit(self, bootstrap: str, topic: str, offset: int) -> None:
         """Commit an offset of partition 0 at its epoch."""
-        partition = OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_metadata=""
-        )
-        request = OffsetCommitRequest(
-            group_id=self._group,
-            generation_id_or_member_epoch=self.epoch,
-            member_id=self._member_id,
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
-        )
-        answer = ask(bootstrap, request, _OFFSET_VERSION)
-        check(answer.topics[0].partitions[0].error_code, str(request))
+        commit_first(bootstrap, self._group, self._member_id, self.epoch, topic, offset)
 
     def check_offset(self, bootstrap: str, topic: str, offset: int) -> None:
         """Check the committed offset of partition 0, asked for at its epoch."""
@@ -147,6 +142,68 @@ class ConsumerMember:
         found = group.topics[0].partitions[0].committed_offset
         if found != offset:
             raise Failed(f"the committed offset of {self._group} is {found} and not {offset}")
+
+
+class StreamsMember:
+    """A member of a streams group (KIP-1071) that reads one topic.
+
+    Attributes:
+        epoch: the epoch that it was last answered.
+    """
+
+    def __init__(self, group: str, member_id: str, topic: str) -> None:
+        self.epoch = 0
+        self._group = group
+        self._member_id = member_id
+        self._topic = topic
+
+    def join(self, bootstrap: str) -> None:
+        """Join, as a process of its own."""
+        self.epoch = 0
+        subtopology = StreamsHeartbeatSubtopology(
+            subtopology_id="0",
+            source_topics=[self._topic],
+            source_topic_regex=[],
+            state_changelog_topics=[],
+            repartition_sink_topics=[],
+            repartition_source_topics=[],
+            copartition_groups=[],
+        )
+        self._beat(
+            bootstrap,
+            rebalance_timeout_ms=_TIMEOUT_MS,
+            process_id=f"process-of-{self._member_id}",
+            topology=StreamsHeartbeatTopology(epoch=0, subtopologies=[subtopology]),
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+        )
+
+    def beat(self, bootstrap: str) -> int:
+        """Send a heartbeat that says nothing new; return the epoch."""
+        self._beat(bootstrap)
+        return self.epoch
+
+    def leave(self, bootstrap: str) -> None:
+        """Leave the group."""
+        self.epoch = _LEAVE
+        self._beat(bootstrap)
+
+    def _beat(self, bootstrap: str, **fields: Any) -> None:
+        request = StreamsGroupHeartbeatRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            member_epoch=self.epoch,
+            endpoint_information_epoch=-1,
+            **fields,
+        )
+        answer = ask(bootstrap, request, 0)
+        check(answer.error_code, f"{request}: {answer.error_message}")
+        self.epoch = answer.member_epoch
+
+    def commit(self, bootstrap: str, offset: int) -> None:
+        """Commit an offset of partition 0 at its epoch."""
+        commit_first(bootstrap, self._group, self._member_id, self.epoch, self._topic, offset)
 
 
 class ClassicMember:
@@ -229,6 +286,23 @@ class ClassicMember:
             self.sync(bootstrap, all_partitions)
         else:
             check(error, str(request))
+
+
+def commit_first(
+    bootstrap: str, group: str, member_id: str, epoch: int, topic: str, offset: int
+) -> None:
+    """Commit an offset of partition 0 of a topic for a member."""
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=""
+    )
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=epoch,
+        member_id=member_id,
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
+    )
+    answer = ask(bootstrap, request, _OFFSET_VERSION)
+    check(answer.topics[0].partitions[0].error_code, str(request))
 
 
 def check(error: int, what: str) -> None:

@@ -175,3 +175,42 @@ def test_ordered_queue_is_given_up_when_its_messages_are_consumed() -> None:
     assert (outcome.metrics["unowned"] or 0) < 8
     assert (outcome.metrics["settle_s"] or 0) < 4
     assert any(each.owner == "pod-0000.1" and each.to_us > 10_000_000 for each in outcome.intervals)
+
+
+def test_a_share_group_hands_nothing_over() -> None:
+    """A new member has its share at once, and the one before stops with its next heartbeat."""
+    outcome = step("share", 2, 6, "join")
+    assert outcome.metrics["unowned"] == 0
+    assert outcome.metrics["generations"] == 1
+
+
+def test_a_partition_of_a_dead_member_of_a_share_group_waits_for_its_session() -> None:
+    """Its records are released with its connection, but nobody else has been assigned."""
+    outcome = step("share", 3, 6, "crash", settings={"rate": 100})
+    assert 2 * 35 < outcome.causes["undetected"] < 2 * 51
+    # Two partitions with 100 records a second, 100 ms each poll.
+    assert outcome.metrics["duplicates"] == 20
+
+
+def test_a_partition_that_members_share_survives_one_of_them() -> None:
+    outcome = step("share", 4, 2, "crash")
+    assert outcome.metrics["unowned"] == 0
+
+
+def test_a_lock_ends_while_its_member_stands_still() -> None:
+    settings = {"rate": 100}
+    short = step("share", 3, 6, "pause", s=20, settings=settings).metrics
+    long = step("share", 3, 6, "pause", s=40, settings=settings).metrics
+    assert (short["duplicates"], long["duplicates"]) == (0, 20)
+
+
+@pytest.mark.parametrize(
+    ("machine", "unowned", "duplicates"),
+    [("eager-3", 60, 0), ("share", 0, 4), ("rocketmq-pop", 0, 16), ("rocketmq-ordered", 60, 0)],
+)
+def test_a_poison_record_stops_a_partition_or_is_given_up(
+    machine: str, unowned: int, duplicates: int
+) -> None:
+    outcome = step(machine, 2, 4, "poison", s=60)
+    assert outcome.causes["poison"] == pytest.approx(unowned)
+    assert outcome.metrics["duplicates"] == duplicates

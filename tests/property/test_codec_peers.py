@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coterie.protocol.api_keys import OLDEST_VERSIONS, SERVED_VERSIONS, UNSERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import OLDEST_VERSIONS, SERVED_VERSIONS, ApiKey
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.wire import (
     ZERO_UUID,
@@ -87,7 +87,8 @@ _ONE_PEER = (
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-    *UNSERVED_VERSIONS,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
 )
 
 

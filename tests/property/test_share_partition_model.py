@@ -138,7 +138,9 @@ class Model:
         deadline_ms = self.now_ms + LOCK_MS
         result = acknowledge(self.partition, member, [batch], self.delivery_limit, deadline_ms)
         records = [each for each in range(max(first, start), last + 1) if self.is_in_flight(each)]
+        writing = {record for _, states in self.pending for record in states}
         owned = all(self.held.get(each, ("",))[0] == member for each in records)
+        owned = owned and not writing.intersection(records)
         if isinstance(result, Refusal):
             assert result.error
             assert result.message

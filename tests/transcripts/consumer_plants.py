@@ -10,6 +10,7 @@ from tests.faults import Function, Of, answers, calling, given, where
 from tests.planting import Plant
 
 _GROUPS = "coterie.coordinator.groups.consumer"
+_RECORDED = "coterie.coordinator.groups.recorded"
 
 
 def _about_the_present_one(ask: Function) -> Function:
@@ -42,7 +43,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the assignment interval does not count",
             f"{_GROUPS}.target:update_target",
-            fault=calling(f"{_GROUPS}.group_state:ConsumerGroupState.target_ms", answers(0)),
+            fault=calling(f"{_RECORDED}.group:RecordedGroup.target_ms", answers(0)),
         ),
         "consumer_groups/joiner_within_the_assignment_interval",
     ),
@@ -89,7 +90,7 @@ CONSUMER_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "late commits are accepted whatever they name",
-            f"{_GROUPS}.group:_may_commit_late",
+            f"{_RECORDED}.committing:CommittingGroup._may_commit_late",
             fault=answers(value=True),
         ),
         "consumer_groups/late_commit",

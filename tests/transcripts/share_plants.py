@@ -51,7 +51,7 @@ SHARE_PLANTS: tuple[tuple[Plant, str], ...] = (
             "the answer of a share group that is lost is not forgiven",
             f"{_GROUPS}.lookup:find_member",
             "epoch != member.previous_epoch",
-            "epoch != known",
+            "epoch != member.epoch",
         ),
         "share_groups/wrong_epochs",
     ),

@@ -16,6 +16,7 @@ TABLE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANTS = {
     "events that a page of the console is behind": ("QUEUE_EVENTS", "QUEUE_BYTES"),
     "requests of a console that block at a time": ("THREADS",),
+    "readers of a console that follow records": ("MOST_TAILS", "LONGEST_S"),
     "facts of the journal that a console keeps": ("MOST_FACTS",),
     "access rules": ("MOST_RULES",),
     "brokers of a process": ("MOST_BROKERS",),

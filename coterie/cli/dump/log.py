@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from shutil import get_terminal_size
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -32,10 +32,15 @@ from coterie.cli.output import (
     note,
     styled,
 )
+from coterie.cli.registry_option import registry_at, registry_option
 from coterie.cli.values import COUNT, LONG_NATURAL
 from coterie.pipeline.segments import topic_names
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from coterie.client.registry.address import RegistryAddress
+    from coterie.client.registry.decoding import Registry
 
 # A dump of this size into a file takes long enough for a progress bar.
 _BIG_LOG_BYTES = 64 << 20
@@ -54,6 +59,7 @@ class _Selection(NamedTuple):
     values: str
     batches: bool
     limit: int | None
+    registry: "Registry | None" = None
 
 
 @click.command("log")
@@ -89,6 +95,7 @@ class _Selection(NamedTuple):
     " those of __transaction_state, text as UTF-8 or else hexadecimal, raw not at all, auto by the"
     " name of the topic.",
 )
+@registry_option
 @click.option("--limit", type=COUNT, metavar="N", help="Show at most N entries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(
@@ -100,6 +107,7 @@ def command(
     group_ids: tuple[str, ...],
     batches: bool,
     values: str,
+    schema_registry: "RegistryAddress | None",
     limit: int | None,
     as_json: bool,
 ) -> None:
@@ -119,7 +127,8 @@ def command(
     if group_ids:
         found = [p for p in found if p.topic in (OFFSETS_TOPIC, "")] or found
     groups = frozenset(group.encode() for group in group_ids) if group_ids else None
-    selection = _Selection(from_offset, to_offset, groups, values, batches, limit)
+    registry = registry_at(schema_registry)
+    selection = _Selection(from_offset, to_offset, groups, values, batches, limit, registry)
     names: dict[str, str] = {}
     for directory in {os.path.dirname(os.path.abspath(p.directory)) for p in found}:
         names |= topic_names(directory)
@@ -240,7 +249,8 @@ def _records(
 ) -> Iterator[Row]:
     """Return the rows of the selected records of a batch; print damage inside the batch."""
     try:
-        for row in record_rows(partition, batch, selection.values, selection.groups):
+        values, groups, registry = selection.values, selection.groups, selection.registry
+        for row in record_rows(partition, batch, values, groups, registry):
             is_after = selection.to_offset is not None and row["offset"] > selection.to_offset
             if row["offset"] >= selection.from_offset and not is_after:
                 yield row

@@ -7,6 +7,7 @@ hexadecimal, and the row contains the reason.
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from coterie.cli.dump.log_files import PartitionFiles
 from coterie.cli.dump.log_walk import Batch, Damage
@@ -21,6 +22,9 @@ from coterie.protocol.messages.log_records import GROUP_RECORDS
 from coterie.protocol.messages.transaction_records import TRANSACTION_RECORDS
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import decode_records
+
+if TYPE_CHECKING:
+    from coterie.client.registry.decoding import Registry
 
 # Keys and values of __consumer_offsets begin with a type or version. In a key the length of the
 # group id follows, then the group id; both are the same in every type of record.
@@ -65,7 +69,11 @@ def damage_row(partition: PartitionFiles, damage: Damage) -> Row:
 
 
 def record_rows(
-    partition: PartitionFiles, batch: Batch, values: str, groups: frozenset[bytes] | None
+    partition: PartitionFiles,
+    batch: Batch,
+    values: str,
+    groups: frozenset[bytes] | None,
+    registry: "Registry | None" = None,
 ) -> Iterator[Row]:
     """Return the rows of the records of a batch.
 
@@ -74,6 +82,7 @@ def record_rows(
         batch: a whole batch whose checksum is right; it may be compressed.
         values: how keys and values are decoded: `offsets`, `transactions`, `text` or `raw`.
         groups: the group ids, in UTF-8, whose records are wanted; None for all records.
+        registry: that of the schemas that texts may name; None for none.
 
     Raises:
         MalformedFrame: the checksum is right, but the records can't be decoded.
@@ -111,6 +120,8 @@ def record_rows(
                 decode_coordinator_record(row, record, TRANSACTION_RECORDS)
             else:
                 decode_text(row, record)
+                if registry is not None:
+                    registry.decode_row(row, {"key": record.key, "value": record.value})
         yield row
 
 

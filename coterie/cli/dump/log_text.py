@@ -190,6 +190,8 @@ def _text(text: str) -> str:
 
 def _undecoded(value: Any, form: str) -> str:
     """Return a key or value that is not decoded into fields."""
+    if form == "json":
+        return _cut(printable(json.dumps(value, ensure_ascii=False)))
     return _cut(f"hex {value}") if form == "hex" else _text(value)
 
 

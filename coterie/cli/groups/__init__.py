@@ -18,9 +18,11 @@ class GroupCommands(LazyCommands):
         "describe": "Show offsets and lag, members, or state of groups.",
         "check": "Find what is wrong with groups, with causes and remedies.",
         "history": "Show what happened to a group, and why.",
+        "deliveries": "Show what became of the deliveries of a share group.",
         "assign": "Preview the assignment that an assignor would make.",
         "reset-offsets": "Plan or commit new offsets for a group.",
         "delete-offsets": "Delete committed offsets of topics.",
+        "remove-members": "Remove members from a group.",
         "delete": "Delete groups that have no members.",
     }
     package = "coterie.cli.groups"

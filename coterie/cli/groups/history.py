@@ -39,11 +39,22 @@ _FOLLOW_WAIT_MS = 1_000
     metavar="N",
     help="Show only the last N rebalances and what came after.",
 )
+@click.option(
+    "--rebalances",
+    is_flag=True,
+    help="Show one entry a rebalance, also from the group log, which any Kafka has.",
+)
 @click.option("--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
 @json_option
 @broker_options
 def command(
-    *, group_id: str, since: str | None, limit: int | None, follow: bool, as_json: bool
+    *,
+    group_id: str,
+    since: str | None,
+    limit: int | None,
+    rebalances: bool,
+    follow: bool,
+    as_json: bool,
 ) -> None:
     """Show what happened to a group: each rebalance with its cause, the duration of its phases, and
     the partitions of each member afterwards.
@@ -51,7 +62,16 @@ def command(
     The source is the broker's journal, the topic coterie.journal, which Coterie keeps for a week by
     default. With --json there is one object for each fact of the journal; with --json and --follow
     each object is a line of its own.
+
+    With --rebalances it shows what the console and `coterie pipeline show` do: each rebalance with
+    its cause, who caused it, its phases, the time without owner and what moved. On another Kafka it
+    follows from the group log, __consumer_offsets.
     """
+    if rebalances:
+        if since is not None or follow:
+            raise click.UsageError("--rebalances can't be used with --since or --follow.")
+        _print_rebalances(group_id, limit, as_json=as_json)
+        return
     since_ms = None if since is None else _since_ms(since)
     with connected() as cluster:
         journal = journal_of(cluster, group_id)
@@ -68,6 +88,23 @@ def command(
         _note_unknown(found.unknown)
         if follow:
             _follow(cluster, journal, found.next_offset, printer)
+
+
+def _print_rebalances(group_id: str, limit: int | None, *, as_json: bool) -> None:
+    # Imported here, because the facts of a journal are printed without the pipeline.
+    from coterie.cli.pipeline.printed_stories import print_stories
+    from coterie.cli.pipeline.rebalance_stories import rebalance_stories
+    from coterie.pipeline.live.group_record import GroupRecord
+    from coterie.pipeline.report.history import story_of
+
+    with connected() as cluster:
+        record = GroupRecord(group_id)
+        has_history = record.read(cluster)
+        if not has_history and not describe_groups(cluster, [group_id])[group_id].exists:
+            raise no_such_groups([group_id])
+        story = story_of(record.history(cluster))
+    stories = rebalance_stories(story.group.tables, story.moves, story.generations)
+    print_stories(group_id, stories, limit, as_json=as_json)
 
 
 class _Printer:

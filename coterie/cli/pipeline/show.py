@@ -8,14 +8,12 @@ import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
-from coterie.cli.output import Row, note, print_json, print_line, printable
-from coterie.cli.pipeline.rebalance_events import rebalance_events
-from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
+from coterie.cli.output import print_json, print_line, printable
+from coterie.cli.pipeline.printed_stories import print_stories
+from coterie.cli.pipeline.rebalance_stories import rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
-from coterie.cli.timeline import Timeline, by_topic
 from coterie.cli.values import NATURAL
 from coterie.client.names import counted
-from coterie.client.times import time_text
 
 if TYPE_CHECKING:
     from coterie.pipeline.show import Commits
@@ -48,18 +46,7 @@ def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) 
             _print_commits(commits, as_json=as_json)
             return
     stories = rebalance_stories(story.group.tables, story.moves, story.generations)
-    shown = stories if limit is None else stories[max(0, len(stories) - limit) :]
-    if as_json:
-        print_json([_row(each) for each in shown])
-        return
-    if not stories:
-        note(f"No rebalances of group '{printable(group_id)}' are recorded.")
-        return
-    timeline = Timeline()
-    for each in shown:
-        for event in rebalance_events(each):
-            for line in timeline.lines(event):
-                print_line(line)
+    print_stories(group_id, stories, limit, as_json=as_json)
 
 
 def _print_commits(commits: "Commits", *, as_json: bool) -> None:
@@ -85,33 +72,3 @@ def _unknown_group(group_id: str, known: Sequence[str]) -> CommandFailed:
     named = ", ".join(printable(each) for each in known[:_NAMED_GROUPS])
     more = f" and {len(known) - _NAMED_GROUPS} more" if len(known) > _NAMED_GROUPS else ""
     return CommandFailed(f"{cause}.", f"The recorded groups are: {named}{more}.")
-
-
-def _row(story: RebalanceStory) -> Row:
-    """Return a rebalance with the columns of its table, its moves, and its generations."""
-    row = _with_times(story.row)
-    row["moves"] = [_without_group(move) for move in story.moves]
-    row["steps"] = [
-        {
-            "generation": step.generation,
-            "at_ts": time_text(step.at_ms),
-            "owned": {
-                key: by_topic(partitions)
-                for key, partitions in sorted(step.ownership.by_member.items())
-            },
-        }
-        for step in story.steps
-    ]
-    return row
-
-
-def _without_group(row: Row) -> Row:
-    return {name: value for name, value in _with_times(row).items() if name != "group_id"}
-
-
-def _with_times(row: Row) -> Row:
-    """Return a row with its timestamps as text."""
-    return {
-        name: time_text(value) if name.endswith("_ts") and value is not None else value
-        for name, value in row.items()
-    }

@@ -1,7 +1,8 @@
 """Removes what a run has created: groups, their settings, topics, all of the run's prefix."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from coterie.conformance.over_tcp.connection import RefusedError
 from coterie.conformance.over_tcp.target import Target
@@ -30,12 +31,22 @@ from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from coterie.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
+from coterie.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 
 # Names in one request.
 _AT_ONCE = 50
 # How often, and how long after one another, groups are tried that still have members.
 _ROUNDS = 20
 _PAUSE_S = 0.5
+# The epoch with which a member of a share group or a streams group leaves.
+_LEAVES = -1
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _GONE = (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -76,6 +87,7 @@ async def _remove_groups(target: Target, prefix: str, runs: Sequence[LearntNames
             await _empty_groups(target, some, runs)
             await _empty_consumer_groups(target, some)
             await _empty_share_groups(target, some)
+            await _empty_streams_groups(target, some)
             request = DeleteGroupsRequest(groups_names=some)
             answer = await target.call(request, DeleteGroupsResponse)
             errors |= {each.group_id: each.error_code for each in answer.results}
@@ -128,12 +140,32 @@ async def _empty_share_groups(target: Target, groups: list[str]) -> None:
         return
     request = ShareGroupDescribeRequest(group_ids=groups)
     described = await target.call(request, ShareGroupDescribeResponse)
-    for group in described.groups:
-        for each in group.members:
-            leave = ShareGroupHeartbeatRequest(
-                group_id=group.group_id, member_id=each.member_id, member_epoch=-1
-            )
-            await target.call(leave, ShareGroupHeartbeatResponse)
+    for group_id, member_id in _members(described.groups):
+        leave = ShareGroupHeartbeatRequest(
+            group_id=group_id, member_id=member_id, member_epoch=_LEAVES
+        )
+        await target.call(leave, ShareGroupHeartbeatResponse)
+
+
+async def _empty_streams_groups(target: Target, groups: list[str]) -> None:
+    """Let every member of those groups leave that are streams groups."""
+    if not target.serves(ApiKey.STREAMS_GROUP_DESCRIBE, 0):
+        return
+    request = StreamsGroupDescribeRequest(group_ids=groups)
+    described = await target.call(request, StreamsGroupDescribeResponse)
+    for group_id, member_id in _members(described.groups):
+        leave = StreamsGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=_LEAVES,
+            endpoint_information_epoch=0,
+        )
+        await target.call(leave, StreamsGroupHeartbeatResponse)
+
+
+def _members(groups: Iterable[Any]) -> list[tuple[str, str]]:
+    """Return the members of described groups, each with its group."""
+    return [(group.group_id, each.member_id) for group in groups for each in group.members]
 
 
 async def _remove_topics(target: Target, prefix: str) -> list[str]:

@@ -36,6 +36,12 @@ DEFAULT_GROUP_SETTINGS = {
     "group.share.heartbeat.interval.ms": 5_000,
     "group.share.session.timeout.ms": 45_000,
     "group.share.max.size": 200,
+    "group.streams.assignment.interval.ms": 1_000,
+    "group.streams.heartbeat.interval.ms": 5_000,
+    "group.streams.initial.rebalance.delay.ms": 3_000,
+    "group.streams.max.size": 2_147_483_647,
+    "group.streams.num.standby.replicas": 0,
+    "group.streams.session.timeout.ms": 45_000,
 }
 # A broker in real time is a little late. What holds with another delay must also hold if the delay
 # is so much shorter or longer, as files leave half a second before a deadline.

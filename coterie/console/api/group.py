@@ -36,7 +36,7 @@ def _group(request: Request) -> Json:
     group_id = request.path["group"]
     with request.place.cluster() as cluster:
         memory = GroupMemory(group_id, request.place.recent_past)
-        memory.read_past(cluster)
+        memory.recorded.read(cluster)
         seen = memory.look(cluster)
         if seen is None:
             raise _no_group(group_id)
@@ -97,16 +97,14 @@ def _read_past(place: Place, cluster: Cluster, group_id: str) -> Past:
         Refused: it neither exists nor is anything recorded of it.
     """
     memory = GroupMemory(group_id, place.recent_past)
-    is_known = memory.read_past(cluster)
+    is_known = memory.recorded.read(cluster)
     if not is_known and memory.describe(cluster) is None:
         raise _no_group(group_id)
     return _past(place, cluster, memory)
 
 
 def _past(place: Place, cluster: Cluster, memory: GroupMemory) -> Past:
-    facts = None if memory.facts is None else tuple(memory.facts)
-    names = memory.topic_names(cluster)
-    return past_of(memory.group_id, facts, memory.log, names, place.bootstrap)
+    return past_of(memory.recorded, cluster, place.bootstrap)
 
 
 def _no_group(group_id: str) -> Refused:

@@ -1,7 +1,6 @@
 """Topics: the list, one with its partitions, its settings, and the groups that read it."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from coterie.client.cluster import Cluster, TopicPartition
@@ -168,15 +167,10 @@ def _committed(
 ) -> Mapping[str, Mapping[TopicPartition, Committed]]:
     """Return the committed offsets of groups; a group that is refused has none."""
     found: dict[str, Mapping[TopicPartition, Committed]] = {}
+    refused: dict[str, int] = {}
     for begin in range(0, len(group_ids), _GROUPS_AT_ONCE):
         part = group_ids[begin : begin + _GROUPS_AT_ONCE]
-        try:
-            found |= committed_offsets_of_groups(cluster, part)
-        except Refused:
-            # One of them; the others are asked alone.
-            for group_id in part:
-                with suppress(Refused):
-                    found |= committed_offsets_of_groups(cluster, [group_id])
+        found |= committed_offsets_of_groups(cluster, part, refused)
     return found
 
 

@@ -106,7 +106,13 @@ def _plan_expel(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
     return Plan(
         f"Expel {counted(len(members), 'member')} from group {group_id}.",
         rows,
-        None,
+        command_line(
+            "groups",
+            "remove-members",
+            "--group",
+            group_id,
+            *arguments([each.member_id for each in members] or wanted),
+        ),
         rows,
         [(group_id, members)] if members else [],
         [
@@ -132,7 +138,7 @@ def _expel(cluster: Cluster, shown: Plan) -> list[Row]:
                 "group": group_id,
                 "member_id": each.member_id,
                 "client_id": each.client_id,
-                "expelled": not error,
+                "removed": not error,
                 "error": error_name(error) if error else None,
             }
         )

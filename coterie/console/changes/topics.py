@@ -1,6 +1,5 @@
 """Changes of topics: create and delete them, and produce a record."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +7,7 @@ from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError, Refused
 from coterie.client.names import counted
 from coterie.client.offsets import EARLIEST, LATEST, partition_offsets
-from coterie.client.producing import produce_record
+from coterie.client.producing import FORMATS, content_of, produce_record
 from coterie.client.readers import groups_of_topics
 from coterie.client.topic_rows import change_row
 from coterie.client.topics import (
@@ -30,7 +29,6 @@ from coterie.console.changes.plan import (
 from coterie.console.changes.verb import Verb
 from coterie.server.network import http_errors
 
-_FORMATS = ("text", "json", "hex", "null")
 # What a replication factor has at most: an int16.
 _INT16 = (1 << 15) - 1
 
@@ -150,12 +148,23 @@ def _plan_produce(cluster: Cluster, fields: Mapping[str, Any]) -> Plan:
     return Plan(
         f"Append a record to partition {index} of topic {name}.",
         [row],
-        None,
+        _produce_command(name, index, fields),
         [topic.topic_id, topic.error],
         [] if refused else [((name, index), key, value, headers)],
         refused,
         [] if value is not None else ["A null value deletes the key when the log is compacted."],
     )
+
+
+def _produce_command(name: str, index: int, fields: Mapping[str, Any]) -> str:
+    words: list[object] = ["topics", "produce", "--partition", index]
+    for field in ("key", "value"):
+        # A value of its own may begin with a hyphen.
+        words += [f"--{field}={fields[field]}"] if field in fields else []
+        kind = fields.get(f"{field}_format", "text")
+        words += [f"--{field}-format", kind] if kind != "text" else []
+    words += [f"--header={each}={text}" for each, text in fields.get("headers", {}).items()]
+    return command_line(*words, *arguments([name]))
 
 
 def _content(field: str, fields: Mapping[str, Any], absent: str) -> bytes | None:
@@ -164,19 +173,11 @@ def _content(field: str, fields: Mapping[str, Any], absent: str) -> bytes | None
     Raises:
         http_errors.Refused: it does not have its format.
     """
-    text = fields.get(field, "")
     kind = fields.get(f"{field}_format", absent if field not in fields else "text")
     try:
-        match kind:
-            case "null":
-                return None
-            case "hex":
-                return bytes.fromhex(text)
-            case "json":
-                json.loads(text)
+        return content_of(str(fields.get(field, "")), kind)
     except ValueError as error:
-        raise http_errors.Refused("BadRequest", f"{field}: no {kind}: {error}") from None
-    return str(text).encode()
+        raise http_errors.Refused("BadRequest", f"{field}: {error}") from None
 
 
 def _produce(cluster: Cluster, shown: Plan) -> list[Row]:
@@ -216,9 +217,9 @@ VERBS = (
             f.name("topic", "The topic."),
             f.number("partition", "The partition; 0 by default.", 0, f.INT32),
             f.text("key", "The key; none for null."),
-            f.choice("key_format", "How the key is written.", *_FORMATS),
+            f.choice("key_format", "How the key is written.", *FORMATS),
             f.text("value", "The value; empty by default."),
-            f.choice("value_format", "How the value is written.", *_FORMATS),
+            f.choice("value_format", "How the value is written.", *FORMATS),
             f.texts_by_name("headers", "Headers by name."),
         ),
         _plan_produce,

@@ -1,6 +1,6 @@
 """Everything that is read of a group at one time, and what is remembered from look to look.
 
-`GroupMemory` has the journal and the group log of the group as far as they were read, and the
+`GroupMemory` has what is recorded of the group as far as it was read, and the
 earlier looks that rates, trends and checks need. It belongs to one thread at a time.
 """
 
@@ -16,17 +16,13 @@ from coterie.client.group_totals import WITH_OFFSETS
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.health.checks import Found, findings
 from coterie.client.health.observation import CHECKED_TYPES, Look, look_at, observe
-from coterie.client.history import Journal, NoJournal, journal_of, read_history, read_on
 from coterie.client.progress import Sample
 from coterie.client.software import Software
-from coterie.client.topics import describe_topics
-from coterie.console.group.log import GroupLog
 from coterie.console.model.series import Ends, Steps
 from coterie.console.recent_past import INTERVAL_S, RecentPast
+from coterie.pipeline.live.group_record import GroupRecord
 from coterie.protocol.messages.journal_records import Fact, MemberJoined, StaticMemberReplaced
 
-# A page draws a thousand rebalances, which have some ten facts each.
-MAX_FACTS = 10_000
 # A list of all groups is asked for at most so often, while a group is none that can be described.
 _LIST_S = 10.0
 # Two looks that are nearer say little of rates: commits come in steps.
@@ -76,8 +72,7 @@ class GroupMemory:
     """What is known of a group from earlier looks.
 
     Attributes:
-        facts: the facts of its journal; None without a journal.
-        log: its records in the group log.
+        recorded: what is recorded of it, as far as it was read.
     """
 
     def __init__(self, group_id: str, recent_past: RecentPast) -> None:
@@ -89,67 +84,13 @@ class GroupMemory:
         """
         self.group_id = group_id
         self._recent_past = recent_past
-        self.facts: deque[Fact] | None = None
-        self.log = GroupLog(group_id)
-        self._journal: Journal | None = None
-        self._next_offset = 0
+        self.recorded = GroupRecord(group_id)
         self._looks: deque[Look] = deque()
         self._listed: tuple[float, GroupDescription | None] = float("-inf"), None
         self._ends: defaultdict[TopicPartition, Ends] = defaultdict(Ends)
         self._lags: defaultdict[TopicPartition, Steps] = defaultdict(Steps)
         self._lag = Steps()
         self._state: tuple[str, int] = "", 0
-        self._names: dict[str, str] = {}
-
-    # -- the past ----------------------------------------------------------------------------------
-
-    def read_past(self, cluster: Cluster, max_wait_ms: int = 0) -> bool:
-        """Read what was recorded since the last call; return whether the history has changed.
-
-        Args:
-            cluster: the cluster.
-            max_wait_ms: how long to wait for a new fact if there is none.
-        """
-        count = 0 if self.facts is None else len(self.facts)
-        has_journal = self._find_journal(cluster)
-        if self._journal is not None and not has_journal:
-            found = read_on(cluster, self._journal, self._next_offset, max_wait_ms)
-            if found.next_offset < self._next_offset:
-                # It is another journal: the broker has lost its data.
-                self.forget_past()
-                return True
-            self._next_offset = found.next_offset
-            assert self.facts is not None, "a journal was found"
-            self.facts += found.facts
-            count = len(self.facts) - len(found.facts)
-        has_news = self.log.read(cluster)
-        return has_news or (self.facts is not None and len(self.facts) != count)
-
-    def forget_past(self) -> None:
-        """Forget what was recorded; it is read again from the beginning."""
-        self.facts, self._journal, self._next_offset = None, None, 0
-        self.log = GroupLog(self.group_id)
-        self._names = {}
-
-    def _find_journal(self, cluster: Cluster) -> bool:
-        """Find the journal and read it; return whether that was done now."""
-        if self._journal is not None:
-            return False
-        try:
-            journal = journal_of(cluster, self.group_id)
-        except NoJournal:
-            return False
-        found = read_history(cluster, journal)
-        self.facts = deque(found.facts, MAX_FACTS)
-        self._journal, self._next_offset = journal, found.next_offset
-        return True
-
-    def topic_names(self, cluster: Cluster) -> dict[str, str]:
-        """Return names by topic id, if the records of the group have ids."""
-        if self.log.epochs:
-            found = {each.topic_id: each.name for each in describe_topics(cluster)}
-            self._names |= {key: name for key, name in found.items() if key is not None}
-        return self._names
 
     # -- the present -------------------------------------------------------------------------------
 
@@ -175,9 +116,9 @@ class GroupMemory:
             self._state[1],
             look.sample if has_offsets else None,
             None if before is None or _seconds(before, look) < _RATE_S else before.sample,
-            None if self.facts is None else tuple(self.facts),
-            self.log.last_generation(group.state),
-            dict(self.log.commit_times),
+            None if self.recorded.facts is None else tuple(self.recorded.facts),
+            self.recorded.log.last_generation(group.state),
+            dict(self.recorded.log.commit_times),
             self._software(group),
             checked,
             ages,
@@ -257,7 +198,7 @@ class GroupMemory:
             each.member_id: Software(
                 each.client_software_name, each.client_software_version, each.principal
             )
-            for each in self.facts or ()
+            for each in self.recorded.facts or ()
             if isinstance(each, MemberJoined | StaticMemberReplaced)
             and each.member_id in members
             and (each.client_software_name is not None or each.principal is not None)

@@ -5,28 +5,22 @@ says: the facts of its journal and the records of its group log. Both call the s
 both say the same [console/one-history].
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coterie.console.group.log import GroupLog
+from coterie.client.cluster import Cluster
 from coterie.lab.machines import MACHINES
 from coterie.lab.recorded import ASSUMPTIONS as SCRIPT_ASSUMPTIONS
 from coterie.lab.recorded import recorded_of
 from coterie.lab.run import Run, RunOptions
 from coterie.lab.scenario import scenario_text
+from coterie.pipeline.live.group_record import GroupRecord
 from coterie.pipeline.replay_rows import replay_row, summed
 from coterie.pipeline.report.content import content_of
 from coterie.pipeline.report.data import page_data
 from coterie.pipeline.report.history import Story, story_of
 from coterie.pipeline.report.page import render
-from coterie.pipeline.timeline.combined import group_history
-from coterie.pipeline.timeline.departures import OPEN
-from coterie.pipeline.timeline.from_rows import generations_of
 from coterie.pipeline.timeline.model import GroupHistory
-from coterie.pipeline.timeline.with_departures import with_departures
 from coterie.pipeline.what_if import ASSUMPTIONS, NAMES, WITH_ROOMS, replay
-from coterie.protocol.messages.journal_records import Fact
-from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
 
 # The protocols of consumers that the lab has; the others are of Connect, of earlier releases and of
 # other systems.
@@ -52,31 +46,17 @@ class Past(NamedTuple):
     inputs: list[str]
 
 
-def past_of(
-    group_id: str,
-    facts: Sequence[Fact] | None,
-    log: GroupLog,
-    topic_names: Mapping[str, str],
-    bootstrap: str,
-) -> Past:
+def past_of(recorded: GroupRecord, cluster: Cluster, bootstrap: str) -> Past:
     """Work out the history of a group.
 
     Args:
-        group_id: the group.
-        facts: what the journal says of it; None without a journal.
-        log: what the group log says of it.
-        topic_names: names by topic id.
-        bootstrap: the address of the broker.
+        recorded: what is recorded of it.
+        cluster: the cluster.
+        bootstrap: the address of the broker, for people.
     """
-    # The timeline is made of facts about the group itself.
-    own = [
-        each for each in facts or () if not isinstance(each, PartitionLoaded | PartitionUnloaded)
-    ]
-    history = group_history(group_id, own, generations_of(log.generations), log.epochs, topic_names)
-    if any(session.exit_kind == OPEN for session in history.sessions):
-        history = with_departures(history, log.commits)
-    sources = [*(["journal"] if facts is not None else []), "group log"]
-    return Past(history, story_of(history), [f"{' and '.join(sources)} of {bootstrap}"])
+    history = recorded.history(cluster)
+    inputs = [f"{' and '.join(recorded.sources)} of {bootstrap}"]
+    return Past(history, story_of(history), inputs)
 
 
 def history_data(past: Past) -> Json:

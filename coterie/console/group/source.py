@@ -62,7 +62,7 @@ class GroupSource:
                     self._look_on(cluster, publish, stopped)
             except ClientError as error:
                 # A broker that comes back may have other data at the same offsets.
-                self._memory.forget_past()
+                self._memory.recorded.forget()
                 with self.lock:
                     publish(failure_event(error))
                 stopped.wait(_RETRY_S)
@@ -72,7 +72,7 @@ class GroupSource:
         next_full_s = 0.0
         has_past = True
         while not stopped.is_set():
-            has_past |= self._memory.read_past(cluster, WAIT_MS if next_full_s else 0)
+            has_past |= self._memory.recorded.read(cluster, WAIT_MS if next_full_s else 0)
             now = self._memory.describe(cluster)
             if has_past or is_changed(last, now) or time.monotonic() >= next_full_s:
                 last = now
@@ -81,7 +81,7 @@ class GroupSource:
             if has_past and time.monotonic() >= self._next_history_s:
                 self._tell_history(cluster, publish)
                 has_past = False
-            stopped.wait(_PAUSE_S if self._memory.facts is not None else WAIT_MS / 1000)
+            stopped.wait(_PAUSE_S if self._memory.recorded.facts is not None else WAIT_MS / 1000)
 
     def _look(self, cluster: Cluster, publish: Publish) -> None:
         seen = self._memory.look(cluster)
@@ -92,10 +92,7 @@ class GroupSource:
 
     def _tell_history(self, cluster: Cluster, publish: Publish) -> None:
         began_s = time.monotonic()
-        memory = self._memory
-        names = memory.topic_names(cluster)
-        facts = None if memory.facts is None else tuple(memory.facts)
-        past = past_of(self._group_id, facts, memory.log, names, self._place.bootstrap)
+        past = past_of(self._memory.recorded, cluster, self._place.bootstrap)
         data = history_data(past)
         now_s = time.monotonic()
         self._next_history_s = now_s + _HISTORY_SHARE * (now_s - began_s)

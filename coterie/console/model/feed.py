@@ -63,6 +63,8 @@ class GroupsFeed:
         self._earlier: Look | None = None
         self._reader: JournalReader | None = None
         self._opened_ms = 0
+        # When offsets were counted, by the monotonic clock, and how many.
+        self._counted: tuple[float, int] | None = None
 
     def snapshot(self) -> list[Event]:
         """Return what a new page needs; called with the lock held."""
@@ -142,11 +144,30 @@ class GroupsFeed:
                     {"id": each.node_id, "address": f"{each.host}:{each.port}"}
                     for each in brokers.brokers
                 ],
+                **self._figures(),
             }
             publish(Event("cluster", self._head()))
             # It says how new the rows are, even if none has changed.
             self._publish(changes, publish, even_if_none=True)
         return look
+
+    def _figures(self) -> dict[str, Any]:
+        """Return what brokers in this process tell beside the protocol."""
+        found = self._place.figures() if self._place.figures is not None else None
+        if found is None:
+            self._counted = None
+            return {}
+        before, now_s = self._counted, time.monotonic()
+        self._counted = now_s, found.commits
+        # Fewer than before: the broker has started again.
+        is_known = before is not None and now_s > before[0] and found.commits >= before[1]
+        rate = (found.commits - before[1]) / (now_s - before[0]) if before and is_known else None
+        return {
+            "started_ms": found.started_ms,
+            "flush": found.flush,
+            "connections": found.connections,
+            "commits_per_s": rate if rate is None else round(rate, 1),
+        }
 
     def _publish(self, changes: Changes, publish: Publish, *, even_if_none: bool = False) -> None:
         if changes.changed or changes.removed or even_if_none:

@@ -89,13 +89,31 @@ class _Track:
         return self.seen.marks if self.recorded is None else self.recorded
 
 
-def _strip(marks: Sequence[Mark], since_ms: int) -> list[list[Any]]:
+def strip_of(marks: Sequence[Mark], since_ms: int) -> list[list[Any]]:
     """Return the rebalances that had not ended at a time."""
     return [
         [each.from_ms, each.to_ms, each.cause, each.unowned_ms]
         for each in marks
         if each.to_ms is None or each.to_ms > since_ms
     ]
+
+
+def fitting(found: list[tuple[str, int, list[list[Any]]]]) -> list[Row]:
+    """Return strips by group, with at most `MOST_MARKS` rebalances together.
+
+    Groups with trouble come first, then those with many rebalances.
+
+    Args:
+        found: of each group its name, its trouble, and its strip.
+    """
+    rows: list[Row] = []
+    left = MOST_MARKS
+    for name, _, strip in sorted(found, key=lambda each: (-each[1], -len(each[2]), each[0])):
+        left -= len(strip)
+        if left < 0:
+            break
+        rows.append({"group": name, "strip": strip})
+    return rows
 
 
 class GroupsModel:
@@ -215,7 +233,7 @@ class GroupsModel:
             "last_rebalance": None
             if last is None
             else {"at_ms": last.to_ms or last.from_ms, "cause": last.cause, "who": last.who},
-            "strip": _strip(marks, now_ms - WINDOW_MS),
+            "strip": strip_of(marks, now_ms - WINDOW_MS),
             "trouble": self._trouble.get(name, 0) + (row["state"] in REBALANCING),
         }
         if row == track.row:
@@ -224,24 +242,13 @@ class GroupsModel:
         return row
 
     def strips(self, now_ms: int) -> list[Row]:
-        """Return the rebalances of the last hour, by group: at most `MOST_MARKS` of all.
-
-        Groups with trouble come first, then those with many rebalances.
-        """
+        """Return the rebalances of the last hour, by group: at most `MOST_MARKS` of all."""
         found = [
             (name, track.row["trouble"], strip)
             for name, track in self._tracks.items()
-            if track.row and (strip := _strip(track.marks, now_ms - HOUR_MS))
+            if track.row and (strip := strip_of(track.marks, now_ms - HOUR_MS))
         ]
-        found.sort(key=lambda each: (-each[1], -len(each[2]), each[0]))
-        rows: list[Row] = []
-        left = MOST_MARKS
-        for name, _, strip in found:
-            left -= len(strip)
-            if left < 0:
-                break
-            rows.append({"group": name, "strip": strip})
-        return rows
+        return fitting(found)
 
     def forget_facts(self) -> None:
         """Forget the facts, because the journal is read again; rebalances stay known."""

@@ -72,13 +72,18 @@ class Recorded:
         while self._count > self._most_facts and len(self.facts) > 1:
             quiet = next(iter(self.facts))
             self._count -= len(self.facts.pop(quiet))
-        history = group_history(group_id, list(known), ())
-        marks = [mark for each in history.rebalances if (mark := _mark_of(each))]
+        marks = marks_of(group_id, list(known))
         first_ms = marks[0].from_ms if marks else now_ms
         old = [each for each in before if each.to_ms is not None and each.to_ms <= first_ms]
         # What has begun before the first fact that is kept was seen whole before.
         recent = [each for each in old if each.from_ms > now_ms - HOUR_MS]
         return [*recent, *marks][-_MOST_MARKS:]
+
+
+def marks_of(group_id: str, facts: Sequence[Fact]) -> list[Mark]:
+    """Return the rebalances of a group, as its facts tell them."""
+    history = group_history(group_id, facts, ())
+    return [mark for each in history.rebalances if (mark := _mark_of(each))]
 
 
 def _mark_of(rebalance: Rebalance) -> Mark | None:

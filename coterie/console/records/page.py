@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from coterie.client.cluster import Cluster
 from coterie.client.offsets import EARLIEST, LATEST, partition_offsets
+from coterie.client.registry.decoding import Registry
 from coterie.client.topics import describe_topics
 from coterie.console.records.reading import (
     Backward,
@@ -20,6 +21,7 @@ from coterie.console.records.reading import (
     Partition,
     Read,
     Row,
+    Show,
 )
 from coterie.console.records.shown import record_row
 from coterie.protocol.errors import ErrorCode
@@ -126,8 +128,13 @@ def partitions_of(cluster: Cluster, topic: str, partition: int | None) -> list[i
     return [partition]
 
 
-def records_page(cluster: Cluster, wanted: Wanted) -> Row:
+def records_page(cluster: Cluster, wanted: Wanted, registry: Registry | None = None) -> Row:
     """Return a page.
+
+    Args:
+        cluster: the cluster.
+        wanted: the records.
+        registry: that of their schemas; None for none.
 
     Returns:
         topic, order, records, cursor (of the next page; null at the end), newer (a cursor for what
@@ -136,10 +143,21 @@ def records_page(cluster: Cluster, wanted: Wanted) -> Row:
     bounds = bounds_of(cluster, wanted.topic, wanted.partition, MOST_PARTITIONS)
     budget = Budget(PAGE_BYTES)
     begins = _begins(cluster, wanted, bounds)
-    sides = {
-        number: _side(cluster, wanted, bounds[number], budget, number, begins[number], len(begins))
-        for number in begins
-    }
+
+    def show(read: Read) -> Row:
+        return record_row(wanted.topic, read, registry=registry)
+
+    sides: dict[int, Forward | Backward] = {}
+    for index, begin in begins.items():
+        partition = Partition(
+            cluster,
+            (wanted.topic, index),
+            bounds[index],
+            budget,
+            only_committed=wanted.only_committed,
+            shares=len(begins),
+        )
+        sides[index] = _side(partition, wanted, begin, len(begins), show)
     rows: list[Row] = []
     while len(rows) < wanted.limit and (number := _next(sides, wanted)) is not None:
         rows.append(sides[number].take())
@@ -185,26 +203,8 @@ def _begins(cluster: Cluster, wanted: Wanted, bounds: Mapping[int, Bounds]) -> d
 
 
 def _side(
-    cluster: Cluster,
-    wanted: Wanted,
-    bounds: Bounds,
-    budget: Budget,
-    number: int,
-    begin: int,
-    shares: int,
+    partition: Partition, wanted: Wanted, begin: int, shares: int, show: Show
 ) -> Forward | Backward:
-    partition = Partition(
-        cluster,
-        (wanted.topic, number),
-        bounds,
-        budget,
-        only_committed=wanted.only_committed,
-        shares=shares,
-    )
-
-    def show(read: Read) -> Row:
-        return record_row(wanted.topic, read)
-
     if not wanted.newest_first:
         return Forward(partition, begin, show)
     return Backward(partition, begin, show, max(_LEAST_STRETCH, wanted.limit // shares))
@@ -226,7 +226,9 @@ def _next(sides: Mapping[int, Forward | Backward], wanted: Wanted) -> int | None
     return None if best is None else best[1]
 
 
-def whole_record(cluster: Cluster, topic: str, partition: int, offset: int) -> dict[str, Any]:
+def whole_record(
+    cluster: Cluster, topic: str, partition: int, offset: int, registry: Registry | None = None
+) -> dict[str, Any]:
     """Return one record with all of its bytes.
 
     Raises:
@@ -241,5 +243,5 @@ def whole_record(cluster: Cluster, topic: str, partition: int, offset: int) -> d
         )
         # Of a batch that is larger the broker sends all.
         for read in reader.read(reader.fetch(offset, max_bytes=1), offset + 1):
-            return record_row(topic, read, None)
+            return record_row(topic, read, None, registry)
     raise Refused("NotFound", f"there is no record at offset {offset} of {topic}-{partition}")

@@ -1,105 +1,81 @@
-"""Records with a text, found while the reader waits: a stream of findings, and how far it is.
+"""Records that match, found while the reader waits: a stream of findings, and how far it is.
 
-Each partition is read from where the search begins to the end that it had then, in responses of
-some megabytes, in turns. Invariants: the first answer comes before anything is read; one comes
-after each response, so that a reader who has gone is noticed; what is held is one response and the
-rows that are sent next. A pattern is one of RE2, whose time is proportional to the text.
-
-A batch is decoded only if its bytes have a match, which is found many times faster than by records.
-That holds for patterns, too, but not for those that may say where a part begins or ends.
+Each partition is read from where the search begins to the end that it had then, or back from there,
+in responses of some megabytes, in turns. Invariants: the first answer comes before anything is
+read; one comes after each response, so that a reader who has gone is noticed; what is held is one
+response and the rows that are sent next. The newest of a partition are found first by reading a
+stretch before the end, forwards, and then the one before it.
 """
 
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
-from coterie.client.batches import FETCH_BYTES, FetchedBatches, StoredBatch
+from coterie.client.batches import FETCH_BYTES
 from coterie.client.cluster import Cluster
 from coterie.client.offsets import partition_offsets
+from coterie.console.records.matching import Matcher
 from coterie.console.records.page import bounds_of
-from coterie.console.records.reading import (
-    COMMITTED,
-    Bounds,
-    Budget,
-    Partition,
-    Read,
-    Row,
-    transactions_of,
-)
+from coterie.console.records.reading import Bounds, Budget, Partition, Row
 from coterie.console.records.shown import record_row
-from coterie.coordinator.patterns import BytePattern, InvalidPattern
-from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.raw_records import open_body
-from coterie.protocol.records import Record
-from coterie.server.network.http_errors import Refused
 
-PARTS = ("key", "value", "headers")
 DEFAULT_FINDINGS, MOST_FINDINGS = 100, 1000
 
-# What in a pattern may say where it matches: at the beginning or the end of a text or a word. Some
-# patterns with these characters say nothing like it, and are only slower.
-_PLACES = re.compile(r"[\^$]|\\[bBAzQ]")
-
-Matches = Callable[[bytes], bool]
+# Offsets of the first stretch before the end; later ones have about as many bytes as a response.
+_FIRST_STRETCH = 1_000
+_LEAST_STRETCH, _MOST_STRETCH = 100, 1 << 20
 
 
-class Query(NamedTuple):
-    """What is looked for.
+class Scope(NamedTuple):
+    """Where it is looked for.
 
     Attributes:
-        topic: where.
+        topic: the topic.
         partition: only there; None for all partitions.
-        text: the text, or the pattern.
-        is_pattern: whether it is a pattern of RE2.
-        ignores_case: whether the case of letters does not matter.
-        parts: some of `PARTS`.
         since_ms: only records from this time on; None for all.
-        only_committed: whether records of aborted and undecided transactions are left out.
         limit: the most records; the search ends with the last of them.
+        newest_first: whether each partition is read from its end.
     """
 
     topic: str
     partition: int | None
-    text: str
-    is_pattern: bool
-    ignores_case: bool
-    parts: tuple[str, ...]
     since_ms: int | None
-    only_committed: bool
     limit: int
+    newest_first: bool
+
+
+class _Side:
+    """The part of a partition that is left: between `begin` and `end`."""
+
+    def __init__(self, partition: Partition, begin: int) -> None:
+        self.partition = partition
+        self.begin = begin
+        self.end = max(begin, partition.end)
+        self.stretch = _FIRST_STRETCH
+
+    @property
+    def left(self) -> int:
+        return self.end - self.begin
 
 
 class Search:
     """A search.
 
     Attributes:
-        query: what is looked for.
+        scope: where it is looked for.
     """
 
-    def __init__(self, query: Query) -> None:
-        """Prepare.
-
-        Raises:
-            Refused: the text is no pattern.
-        """
-        self.query = query
-        self._needle = query.text.encode()
-        self._matches: Matches = self._contains
-        if query.is_pattern or query.ignores_case:
-            try:
-                self._matches = BytePattern(
-                    query.text, is_literal=not query.is_pattern, ignores_case=query.ignores_case
-                ).is_in
-            except InvalidPattern as error:
-                raise Refused("BadRequest", f"text: it is no pattern: {error.reason}") from None
-        # Whether a match in a part of a record is one in the bytes of its batch, too.
-        self._is_in_batch = not (query.is_pattern and _PLACES.search(query.text))
-        self._scanned = self._found = self._bytes = 0
+    def __init__(self, matcher: Matcher, scope: Scope) -> None:
+        """Look for what `matcher` finds."""
+        self.scope = scope
+        self._matcher = matcher
+        self._total = self._found = self._bytes = 0
         self._began_s = 0.0
-
-    def _contains(self, part: bytes) -> bool:
-        return self._needle in part
+        # Whether a record was found beyond the limit.
+        self._has_dropped = False
+        self._sides: dict[int, _Side] = {}
 
     def events(self, cluster: Cluster) -> Iterator[tuple[str, Row]]:
         """Yield findings and progress, each with its name, until all is read.
@@ -107,103 +83,101 @@ class Search:
         Raises:
             Refused: there is no such topic or partition.
         """
-        query = self.query
         self._began_s = time.monotonic()
-        bounds = bounds_of(cluster, query.topic, query.partition)
-        positions = self._begins(cluster, bounds)
-        ends = {
-            number: each.stable if query.only_committed else each.end
-            for number, each in bounds.items()
-        }
-        total = sum(max(0, ends[number] - at) for number, at in positions.items())
-        yield "progress", self._progress(positions, total)
-        partitions = {
-            number: Partition(
+        bounds = bounds_of(cluster, self.scope.topic, self.scope.partition)
+        only_committed = self._matcher.query.only_committed
+        for number, begin in self._begins(cluster, bounds).items():
+            partition = Partition(
                 cluster,
-                (query.topic, number),
-                each,
+                (self.scope.topic, number),
+                bounds[number],
                 Budget(0),
-                only_committed=query.only_committed,
+                only_committed=only_committed,
             )
-            for number, each in bounds.items()
-        }
-        left = [number for number in positions if positions[number] < ends[number]]
-        while left and self._found < query.limit:
-            for number in list(left):
-                begin = positions[number]
-                fetched = partitions[number].fetch(begin, FETCH_BYTES)
-                rows = list(self._matching(partitions[number], fetched))
-                self._bytes += len(fetched.data)
-                # Without a whole batch there is nothing more to read.
-                moved = fetched.next_offset > begin
-                after = min(fetched.next_offset, ends[number]) if moved else ends[number]
-                self._scanned += after - begin
-                positions[number] = after
-                if after >= ends[number]:
-                    left.remove(number)
-                if rows:
-                    yield "records", {"records": rows}
-                yield "progress", self._progress(positions, total)
-                if self._found >= query.limit:
-                    break
-        is_limited = self._found >= query.limit and bool(left)
-        yield "end", {**self._progress(positions, total), "limited": is_limited}
+            self._sides[number] = _Side(partition, begin)
+        self._total = sum(each.left for each in self._sides.values())
+        yield "progress", self._progress()
+        step = self._newest if self.scope.newest_first else self._oldest
+        while self._wants_more and any(each.left for each in self._sides.values()):
+            for side in self._sides.values():
+                if side.left and self._wants_more:
+                    yield from step(side)
+        has_more = self._has_dropped or any(each.left for each in self._sides.values())
+        yield "end", {**self._progress(), "limited": not self._wants_more and has_more}
+
+    @property
+    def _wants_more(self) -> bool:
+        return self._found < self.scope.limit
 
     def _begins(self, cluster: Cluster, bounds: Mapping[int, Bounds]) -> dict[int, int]:
-        since_ms = self.query.since_ms
+        since_ms = self.scope.since_ms
         if since_ms is None:
             return {number: each.start for number, each in bounds.items()}
-        topic = self.query.topic
+        topic = self.scope.topic
         found = partition_offsets(cluster, {(topic, number): since_ms for number in bounds})
         return {
             number: at if (at := found[topic, number]) >= 0 else each.end
             for number, each in bounds.items()
         }
 
-    def _progress(self, positions: Mapping[int, int], total: int) -> Row:
+    def _progress(self) -> Row:
         seconds = max(time.monotonic() - self._began_s, 1e-3)
+        is_back = self.scope.newest_first
         return {
-            "scanned": self._scanned,
-            "total": total,
+            "scanned": self._total - sum(each.left for each in self._sides.values()),
+            "total": self._total,
             "found": self._found,
             "bytes": self._bytes,
             "bytes_per_s": round(self._bytes / seconds),
-            "offsets": {str(number): at for number, at in positions.items()},
+            "offsets": {
+                str(number): each.end if is_back else each.begin
+                for number, each in self._sides.items()
+            },
         }
 
-    def _matching(self, partition: Partition, fetched: FetchedBatches) -> Iterator[Row]:
-        """Yield the rows of the records of a response that match."""
-        for batch, transaction in transactions_of(fetched, partition.bounds.stable):
-            if batch.header.base_offset >= partition.end or self._found >= self.query.limit:
-                return
-            is_hidden = self.query.only_committed and transaction not in (None, COMMITTED)
-            if batch.header.is_control or is_hidden or not self._may_match(fetched, batch):
-                continue
-            for record in fetched.records(batch):
-                if self._found < self.query.limit and self._is_match(record):
-                    self._found += 1
-                    read = Read(partition.number, record, batch.header, transaction)
-                    yield record_row(self.query.topic, read)
-
-    def _may_match(self, fetched: FetchedBatches, batch: StoredBatch) -> bool:
-        """Return whether a record of a batch may match."""
-        if not self._is_in_batch or batch.header.magic < 2:
-            return True
-        try:
-            body, begin, end = open_body(fetched.data, batch.header, batch.position)
-        except MalformedFrame:
-            # Decoding says what is wrong with it.
-            return True
-        return self._matches(body[begin:end])
-
-    def _is_match(self, record: Record) -> bool:
-        matches, parts = self._matches, self.query.parts
-        if "key" in parts and record.key is not None and matches(record.key):
-            return True
-        if "value" in parts and record.value is not None and matches(record.value):
-            return True
-        return "headers" in parts and any(
-            matches(name.encode("utf-8", "surrogateescape"))
-            or (value is not None and matches(value))
-            for name, value in record.headers
+    def _read(self, side: _Side, offset: int, end: int) -> tuple[int, Iterator[Row]]:
+        """Read a response; return where the next one begins, and the rows that match."""
+        partition = side.partition
+        fetched = partition.fetch(offset, FETCH_BYTES)
+        self._bytes += len(fetched.data)
+        # Without a whole batch there is nothing more to read.
+        after = fetched.next_offset if fetched.next_offset > offset else end
+        reads = self._matcher.reads(partition.number, fetched, partition.bounds.stable, end)
+        rows = (
+            record_row(self.scope.topic, each, registry=self._matcher.registry) for each in reads
         )
+        return min(after, end), rows
+
+    def _oldest(self, side: _Side) -> Iterator[tuple[str, Row]]:
+        """Read the next response."""
+        after, found = self._read(side, side.begin, side.end)
+        rows = list(islice(found, self.scope.limit - self._found))
+        self._has_dropped |= next(found, None) is not None
+        self._found += len(rows)
+        side.begin = after
+        if rows:
+            yield "records", {"records": rows}
+        yield "progress", self._progress()
+
+    def _newest(self, side: _Side) -> Iterator[tuple[str, Row]]:
+        """Read the stretch before the end."""
+        begin = offset = max(side.begin, side.end - side.stretch)
+        before_bytes = self._bytes
+        rows: deque[Row] = deque(maxlen=self.scope.limit - self._found)
+        seen = 0
+        while offset < side.end:
+            offset, found = self._read(side, offset, side.end)
+            for row in found:
+                rows.append(row)
+                seen += 1
+            if offset < side.end:
+                yield "progress", self._progress()
+        cost_bytes = max(1, self._bytes - before_bytes)
+        affordable = (side.end - begin) * FETCH_BYTES // cost_bytes
+        side.stretch = max(_LEAST_STRETCH, min(affordable, _MOST_STRETCH))
+        side.end = begin
+        self._found += len(rows)
+        self._has_dropped |= seen > len(rows)
+        if rows:
+            yield "records", {"records": list(reversed(rows))}
+        yield "progress", self._progress()

@@ -7,6 +7,9 @@ text only if the text encodes to the same bytes, and hexadecimal otherwise.
                                records of the brokers' own topics; null for a null
     key_size, value_size       bytes, of the whole part
     key_cut, value_cut         whether only its beginning is here
+    key_schema, value_schema   the schema of a registry that the part names: id, type, name, and the
+                               error if it could not be decoded with it; null without one
+    key_raw, value_raw         the bytes of a part that a schema has decoded, as hexadecimal
 """
 
 import json
@@ -19,6 +22,7 @@ from coterie.client.record_fields import (
     is_internal,
     is_plain,
 )
+from coterie.client.registry.decoding import Decoded, Registry
 from coterie.console.records.reading import Read
 from coterie.protocol.record_batch_layout import NO_PRODUCER_ID
 
@@ -34,13 +38,19 @@ _MARKS = ("{", "[")
 _CHARACTER_BYTES = 4
 
 
-def record_row(topic: str, read: Read, limit_bytes: int | None = PREVIEW_BYTES) -> Row:
+def record_row(
+    topic: str,
+    read: Read,
+    limit_bytes: int | None = PREVIEW_BYTES,
+    registry: Registry | None = None,
+) -> Row:
     """Return the row of a record.
 
     Args:
         topic: its topic.
         read: the record.
         limit_bytes: how much of a part is shown; None for all.
+        registry: that of the schemas of keys and values; None for none.
     """
     record, header = read.record, read.header
     has_producer = header.producer_id != NO_PRODUCER_ID
@@ -63,6 +73,10 @@ def record_row(topic: str, read: Read, limit_bytes: int | None = PREVIEW_BYTES) 
         "error": None,
         **_part("key", record.key, limit_bytes),
         **_part("value", record.value, limit_bytes),
+        "key_schema": None,
+        "value_schema": None,
+        "key_raw": None,
+        "value_raw": None,
         "headers": [
             {"name": name, **_part("value", value, limit_bytes)} for name, value in record.headers
         ],
@@ -74,7 +88,24 @@ def record_row(topic: str, read: Read, limit_bytes: int | None = PREVIEW_BYTES) 
         for name in ("key", "value"):
             if row[f"{name}_format"] == "fields":
                 row[f"{name}_cut"] = False
+    elif registry is not None:
+        for name, part in (("key", record.key), ("value", record.value)):
+            decoded_part = registry.decode(part)
+            if decoded_part is not None:
+                _decode(row, name, decoded_part, limit_bytes)
     return row
+
+
+def _decode(row: Row, name: str, found: Decoded, limit_bytes: int | None) -> None:
+    """Put a part that names a schema into its row, where its bytes are in hexadecimal."""
+    row[f"{name}_schema"] = found.row()
+    if found.error is not None:
+        return
+    is_cut = limit_bytes is not None and len(found.text) > limit_bytes
+    row[f"{name}_raw"] = row[name]
+    row[name] = found.text[:limit_bytes] if is_cut else found.text
+    row[f"{name}_format"] = "text" if is_cut or not found.is_structured else "json"
+    row[f"{name}_cut"] = is_cut
 
 
 def _size(part: bytes | None) -> int:

@@ -19,7 +19,7 @@ from coterie.protocol.messages.describe_groups import (
 )
 from coterie.protocol.messages.journal_records import GroupDeleted
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
-from coterie.protocol.messages.log_records import OTHER_GROUP_TYPES, OffsetCommitKey
+from coterie.protocol.messages.log_records import OffsetCommitKey
 
 # The state of a group that does not exist, as DescribeGroups shows it.
 _DEAD = "Dead"
@@ -52,7 +52,7 @@ def list_groups(
                 group_type=group.group_type,
             )
             for group in part
-            if (not states or group.state_name.lower() in states)
+            if (not states or group.state_filter in states)
             and (not types or group.group_type in types)
         ]
 
@@ -105,12 +105,8 @@ def delete_group(
     """
     group = partition.groups.get(group_id)
     effects: Effects[DeleteGroupsResponseResult] = Effects()
-    record_type = partition.logged.other_groups.get(group_id)
     message: str | None
-    if record_type is not None:
-        error = ErrorCode.NON_EMPTY_GROUP
-        message = f"Group {group_id} is a {OTHER_GROUP_TYPES[record_type]} group; it is not served."
-    elif group is None or not group.exists:
+    if group is None or not group.exists:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
     else:
         error, message = group.delete_error()

@@ -15,8 +15,16 @@ from coterie.coordinator.kernel.append import (
     Record,
 )
 from coterie.coordinator.kernel.operation import Operation
-from coterie.protocol.messages.log_records import GroupMetadataValue, encode_key, encode_value
+from coterie.protocol.messages.log_records import (
+    GROUP_RECORDS,
+    GroupMetadataValue,
+    encode_key,
+    encode_value,
+)
+from coterie.protocol.wire import Message
 
+# The most bytes of key and value of a record that is alone in its batch.
+_ALONE_BYTES = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES - RECORD_OVERHEAD_BYTES
 # The most bytes of an offset's key and value without their strings: types, versions, numbers,
 # lengths, topic id.
 _OFFSET_BYTES = 100
@@ -71,6 +79,12 @@ def encoded_batch(
             return None
         pairs.append(pair)
     return pairs
+
+
+def encoded_alone(key: Message, value: Message) -> Pair | None:
+    """Return the only record of an operation as bytes; None if it does not fit into a batch."""
+    pair = GROUP_RECORDS.encode_key(key), GROUP_RECORDS.encode_value(value)
+    return pair if len(pair[0]) + len(pair[1]) <= _ALONE_BYTES else None
 
 
 def generation_fits_batch(record: Record) -> bool:

@@ -31,6 +31,24 @@ class ShareSettings(NamedTuple):
     assignment_interval_ms: int = 1_000
 
 
+class StreamsSettings(NamedTuple):
+    """Settings of streams groups that a group may have for itself.
+
+    Attributes:
+        session_timeout_ms: how long a member may be silent.
+        heartbeat_interval_ms: how often members are asked to send a heartbeat.
+        assignment_interval_ms: the least time between two target assignments.
+        num_standby_replicas: how many standby tasks each stateful task has.
+        initial_rebalance_delay_ms: how long the first target of an empty group waits for members.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    num_standby_replicas: int = 0
+    initial_rebalance_delay_ms: int = 3_000
+
+
 S = TypeVar("S")
 
 
@@ -74,6 +92,16 @@ class ShareSettingsTable(SettingsTable[ShareSettings]):
         super().__init__(ShareSettings() if default is None else default)
 
 
+class StreamsSettingsTable(SettingsTable[StreamsSettings]):
+    """The settings of all streams groups."""
+
+    __slots__ = ()
+
+    def __init__(self, default: StreamsSettings | None = None) -> None:
+        """Begin without a group that has its own."""
+        super().__init__(StreamsSettings() if default is None else default)
+
+
 class ConsumerGroupConfig(NamedTuple):
     """Settings of consumer groups, with Kafka's defaults.
 
@@ -113,6 +141,22 @@ class ShareGroupConfig(NamedTuple):
     settings: ShareSettingsTable = ShareSettingsTable()
 
 
+# Kafka's name of the only assignor of streams groups.
+STREAMS_ASSIGNOR = "sticky"
+
+
+class StreamsGroupConfig(NamedTuple):
+    """Settings of streams groups, with Kafka's defaults.
+
+    Attributes:
+        max_size: the most members of a group.
+        settings: those that a group may have for itself, by group.
+    """
+
+    max_size: int = 2_147_483_647
+    settings: StreamsSettingsTable = StreamsSettingsTable()
+
+
 class GroupConfig(NamedTuple):
     """Settings of the group coordinator, with Kafka's defaults.
 
@@ -129,6 +173,7 @@ class GroupConfig(NamedTuple):
             without members takes about 1 KiB, and clients choose the ids.
         consumer: those of consumer groups.
         share: those of share groups.
+        streams: those of streams groups.
         offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed once it is created.
     """
 
@@ -143,6 +188,7 @@ class GroupConfig(NamedTuple):
     max_groups: int = 100_000
     consumer: ConsumerGroupConfig = ConsumerGroupConfig()
     share: ShareGroupConfig = ShareGroupConfig()
+    streams: StreamsGroupConfig = StreamsGroupConfig()
     offsets_topic_num_partitions: int = 50
 
 

@@ -1,7 +1,7 @@
 """The epochs of groups whose members send heartbeats: why they rise, and when topics are looked at.
 
-Consumer groups and share groups have this in common. Each type writes its epoch into a record of
-its own.
+Consumer groups, share groups and streams groups have this in common. Each type writes its epoch
+into a record of its own.
 """
 
 from collections.abc import Collection
@@ -29,6 +29,8 @@ class Bump(Enum):
     REGEX_RESOLVED = "regular expression resolved"
     TOPICS = "topics changed"
     INITIALIZED = "partitions initialized"
+    VALIDATED = "topology validated"
+    SETTINGS = "settings of the assignment changed"
     LEAVE = "leave"
     ADMIN_REMOVAL = "admin removal"
     SESSION_EXPIRY = "session expiry"

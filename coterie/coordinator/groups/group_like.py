@@ -67,6 +67,11 @@ class GroupLike:
         raise NotImplementedError
 
     @property
+    def state_filter(self) -> str:
+        """The word by which a ListGroups asks for groups in its state."""
+        return self.state_name.lower()
+
+    @property
     def exists(self) -> bool:
         """False once its partition was given up."""
         raise NotImplementedError

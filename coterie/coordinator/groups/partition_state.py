@@ -8,7 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.groups.batch_size import always_fitting_offsets
-from coterie.coordinator.groups.config import ConsumerSettings, GroupConfig, ShareSettings
+from coterie.coordinator.groups.config import (
+    ConsumerSettings,
+    GroupConfig,
+    ShareSettings,
+    StreamsSettings,
+)
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.listing_order import ListingOrder
 from coterie.coordinator.groups.replay import LoggedState
@@ -125,6 +130,10 @@ class PartitionState(Shard):
     def share_settings(self, group_id: str) -> ShareSettings:
         """Return the settings of a share group: its own ones, or those of the broker."""
         return self.config.share.settings.of(group_id)
+
+    def streams_settings(self, group_id: str) -> StreamsSettings:
+        """Return the settings of a streams group: its own ones, or those of the broker."""
+        return self.config.streams.settings.of(group_id)
 
     def add_group(self, group: GroupLike) -> None:
         """Add a group that was created."""

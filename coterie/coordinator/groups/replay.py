@@ -14,13 +14,10 @@ from collections.abc import Mapping
 from coterie.coordinator.groups.pending_offsets import PendingOffsets, Place
 from coterie.coordinator.kernel.append import Record
 from coterie.protocol.messages.log_records import (
-    GROUP_RECORDS,
-    OTHER_GROUP_TYPES,
     OffsetCommitKey,
     OffsetCommitValue,
     decode_key,
     decode_value,
-    group_of,
 )
 from coterie.protocol.messages.record_types import UnknownKey
 from coterie.protocol.wire import Message
@@ -60,13 +57,11 @@ class LoggedState:
         by_key: by the kind of a record, what the records of its type add up to.
         groups_by_topic: topic to the groups with a committed offset of it; no mapping in it is
             empty. The values mean nothing: a dictionary keeps the order of the log.
-        other_groups: id to record type of the groups that are not classic groups
-            [group-log/other-group-types].
         pending: the offsets of open transactions.
     """
 
     __slots__ = (
-        "by_key", "groups_by_topic", "of_types", "offsets", "other_groups", "pending",
+        "by_key", "groups_by_topic", "of_types", "offsets", "pending",
     )  # fmt: skip
 
     def __init__(self, of_types: Mapping[str, GroupRecords]) -> None:
@@ -81,7 +76,6 @@ class LoggedState:
         assert len(self.by_key) == keys, "a kind of record belongs to one type"
         self.offsets: dict[str, dict[str, Partitions]] = {}
         self.groups_by_topic: dict[str, dict[str, None]] = {}
-        self.other_groups: dict[str, int] = {}
         self.pending = PendingOffsets()
 
     def records_of(self, key: Message) -> GroupRecords | None:
@@ -188,11 +182,8 @@ def replay_pending(
 def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | None) -> bool:
     """Decode and apply one record of a log.
 
-    Of groups of types that are not served only the existence is kept, so the values of their
-    records are not decoded [group-log/other-group-types].
-
     Returns:
-        Whether the record is of a known type [group-log/unknown-types].
+        Whether the record is of a known type that is served [group-log/unknown-types].
 
     Raises:
         MalformedFrame: the record is not what its type says, or has an unknown value version.
@@ -203,13 +194,7 @@ def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | No
     if type(key) is OffsetCommitKey or state.records_of(key) is not None:
         replay(state, (key, decode_value(key, value_bytes)))
         return True
-    record_type = GROUP_RECORDS.type_of(key).number
-    if record_type in OTHER_GROUP_TYPES:
-        if value_bytes is not None:
-            state.other_groups[group_of(key)] = record_type
-        else:
-            state.other_groups.pop(group_of(key), None)
-    return True
+    return False
 
 
 def _remove_offset(state: LoggedState, key: OffsetCommitKey) -> None:

@@ -10,7 +10,7 @@ and its `RequestContext`. It returns `Effects`; their `response` is None if the 
 as a `Reply`.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from coterie.coordinator.groups.admin import delete_group, describe_group, list_groups
@@ -27,6 +27,7 @@ from coterie.coordinator.groups.consumer.describe import (
     describe_consumer_group,
     see_consumer_group,
 )
+from coterie.coordinator.groups.consumer.following import follow
 from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from coterie.coordinator.groups.consumer.heartbeat import unchanged
 from coterie.coordinator.groups.consumer.refusal import heartbeat_error
@@ -40,11 +41,13 @@ from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup
 from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.coordinator.groups.shard import GroupShard
 from coterie.coordinator.groups.share.service import ShareGroupRequests
+from coterie.coordinator.groups.streams.service import StreamsGroupRequests
 from coterie.coordinator.groups.transactional_offsets import commit_transactional
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.coordinator.kernel.response_parts import MultiGroupResponse
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState, availability_error
+from coterie.coordinator.streams_topology.model import InternalTopic
 from coterie.coordinator.topic_image import TopicChange, TopicImage, TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
@@ -64,6 +67,14 @@ from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from coterie.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
+from coterie.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -92,6 +103,7 @@ class GroupCoordinator(ShareGroupRequests):
     ) -> None:
         """Start without a loaded partition; see `GroupPartitions`."""
         super().__init__(config, types, new_uuid, start_ms, topics)
+        self._streams = StreamsGroupRequests(self)
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -153,12 +165,15 @@ class GroupCoordinator(ShareGroupRequests):
         """Handle a ConsumerGroupHeartbeat [consumer-groups/order-of-checks]."""
         shard = self._shard(request.group_id)
         if shard.state is ACTIVE:
+            # Nearly all heartbeats are of these two kinds, whose fields need no check.
             answer = unchanged(shard, now_ms, request, context.client)
+            effects = follow(shard, now_ms, request, context.client) if answer is None else None
             if answer is not None:
-                waiting = Effects(answer)
+                effects = Effects(answer)
                 if not shard.unacknowledged:
-                    return waiting
-                return shard.settle(waiting, now_ms, request, context.to, context.version)
+                    return effects
+            if effects is not None:
+                return shard.settle(effects, now_ms, request, context.to, context.version)
         try:
             check_shape(request, context.version, self.config.consumer.assignors)
         except Refusal as refusal:
@@ -201,6 +216,22 @@ class GroupCoordinator(ShareGroupRequests):
             lambda shard, now_ms: rebalance_on_request(shard, group_id, reason, now_ms),
             now_ms,
         )
+
+    def streams_group_heartbeat(
+        self, now_ms: int, request: StreamsGroupHeartbeatRequest, context: RequestContext
+    ) -> Effects[StreamsGroupHeartbeatResponse]:
+        """Handle a StreamsGroupHeartbeat [streams-groups/order-of-checks]."""
+        return self._streams.heartbeat(now_ms, request, context)
+
+    def streams_group_describe(
+        self, now_ms: int, request: StreamsGroupDescribeRequest, context: RequestContext
+    ) -> Effects[StreamsGroupDescribeResponse]:
+        """Handle a StreamsGroupDescribe; groups without an id come first, as in Kafka."""
+        return self._streams.describe(now_ms, request, context)
+
+    def missing_topics(self, group_id: str) -> Sequence[InternalTopic]:
+        """Return the internal topics that a streams group needs and that do not exist."""
+        return self._streams.missing_topics(group_id)
 
     # -- offsets -----------------------------------------------------------------------------------
 

@@ -184,7 +184,7 @@ class GroupShard(HeldPartition):
         while self._to_sweep and left > 0:
             group_id = self._to_sweep.pop()
             group = self.groups.get(group_id)
-            if group is None or group_id in self.logged.other_groups:
+            if group is None:
                 left -= 1
                 continue
             left -= 1 + sum(map(len, self.logged.offsets.get(group_id, {}).values()))

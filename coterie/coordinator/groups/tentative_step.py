@@ -9,43 +9,17 @@ from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from coterie.coordinator.groups.batch_size import encoded_batch
-from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.group import RecordedGroup
+from coterie.coordinator.groups.recorded.records import RecordedGroups
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.step import NO_REQUEST, GroupStep
 from coterie.coordinator.kernel.append import Pair, Record
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.messages.journal_records import Fact
 from coterie.protocol.wire import Message
-
-
-class RecordedGroup(GroupLike):
-    """A group that is what its records add up to, and what is not logged.
-
-    Attributes:
-        members: by id; each has `take_records`, by which it takes over what another one has.
-        unlogged: the number of records that a verb has applied and the partition has not yet.
-        checked_version: the version of the topics for which the metadata hash was compared; None
-            after creation and after a load.
-        bumped_ms: when the epoch rose last, for people.
-    """
-
-    __slots__ = ("bumped_ms", "checked_version", "members", "unlogged")
-
-    members: dict[str, Any]
-    unlogged: int
-    checked_version: int | None
-    bumped_ms: int
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether the log says nothing of it."""
-        raise NotImplementedError
-
-    def apply(self, key: Message, value: Any) -> Any:
-        """Apply one record and return the value that it replaces; null removes one."""
-        raise NotImplementedError
-
 
 G = TypeVar("G", bound=RecordedGroup)
 
@@ -153,6 +127,23 @@ class TentativeStep(GroupStep[G], Generic[G]):
             self.enter()
         return True
 
+    def require_fit(self) -> None:
+        """Let the step happen.
+
+        Raises:
+            Refusal: its records do not fit one batch, and were taken back.
+        """
+        if not self.fits():
+            text = "The records of the operation do not fit one batch of the group log."
+            raise Refusal(LARGE_OPERATION_ERROR, text)
+
     def enter(self) -> None:
         """Let a new group take its place in the partition."""
-        raise NotImplementedError
+        group, operation = self.group, self.effects.operation
+        assert operation is not None, f"{group} enters without a record"
+        if self.creates:
+            records = self.partition.logged.of_types[group.group_type]
+            assert isinstance(records, RecordedGroups), records
+            assert group.group_id not in records.groups, f"{group.group_id} is in the log"
+            records.groups[group.group_id] = group
+            operation.creates = group

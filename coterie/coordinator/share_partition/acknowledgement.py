@@ -72,7 +72,7 @@ _OFFSET_NOT_ACQUIRED = Refusal(
 )
 _NOT_OWNER_OF_BATCH = Refusal(_INVALID_STATE, "Member is not the owner of batch record")
 _NOT_OWNER_OF_OFFSET = Refusal(_INVALID_STATE, "Member is not the owner of offset")
-RENEWAL_DISABLED = Refusal(
+_RENEWAL_DISABLED = Refusal(
     _INVALID_STATE, "Renewing acquisition locks is not enabled for the group."
 )
 
@@ -107,7 +107,7 @@ def acknowledge(
     member_id: str,
     batches: Sequence[AcknowledgedBatch],
     delivery_limit: int,
-    lock_deadline_ms: int,
+    lock_deadline_ms: int | None,
 ) -> Transition | Refusal:
     """Apply what a member says about records.
 
@@ -116,7 +116,7 @@ def acknowledge(
         member_id: the member.
         batches: acknowledgements without a `shape_error`.
         delivery_limit: how often a record is delivered at most.
-        lock_deadline_ms: when renewed locks expire.
+        lock_deadline_ms: when renewed locks expire; None if the group does not allow renewals.
 
     Returns:
         The transition, complete if it has nothing to write; or why nothing was changed.
@@ -172,7 +172,7 @@ class _Acknowledging:
         transition: Transition,
         batch: AcknowledgedBatch,
         delivery_limit: int,
-        lock_deadline_ms: int,
+        lock_deadline_ms: int | None,
         written: list[StateBatch],
     ) -> None:
         self.partition = partition
@@ -198,7 +198,9 @@ class _Acknowledging:
                 and max(asked.first_offset, start_offset) <= batch.first_offset
                 and batch.last_offset <= asked.last_offset
             ):
-                self._decide(whole, AcknowledgeType(asked.types[0]))
+                refusal = self._decide(whole, AcknowledgeType(asked.types[0]))
+                if refusal is not None:
+                    return refusal
                 continue
             self.partition.split(batch)
             refusal = self._each_record(batch)
@@ -216,15 +218,20 @@ class _Acknowledging:
                 return _NOT_OWNER_OF_OFFSET
             types = asked.types
             index = state.first_offset - asked.first_offset if len(types) > 1 else 0
-            self._decide(state, AcknowledgeType(types[index]))
+            refusal = self._decide(state, AcknowledgeType(types[index]))
+            if refusal is not None:
+                return refusal
         return None
 
-    def _decide(self, state: InFlightState, kind: AcknowledgeType) -> None:
-        """Enter the state that an acknowledgement leads to."""
+    def _decide(self, state: InFlightState, kind: AcknowledgeType) -> Refusal | None:
+        """Enter the state that an acknowledgement leads to; return why it is refused."""
         if kind is AcknowledgeType.RENEW:
+            if self.lock_deadline_ms is None:
+                return _RENEWAL_DISABLED
             self.partition.lock(state, self.lock_deadline_ms)
-            return
+            return None
         after = STATE_AFTER[kind]
         if after is AVAILABLE:
             after = released_state(state.delivery_count, self.delivery_limit)
         self.written.append(self.partition.enter(self.transition, state, after))
+        return None

@@ -110,7 +110,10 @@ def acquire(
     taking.walk(last_offset)
     for batch in aborted:
         _archive_aborted(partition, batch, taking.acquired)
-    partition.advance()
+    if partition.in_flight_records >= asked.max_in_flight:
+        # Otherwise the start offset moves with the next write, as in Kafka. Where aborted records
+        # alone reach the limit there would be none, and nothing would be acquired any more.
+        partition.advance()
     return _joined(taking.acquired, taking.borders, aborted)
 
 
@@ -123,8 +126,7 @@ class _Taking:
         log_batches: what was read.
         left: how many more records may be acquired.
         acquired: what was acquired.
-        borders: the first offsets of what was acquired for the first time. Entries of the answer
-            that begin there stay apart.
+        borders: the first offsets of batches. Entries of the answer that begin there stay apart.
     """
 
     __slots__ = ("acquired", "asked", "borders", "left", "log_batches", "partition")
@@ -177,11 +179,13 @@ class _Taking:
             if not state.can_be_acquired:
                 return
             if is_whole and not too_many and not is_suspect:
+                self.borders.add(batch.first_offset)
                 self._take(state)
                 self.left -= state.records
                 return
             self.partition.split(batch)
             states = batch.states_within(first_offset, last_offset)
+        self.borders.add(batch.first_offset)
         taken = self._take_records(states, len(batch.states))
         self.left -= taken
         if is_suspect and taken:
@@ -202,24 +206,21 @@ class _Taking:
         threshold = suspect_threshold(limit)
         isolates = limit > _TOO_FEW_ATTEMPTS
         most = self.left if self.asked.by_records else batch_records
+        part = 0
         taken = 0
         for state in states:
             if not state.can_be_acquired:
                 continue
             is_last_attempt = isolates and state.delivery_count == limit - 1
-            if taken and (taken >= most or is_last_attempt):
+            if taken and is_last_attempt:
                 break
-            if state.delivery_count >= threshold:
-                # A half of the batch, then a quarter, and so on.
-                part = batch_records >> (state.delivery_count - threshold + 1)
-                most = min(most, max(1, part))
-                if taken >= most:
-                    break
-                # Only the first suspect decides how many follow it.
-                threshold = state.delivery_count + limit
+            if state.delivery_count >= threshold and not part:
+                # A half of the batch, then a quarter, and so on; the first suspect decides. As in
+                # Kafka, more records than that before it let the rest of the batch travel, too.
+                part = max(1, batch_records >> (state.delivery_count - threshold + 1))
             self._take(state)
             taken += 1
-            if is_last_attempt:
+            if is_last_attempt or taken in (most, part):
                 break
         return taken
 
@@ -284,10 +285,11 @@ class _Taking:
         """Cut a range at borders of log batches into entries of at least `batch_size` records."""
         entries = []
         begin = first_offset
+        least = max(1, self.asked.batch_size)
         for batch in self.log_batches:
             if batch.base_offset > last_offset:
                 break
-            if batch.base_offset - begin >= self.asked.batch_size:
+            if batch.base_offset - begin >= least:
                 entries.append((begin, batch.base_offset - 1))
                 begin = batch.base_offset
         entries.append((begin, last_offset))

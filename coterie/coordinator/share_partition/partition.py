@@ -106,6 +106,22 @@ class SharePartition:
                     return state.first_offset
         return self.end_offset + 1 if self.batches else self.end_offset
 
+    def last_wanted(self, offset: int, max_records: int) -> int:
+        """Return an offset behind which a fetch acquires nothing but the rest of a batch.
+
+        Args:
+            offset: the offset from which the log is read.
+            max_records: how many records the fetch wants.
+        """
+        left = max_records
+        for batch in self.batches.within(offset, self.end_offset):
+            for state in batch.states_within(offset, self.end_offset):
+                if state.can_be_acquired:
+                    left -= state.records
+                    if left <= 0:
+                        return batch.last_offset
+        return max(self.end_offset, offset - 1) + left
+
     def can_acquire(self, max_in_flight: int) -> bool:
         """Return whether a fetch could acquire something, if the log has it."""
         if self.in_flight_records < max_in_flight:

@@ -32,7 +32,7 @@ from coterie.coordinator.share_state.requests import (
 )
 from coterie.coordinator.share_state.share_state import ShareState, tombstone
 from coterie.coordinator.topic_image import TopicsImage
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.record_types import UnknownValueVersion
 from coterie.protocol.messages.share_state_records import (
     SHARE_STATE_RECORDS,
@@ -53,7 +53,10 @@ _UNINITIALIZED_READ = StateResult(
 )
 _OLD_LEADER = StateResult(ErrorCode.FENCED_LEADER_EPOCH)
 _OLD_STATE = StateResult(ErrorCode.FENCED_STATE_EPOCH)
-_UNKNOWN_TOPIC = StateResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_UNKNOWN_TOPIC = StateResult(
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    DEFAULT_MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+)
 
 
 class ShareStateShard(Shard):
@@ -149,6 +152,8 @@ class ShareStateShard(Shard):
 
     def _summary(self, request: ReadSummary) -> StateResult:
         state = self.states.get(request.key)
+        if not self._exists(request.key):
+            return _UNKNOWN_TOPIC
         if state is None:
             return StateResult()
         if request.leader_epoch != NO_EPOCH and request.leader_epoch < state.leader_epoch:

@@ -14,6 +14,7 @@ from coterie.lab.machines.rocketmq import RELEASE_4, RELEASE_5, RocketMqGroup
 from coterie.lab.machines.rocketmq_ordered import OrderedGroup
 from coterie.lab.machines.rocketmq_pop import PopGroup
 from coterie.lab.machines.server_2015 import DraftGroup
+from coterie.lab.machines.share_group import ShareMachine
 
 
 class MachineSpec(NamedTuple):
@@ -75,6 +76,11 @@ MACHINES: dict[str, MachineSpec] = {
         "Kafka 4.0 on, KIP-848",
         "the coordinator assigns; each member goes to its share by itself, heartbeat by heartbeat",
         ConsumerProtocolGroup,
+    ),
+    "share": MachineSpec(
+        "Kafka 4.2 on, KIP-932",
+        "members share partitions; each record is locked for one of them, and acknowledged",
+        ShareMachine,
     ),
     "connect-eager": MachineSpec(
         "Kafka Connect 0.9 to 2.2",

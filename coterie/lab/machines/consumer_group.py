@@ -19,6 +19,7 @@ from coterie.coordinator.groups.config import (
     ConsumerGroupConfig,
     ConsumerSettings,
     ConsumerSettingsTable,
+    ShareGroupConfig,
 )
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
@@ -39,12 +40,47 @@ _SETTINGS = MemberSettings(
 )  # fmt: skip
 
 
-class ConsumerProtocolGroup(HostedGroup):
+class EpochGroup(HostedGroup):
+    """A group whose coordinator knows the topics and assigns them.
+
+    Attributes:
+        topic_ids: the ids of the topics, by name.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        consumer: ConsumerGroupConfig | None = None,
+        share: ShareGroupConfig | None = None,
+    ) -> None:
+        super().__init__(environment, consumer=consumer, share=share)
+        names = environment.workload.counts
+        self.topic_ids = {
+            name: number.to_bytes(16, "big") for number, name in enumerate(names, start=1)
+        }
+        self._put_topics()
+
+    def leader(self) -> str | None:
+        """Return the first pod that runs: no member leads."""
+        return Machine.leader(self)
+
+    def topic_grew(self) -> None:
+        """Let the coordinator know of new partitions: clients need not know of them."""
+        self.host.set_clock()
+        self._put_topics()
+        self.environment.ledger.noticed(None)
+
+    def _put_topics(self) -> None:
+        for name, count in self.environment.workload.counts.items():
+            self.host.put_topic(name, self.topic_ids[name], count)
+
+
+class ConsumerProtocolGroup(EpochGroup):
     """A group of consumers that speak the consumer protocol, and its coordinator.
 
     Attributes:
         settings: the configuration of its members.
-        topic_ids: the ids of the topics, by name.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -62,29 +98,10 @@ class ConsumerProtocolGroup(HostedGroup):
             rebalance_ms=parameters.rebalance_ms or _SETTINGS.rebalance_ms,
             commit_ms=parameters.commit_ms or _SETTINGS.commit_ms,
         )
-        names = environment.workload.counts
-        self.topic_ids = {
-            name: number.to_bytes(16, "big") for number, name in enumerate(names, start=1)
-        }
-        self._put_topics()
 
     def participant(self, pod: Pod) -> Participant:
         """Return a consumer."""
         return ProtocolConsumer(self.host, pod, self.settings, self.topic_ids)
-
-    def leader(self) -> str | None:
-        """Return the first pod that runs: no member leads."""
-        return Machine.leader(self)
-
-    def topic_grew(self) -> None:
-        """Let the coordinator know of new partitions: clients need not know of them."""
-        self.host.set_clock()
-        self._put_topics()
-        self.environment.ledger.noticed(None)
-
-    def _put_topics(self) -> None:
-        for name, count in self.environment.workload.counts.items():
-            self.host.put_topic(name, self.topic_ids[name], count)
 
 
 class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):

@@ -5,8 +5,9 @@ from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS, START_MS
 from coterie.coordinator.groups.classic.group import classic
-from coterie.coordinator.groups.config import ConsumerGroupConfig, GroupConfig
+from coterie.coordinator.groups.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.lab.environment import Environment
@@ -25,8 +26,6 @@ ENDPOINT = "coordinator"
 # The initial delay of KIP-134.
 INITIAL_DELAY_MS = 3_000
 
-_CONSUMER_GROUPS = ConsumerGroupConfig()
-
 Handler = Callable[[Any], None]
 
 
@@ -39,7 +38,11 @@ class GroupHost(TimedCoordinator):
     """
 
     def __init__(
-        self, environment: Environment, initial_delay_ms: int, consumer: ConsumerGroupConfig
+        self,
+        environment: Environment,
+        initial_delay_ms: int,
+        consumer: ConsumerGroupConfig,
+        share: ShareGroupConfig,
     ) -> None:
         self.environment = environment
         self.on_generation: Callable[[GenerationCompleted], None] = lambda _: None
@@ -53,6 +56,7 @@ class GroupHost(TimedCoordinator):
             group_min_session_timeout_ms=1,
             offsets_topic_num_partitions=1,
             consumer=consumer,
+            share=share,
         )
         records = environment.records
         start_ms = START_MS if records is None else records.start_ms
@@ -135,11 +139,21 @@ class GroupHost(TimedCoordinator):
             self.records.add(self.now_ms, effects.events)
         super().carry_out(effects, to)
         self.events.clear()
+        if effects.requests:
+            # The share coordinator is at hand, and writes before it answers.
+            append_us = int(self.environment.parameters.append_ms * MS)
+            self.environment.world.after(append_us, self._answer_state, self.life)
+
+    def _answer_state(self, life: int) -> None:
+        if life == self.life:
+            self.set_clock()
+            self.answer_state()
+            self.arm()
 
     def _epoch_raised(self, fact: GroupEpochRaised) -> None:
-        """Report that a consumer group has other members, or other topics."""
+        """Report that a group with epochs has other members, or other topics."""
         group = self.coordinator.group(GROUP)
-        assert isinstance(group, ConsumerGroup), "a group whose epoch rises exists"
+        assert isinstance(group, ConsumerGroup | ShareGroup), "a group whose epoch rises exists"
         if group.members:
             ledger = self.environment.ledger
             ledger.generation([member.client_id for member in group.members.values()])
@@ -185,12 +199,16 @@ class HostedGroup(Machine):
         self,
         environment: Environment,
         initial_delay_ms: int = INITIAL_DELAY_MS,
-        consumer: ConsumerGroupConfig = _CONSUMER_GROUPS,
+        *,
+        consumer: ConsumerGroupConfig | None = None,
+        share: ShareGroupConfig | None = None,
     ) -> None:
         super().__init__(environment)
         set_ms = environment.parameters.initial_delay_ms
         delay_ms = initial_delay_ms if set_ms < 0 else set_ms
-        self.host = GroupHost(environment, delay_ms, consumer)
+        self.host = GroupHost(
+            environment, delay_ms, consumer or ConsumerGroupConfig(), share or ShareGroupConfig()
+        )
 
     def leader(self) -> str | None:
         """Return the pod of the group's leader."""

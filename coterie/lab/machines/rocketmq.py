@@ -152,6 +152,8 @@ class RocketMqGroup(Machine):
     """
 
     may_double = True
+    # Sixteen times it is sent back to the broker, and delivered again later.
+    deliveries = 17
 
     def __init__(self, environment: Environment, options: ClientOptions) -> None:
         super().__init__(environment)

@@ -29,6 +29,8 @@ class OrderedGroup(RocketMqGroup):
     """Push consumers that consume in order, and the locks of their queues."""
 
     may_double = False
+    # It is tried again and again, because the order is kept.
+    deliveries = 0
     # The locks are in the memory of the broker.
     doubling = Machine.doubling | {"coordinator_moves", "broker_dies"}
 

@@ -26,6 +26,8 @@ class PopGroup(Machine):
     """
 
     shared = True
+    # As for push consumers.
+    deliveries = 17
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -28,6 +28,7 @@ _MEANING = {
     "waiting": "that is known, rebalance under way",
     "delay": "Connect waits for the worker to come back",
     "broker": "its broker is down",
+    "poison": "a record is tried again and again",
     "start": "the new owner is starting",
     "idle": "a member gave up",
 }

@@ -151,10 +151,6 @@ GROUP_RECORDS = RecordTypes(
     ]
 )
 
-# The record types of the groups that are not served, and Kafka's names of these groups.
-# The key is the id of a group, which exists as long as it has this record.
-OTHER_GROUP_TYPES = {17: "streams"}
-
 LogKey = OffsetCommitKey | GroupMetadataKey
 LogValue = OffsetCommitValue | GroupMetadataValue
 

@@ -33,6 +33,10 @@ from coterie.server.authorization.share_groups import (
     share_group_heartbeat,
 )
 from coterie.server.authorization.shares import share_acknowledge, share_fetch
+from coterie.server.authorization.streams_groups import (
+    streams_group_describe,
+    streams_group_heartbeat,
+)
 from coterie.server.authorization.tokens import (
     create_delegation_token,
     describe_delegation_token,
@@ -99,6 +103,8 @@ _BY_HAND: dict[ApiKey, Check] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
     ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat,
     ApiKey.SHARE_GROUP_DESCRIBE: share_group_describe,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: streams_group_heartbeat,
+    ApiKey.STREAMS_GROUP_DESCRIBE: streams_group_describe,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: alter_share_group_offsets,

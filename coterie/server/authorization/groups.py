@@ -227,13 +227,29 @@ def describe_by_id(
 
 def _may_see(access: ClientAccess, group: Any) -> bool:
     """Return whether a client may see each topic in a described group."""
-    names = {
-        each.topic_name
-        for member in group.members
-        for assignment in (member.assignment, getattr(member, "target_assignment", None))
-        if assignment is not None
-        for each in assignment.topic_partitions
-    }
+    names = _topics_of(group)
     return all(
         access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in sorted(names)
     )
+
+
+def _topics_of(group: Any) -> set[str]:
+    """Return the topics in a described group: those of a topology, or those that members have."""
+    topology = getattr(group, "topology", None)
+    if topology is not None:
+        return {
+            name
+            for each in topology.subtopologies or ()
+            for name in (
+                *each.source_topics,
+                *each.repartition_sink_topics,
+                *(topic.name for topic in each.repartition_source_topics),
+                *(topic.name for topic in each.state_changelog_topics),
+            )
+        }
+    return {
+        each.topic_name
+        for member in group.members
+        for assignment in (member.assignment, getattr(member, "target_assignment", None))
+        for each in getattr(assignment, "topic_partitions", ())
+    }

@@ -7,9 +7,16 @@ one is a look-up.
 Several brokers of one process have settings of their own over those that they share.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from coterie.coordinator.groups.config import ConsumerSettingsTable, GroupConfig, ShareSettingsTable
+from coterie.coordinator.groups.config import (
+    ConsumerSettingsTable,
+    GroupConfig,
+    S,
+    SettingsTable,
+    ShareSettingsTable,
+    StreamsSettingsTable,
+)
 from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.address_limits import address_limits
@@ -34,6 +41,11 @@ from coterie.server.config.share_groups import (
     share_settings,
 )
 from coterie.server.config.sources import ConfigError, Given, read_settings
+from coterie.server.config.streams_groups import (
+    check_streams_groups,
+    streams_group_config,
+    streams_settings,
+)
 
 DEFAULT_NODE_ID = "1"
 # A setting that a cluster with eligible leader replicas always has for all brokers.
@@ -66,8 +78,10 @@ class Config:
         address_limits(self.get_text(PER_IP_OVERRIDES) or "")
         check_consumer_groups(self)
         check_share_groups(self)
+        check_streams_groups(self)
         self._consumer_settings = ConsumerSettingsTable(consumer_settings(self, {}))
         self._share_settings = ShareSettingsTable(share_settings(self, {}))
+        self._streams_settings = StreamsSettingsTable(streams_settings(self, {}))
 
     @classmethod
     def load(
@@ -315,15 +329,14 @@ class Config:
             offsets_topic_num_partitions=self.get_int("offsets.topic.num.partitions"),
             consumer=consumer_group_config(self, self._consumer_settings),
             share=share_group_config(self, self._share_settings),
+            streams=streams_group_config(self, self._streams_settings),
         )
 
     def _set_group_settings(self) -> None:
-        """Bring the settings of consumer groups and share groups up to date."""
-        groups = self.groups.items()
-        table, shared = self._consumer_settings, self._share_settings
-        table.default, shared.default = consumer_settings(self, {}), share_settings(self, {})
-        table.own = {group_id: consumer_settings(self, values) for group_id, values in groups}
-        shared.own = {group_id: share_settings(self, values) for group_id, values in groups}
+        """Bring the settings of groups up to date."""
+        _set_all(self, self._consumer_settings, consumer_settings)
+        _set_all(self, self._share_settings, share_settings)
+        _set_all(self, self._streams_settings, streams_settings)
 
     def transaction_config(self) -> TransactionConfig:
         """Return the settings of the transaction coordinator."""
@@ -349,6 +362,16 @@ class Config:
             cold_interval_ms=self.get_int("share.coordinator.cold.partition.snapshot.interval.ms"),
             prune_interval_ms=self.get_int("share.coordinator.state.topic.prune.interval.ms"),
         )
+
+
+def _set_all(
+    config: Config,
+    table: SettingsTable[S],
+    settings: Callable[[Config, Mapping[str, str]], S],
+) -> None:
+    """Bring the settings of groups of one type up to date."""
+    table.default = settings(config, {})
+    table.own = {group_id: settings(config, values) for group_id, values in config.groups.items()}
 
 
 def _default(name: str) -> str | None:

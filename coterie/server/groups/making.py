@@ -1,8 +1,12 @@
 """The group coordinator of a broker, made of the parts around it."""
 
+from functools import partial
+
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.server.coordinators.host import Host
+from coterie.server.groups.internal_topics import InternalTopics
 from coterie.server.groups.runtime import GroupRuntime
+from coterie.server.handlers.create_topics import new_topic
 from coterie.server.services import Services
 from coterie.server.share_state.group_persister import GroupPersister
 
@@ -30,3 +34,10 @@ def make_group_runtime(broker: Services, host: Host) -> GroupRuntime:
     )
     groups.take_over(offsets.partitions)
     return groups
+
+
+def make_internal_topics(broker: Services) -> InternalTopics:
+    """Return what creates the internal topics of the streams groups of a broker."""
+    return InternalTopics(
+        broker.environment, broker.topics, broker.changes, partial(new_topic, broker)
+    )

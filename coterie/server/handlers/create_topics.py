@@ -19,6 +19,7 @@ from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.config.described import topic_settings
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.handlers.topic_changes import answer_with_change
+from coterie.server.logs.partition import Topic
 from coterie.server.metadata.placing import Replicas
 from coterie.server.metadata.topic_changes import Change
 from coterie.server.metadata.topic_rules import (
@@ -100,6 +101,19 @@ def _replicas(asked: CreateTopicsRequestTopic) -> Replicas:
         return asked.replication_factor
     by_index = sorted(asked.assignments, key=lambda each: each.partition_index)
     return [each.broker_ids for each in by_index]
+
+
+def new_topic(broker: Services, asked: CreateTopicsRequestTopic) -> Change[Topic]:
+    """Create a topic that no client has asked for.
+
+    Raises:
+        TopicRefused: it cannot be created.
+    """
+    broker.topics.check_name(asked.name)
+    partitions = check_new_topic(asked, broker.image.nodes)
+    settings, replicas = _settings(asked), _replicas(asked)
+    broker.controller.placing.new_replicas(asked.name, 1, replicas)
+    return (yield from broker.controller.creation(asked.name, partitions, settings, replicas))
 
 
 def _create(

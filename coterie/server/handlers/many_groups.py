@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices, send_in_slices
 from coterie.server.services import Services
@@ -128,3 +129,49 @@ class _Part(DelayedResponse):
         """Pass the part on."""
         complete = self._complete
         self._whole.take(self._index, message if complete is None else complete(message))
+
+
+def described_by_id(
+    broker: Services,
+    connection: Exchange,
+    request: Any,
+    verb: Verb[Any, Any],
+    response: Callable[..., R],
+    refused: Callable[[str, ErrorCode], Any],
+    *,
+    is_served: bool,
+) -> R | None:
+    """Describe groups that a request names by their ids, each once.
+
+    Args:
+        broker: the broker.
+        connection: the connection of the request.
+        request: the request, with `group_ids`.
+        verb: the method of the coordinator.
+        response: the class of the response, with `groups`.
+        refused: makes the part of a group that cannot be described.
+        is_served: whether the type of groups is switched on.
+    """
+    groups = request.group_ids = list(dict.fromkeys(request.group_ids))
+    if not is_served:
+        return response(groups=[refused(each, ErrorCode.UNSUPPORTED_VERSION) for each in groups])
+    if len(groups) <= GROUPS_TOGETHER:
+        answer: R | None = broker.groups.submit(verb, request, connection)
+        return answer
+    parted = PartedRequest(
+        broker,
+        connection,
+        verb,
+        lambda parts: response(groups=[one for each in parts for one in each.groups]),
+    )
+    parted.submit(
+        [
+            type(request)(
+                group_ids=part,
+                include_authorized_operations=request.include_authorized_operations,
+            )
+            # Those without an id come first, as in Kafka.
+            for part in parts_of(sorted(groups, key=bool))
+        ]
+    )
+    return None

@@ -12,9 +12,6 @@ from coterie.server.share.acknowledging import MayRead, ids_error
 from coterie.server.share.fetching import ShareFetching, refused
 from coterie.server.share.sessions import OPENING_EPOCH, SessionKey, ShareSession
 
-# The ways to acquire: whole batches, or exactly so many records.
-_ACQUIRE_MODES = (0, 1)
-
 
 def _may_read_all(_topic: str) -> bool:
     return True
@@ -46,8 +43,6 @@ def handle(
         return None
     if isinstance(session, ErrorCode):
         return refused(session)
-    if request.share_acquire_mode not in _ACQUIRE_MODES:
-        return refused(ErrorCode.UNKNOWN_SERVER_ERROR)
     return ShareFetching(broker, request, connection, session, may_read).answer()
 
 

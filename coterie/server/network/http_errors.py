@@ -33,6 +33,7 @@ KINDS: dict[str, Kind] = {
     "OriginRefused": Kind(403, "open the URL that was printed at the start"),
     "PreviewGone": Kind(410, "preview the change again"),
     "ReadOnly": Kind(403, "start the console with --allow-changes"),
+    "TooMany": Kind(429, "end one of the others; each ends by itself after ten minutes"),
     "Unauthorized": Kind(
         401, "send the header `Authorization: Bearer TOKEN` with the token printed at the start"
     ),

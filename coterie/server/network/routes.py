@@ -71,13 +71,24 @@ _FAMILIES: dict[ApiKey, str] = {
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share_state",
     ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
     ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams_groups",
+    ApiKey.STREAMS_GROUP_DESCRIBE: "streams_groups",
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "share_offsets",
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share_offsets",
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share_offsets",
 }
 
+
+def _tells_no_topics(request: Any) -> bool:
+    # Of a share group, whose handler is imported with its first request.
+    return request.member_epoch > 0 and request.subscribed_topic_names is None
+
+
 # Requests that are decoded once for all that have the same bytes.
-_REPEATED = {ApiKey.CONSUMER_GROUP_HEARTBEAT: tells_nothing}
+_REPEATED: dict[ApiKey, Callable[[Any], bool]] = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: tells_nothing,
+    ApiKey.SHARE_GROUP_HEARTBEAT: _tells_no_topics,
+}
 
 # Responses whose largest array the handler encodes, in slices.
 _SPLICED = {ApiKey.METADATA: "topics", ApiKey.LIST_GROUPS: "groups"}

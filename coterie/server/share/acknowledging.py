@@ -125,12 +125,12 @@ class Leaders:
         self._connection = connection
         self._node_ids: set[int] = set()
 
-    def hint(self, wanted: SharedPartition, *errors: int) -> ShareLeader:
-        """Return the leader of a partition that was refused with one of these errors."""
+    def hint(self, wanted: SharedPartition, error: int) -> ShareLeader:
+        """Return the leader of a partition that was refused with an error."""
         topic_id, index = wanted
         topic = self._broker.topics.by_id.get(topic_id)
         partition = None if topic is None else topic.partition(index)
-        if partition is None or not any(each in MOVED for each in errors):
+        if partition is None or error not in MOVED:
             return ShareLeader.of(*_NO_HINT)
         where = self._broker.image.placement(partition)
         self._node_ids.add(where.leader_id)

@@ -9,7 +9,7 @@ others. Its connection is muted from the beginning then.
 """
 
 from asyncio import TimerHandle
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import AcquiredRecords as AcquiredPart
@@ -27,11 +27,20 @@ from coterie.server.share.acknowledging import (
     MayRead,
     acknowledge_each,
     acknowledged_partitions,
+    find_partition,
     partitions_of,
 )
 from coterie.server.share.limits import HANDLED_AT_ONCE
-from coterie.server.share.looking import NOTHING, Looking, Result
-from coterie.server.share.sessions import FINAL_EPOCH, SharedPartition, ShareSession
+from coterie.server.share.looking import NOTHING, Acquired, Looking, Result
+from coterie.server.share.sessions import (
+    FINAL_EPOCH,
+    OPENING_EPOCH,
+    SharedPartition,
+    ShareSession,
+)
+
+# The ways to acquire: whole batches, or exactly so many records.
+_ACQUIRE_MODES = (0, 1)
 
 
 def refused(error: ErrorCode) -> ShareFetchResponse:
@@ -56,10 +65,15 @@ class ShareFetching:
         self._connection = connection
         self._session = session
         self._may_read = may_read
+        self._is_opening = request.share_session_epoch == OPENING_EPOCH
         self._lock_ms = broker.share.settings(session.key[0]).lock_ms
         # Answers to acknowledgements, and how many there will be; None before that is known.
         self._acknowledged: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
         self._acknowledgements: int | None = None
+        # With acknowledgements each partition of the request is answered.
+        self._listed: dict[SharedPartition, ErrorCode] = {}
+        # The answer if the request is refused after its acknowledgements were applied.
+        self._refusal: ShareFetchResponse | None = None
         self._looking: Looking | None = None
         self._found: Result | None = None
         self._delayed: DelayedResponse | None = None
@@ -98,7 +112,12 @@ class ShareFetching:
                 for topic in request.forgotten_topics_data
                 for index in topic.partitions
             )
-            self._broker.share.sessions.change(session, wanted, forgotten)
+            self._broker.share.sessions.change(
+                session,
+                wanted,
+                () if self._is_opening else forgotten,
+                is_told=self._is_opening,
+            )
         asked = acknowledged_partitions(wanted)
         self._acknowledgements = len(asked)
         yield
@@ -110,14 +129,34 @@ class ShareFetching:
             may_renew=request.is_renew_ack,
             done=self._one_acknowledged,
         )
+        if self._acknowledgements:
+            self._listed = yield from self._errors_of(wanted)
         if is_final:
             self._broker.loop.call_soon(self._broker.share.end_session, session)
-        if is_final or request.is_renew_ack or request.max_records <= 0 or request.max_bytes <= 0:
+        if is_final or request.is_renew_ack:
             return {}
+        if request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:
+            self._refusal = refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return {}
+        if request.max_records <= 0 or request.max_bytes <= 0:
+            errors = yield from self._errors_of(list(session.partitions))
+            return {each: Acquired(error) for each, error in errors.items() if error}
         self._looking = Looking(
             self._broker, request, session, self._may_read, self._changed, self._finish
         )
         return (yield from self._looking.look(is_last=request.max_wait_ms <= 0))
+
+    def _errors_of(
+        self, partitions: Iterable[SharedPartition]
+    ) -> Generator[None, None, dict[SharedPartition, ErrorCode]]:
+        """Return why each partition cannot be fetched, or NONE."""
+        errors = {}
+        for count, wanted in enumerate(partitions, 1):
+            found = find_partition(self._broker, wanted, self._may_read)
+            errors[wanted] = found if isinstance(found, ErrorCode) else ErrorCode.NONE
+            if not count % HANDLED_AT_ONCE:
+                yield
+        return errors
 
     def _one_acknowledged(
         self, wanted: SharedPartition, error: ErrorCode, message: str | None
@@ -127,7 +166,7 @@ class ShareFetching:
 
     def _is_complete(self) -> bool:
         is_acknowledged = len(self._acknowledged) == self._acknowledgements
-        return self._found is not None and is_acknowledged
+        return self._found is not None and (is_acknowledged or self._refusal is not None)
 
     def _send_if_complete(self) -> None:
         if self._delayed is None or not self._is_complete():
@@ -202,21 +241,24 @@ class ShareFetching:
 
     def _response(self) -> Generator[None, None, ShareFetchResponse]:
         """Make the response of what was found [share-partitions/fetch-answers]."""
+        if self._refusal is not None:
+            return self._refusal
         leaders = Leaders(self._broker, self._connection)
         found = self._found or {}
         partitions = self._session.partitions
         topics: dict[bytes, list[ShareFetchPartitionResponse]] = {}
-        told = (*found, *(each for each in self._acknowledged if each not in found))
+        told = (*found, *(each for each in self._listed if each not in found))
         for count, wanted in enumerate(told, 1):
             if not count % HANDLED_AT_ONCE:
                 yield
             part = found.get(wanted, NOTHING)
-            is_told = partitions.get(wanted, False) or part is not NOTHING
-            if not is_told and wanted not in self._acknowledged:
+            is_told = self._is_opening or partitions.get(wanted, False) or part is not NOTHING
+            if not is_told and wanted not in self._listed:
                 continue
-            if wanted in partitions:
+            if wanted in partitions and wanted in found:
                 partitions[wanted] = bool(part.error)
-            error, message = self._acknowledged.get(wanted, (ErrorCode.NONE, None))
+            error = self._listed.get(wanted, ErrorCode.NONE)
+            error, message = self._acknowledged.get(wanted, (error, None))
             topic_id, index = wanted
             topics.setdefault(topic_id, []).append(
                 ShareFetchPartitionResponse(
@@ -224,7 +266,7 @@ class ShareFetching:
                     error_code=part.error,
                     acknowledge_error_code=error,
                     acknowledge_error_message=message,
-                    current_leader=leaders.hint(wanted, part.error, error),
+                    current_leader=leaders.hint(wanted, part.error),
                     records=part.data,
                     acquired_records=[AcquiredPart.of(*each) for each in part.records],
                 )

@@ -13,16 +13,14 @@ from functools import partial
 
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
 from coterie.coordinator.share_partition.acknowledgement import (
-    RENEWAL_DISABLED,
     AcknowledgedBatch,
     Refusal,
     acknowledge,
 )
 from coterie.coordinator.share_partition.in_flight import StateWrite, Transition
 from coterie.coordinator.share_partition.partition import SharePartition
-from coterie.coordinator.share_partition.states import AcknowledgeType
 from coterie.coordinator.share_state.requests import NO_OFFSET, Read, ShareKey, StateResult, Write
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.server.config.config import Config
 from coterie.server.config.share_leaders import ShareSettings, share_settings
 from coterie.server.environment import Environment
@@ -40,9 +38,10 @@ from coterie.storage.errors import StorageError
 # The answer to acknowledgements of one partition.
 Acknowledged = Callable[[ErrorCode, str | None], None]
 
-_REFUSED_WRITE = (
-    "Error in write state RPC. The share coordinator rejected the request because the share-group "
-    "state epoch did not match."
+_REFUSED_WRITE = "Error in write state RPC. "
+# What the coordinator does not say, and its client in Kafka does.
+_FENCED_WRITE = (
+    "The share coordinator rejected the request because the share-group state epoch did not match."
 )
 
 
@@ -51,6 +50,7 @@ class ShareLeader:
 
     Attributes:
         sessions: the sessions.
+        has_ended: whether the broker stops, so that nothing is loaded or acquired any more.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class ShareLeader:
         self._persister = persister
         self._slices = slices
         self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"))
+        self.has_ended = False
         self._loaded: dict[ShareKey, LoadedPartition] = {}
         # What sessions that have ended still release.
         self._ending: dict[SessionKey, Iterator[None]] = {}
@@ -179,14 +180,11 @@ class ShareLeader:
         """
         loaded = self.known(key)
         if loaded is None or loaded.share is None:
-            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            done(unknown, DEFAULT_MESSAGES[unknown])
             return
         settings = self.settings(key.group_id)
-        renews = any(AcknowledgeType.RENEW in each.types for each in batches)
-        if renews and not settings.may_renew:
-            done(*RENEWAL_DISABLED)
-            return
-        deadline_ms = self._now_ms() + settings.lock_ms
+        deadline_ms = self._now_ms() + settings.lock_ms if settings.may_renew else None
         result = acknowledge(loaded.share, member_id, batches, settings.delivery_limit, deadline_ms)
         self.locks_changed(loaded)
         if isinstance(result, Refusal):
@@ -209,14 +207,15 @@ class ShareLeader:
             share.undo(transition, self.settings(loaded.key.group_id).delivery_limit)
             error = error_of_leader(result.error)
             is_fenced = result.error is ErrorCode.FENCED_STATE_EPOCH
+            reason = _FENCED_WRITE if is_fenced else result.message
             if error in DROPPING:
                 self.drop(loaded)
             else:
                 self._changed(loaded)
-            done(error, _REFUSED_WRITE if is_fenced else result.message)
+            done(error, f"{_REFUSED_WRITE}{reason}")
 
         if transition.write is None:
-            share.complete(transition)
+            # The start offset stays where it is until something is written, as in Kafka.
             done(ErrorCode.NONE, None)
         else:
             self._persist(loaded, transition.write, written)
@@ -296,6 +295,12 @@ class ShareLeader:
         for loaded in list(self._loaded.values()):
             self.drop(loaded)
 
+    def end(self) -> None:
+        """End all sessions, because the broker stops in order: what members hold is released."""
+        self.has_ended = True
+        for session in self.sessions.all():
+            self.end_session(session)
+
     # --- locks ------------------------------------------------------------------------------------
 
     def locks_changed(self, loaded: LoadedPartition) -> None:
@@ -310,6 +315,10 @@ class ShareLeader:
             return
         self._locks.arm(loaded.key, deadline_ms)
         self._set_timer()
+
+    def next_lock_ms(self) -> int | None:
+        """Return when a lock may end next; None if nothing is locked."""
+        return self._locks.next_ms()
 
     def _set_timer(self) -> None:
         deadline_ms = self._locks.next_ms()
@@ -341,7 +350,8 @@ class ShareLeader:
 
     def stop(self) -> None:
         """Forget everything: the broker stops."""
+        self.has_ended = True
+        self.forget()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._loaded.clear()

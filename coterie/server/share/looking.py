@@ -25,8 +25,8 @@ from coterie.server.services import Services
 from coterie.server.share.acknowledging import MayRead, find_partition
 from coterie.server.share.limits import HANDLED_AT_ONCE, READ_AT_ONCE
 from coterie.server.share.loaded import LoadedPartition
-from coterie.server.share.reading import Found, read, records_of
-from coterie.server.share.sessions import SharedPartition, ShareSession
+from coterie.server.share.reading import Extent, Found, read
+from coterie.server.share.sessions import OPENING_EPOCH, SharedPartition, ShareSession
 from coterie.storage.errors import StorageError
 
 
@@ -116,12 +116,14 @@ class Looking:
         self._tell = changed
         self._finish = finish
         self._settings = broker.share.settings(session.key[0])
-        self._partitions = session.in_turn()
+        self._partitions = session.in_turn(request.share_session_epoch)
         self._is_large = len(self._partitions) > HANDLED_AT_ONCE
         self._max_bytes = min(request.max_bytes, broker.fetch_max_bytes)
-        self._enough_bytes = max(1, min(request.min_bytes, request.max_bytes))
+        self._enough_bytes = min(request.min_bytes, request.max_bytes)
         self._changed: dict[SharedPartition, None] = dict.fromkeys(self._partitions)
         self._is_over = False
+        # Records that would have been read are lost: the answer leaves at once, as in Kafka.
+        self._has_lost_records = False
         self._watches: dict[SharedPartition, _Watch] = {}
         # Of each partition that was looked at: why it cannot be fetched; or that it is loaded, that
         # records of it could be acquired, and how many bytes.
@@ -157,28 +159,25 @@ class Looking:
             What was found; None if the fetch waits.
         """
         changed, self._changed = self._changed, {}
-        if not self._broker.features.serves_share_groups:
-            # They were switched off while it waited.
+        if not self._broker.features.serves_share_groups or self._broker.share.has_ended:
+            # They were switched off while it waited, or the broker stops.
             return {}
         yield from self._examine_each(changed)
         reads = yield from self._measure(changed)
-        has_enough = sum(self._sizes.values()) >= self._enough_bytes
-        if has_enough or is_last or not self._watches:
+        if self._has_enough() or is_last or not self._watches:
             if len(reads) < len(self._able) or len(changed) < len(self._partitions):
                 reads.clear()
                 yield from self._examine_each(self._partitions)
             found: Result = {}
             yield from self._acquire(found, reads)
-            if (
-                self._is_over
-                or is_last
-                or not self._watches
-                or any(map(_has_records, found.values()))
-            ):
-                return found
-            # Nothing of it can be acquired before it changes.
-            self._sizes.clear()
+            return found
         return None
+
+    def _has_enough(self) -> bool:
+        """Return whether a fetch that may wait is answered now."""
+        if self._has_lost_records:
+            return True
+        return bool(self._sizes) and sum(self._sizes.values()) >= self._enough_bytes
 
     def _examine_each(self, partitions: Iterable[SharedPartition]) -> Generator[None, None, None]:
         for count, wanted in enumerate(partitions, 1):
@@ -208,9 +207,12 @@ class Looking:
         if loaded.partition.state is not OPEN:
             self._errors[wanted] = ErrorCode.KAFKA_STORAGE_ERROR
             return
-        share.move_log_start(loaded.partition.log.log_start_offset)
-        self._broker.share.locks_changed(loaded)
-        if share.can_acquire(self._settings.max_in_flight):
+        log_start_offset = loaded.partition.log.log_start_offset
+        if share.next_fetch_offset() < log_start_offset:
+            share.move_log_start(log_start_offset)
+            self._broker.share.locks_changed(loaded)
+            self._has_lost_records = True
+        elif share.can_acquire(self._settings.max_in_flight):
             self._able[wanted] = loaded
 
     def _find(self, wanted: SharedPartition) -> LoadedPartition | ErrorCode:
@@ -237,30 +239,41 @@ class Looking:
         reads: dict[SharedPartition, Found] = {}
         for wanted in changed:
             self._sizes.pop(wanted, None)
-        size = sum(self._sizes.values())
+        left_bytes = self._max_bytes
         for count, wanted in enumerate(changed, 1):
-            if self._is_large and size >= self._enough_bytes:
+            if self._is_large and self._has_enough():
                 break
-            found = self._read(wanted)
+            found = self._read(wanted, left_bytes)
             if found is not None:
                 if not self._is_large:
                     reads[wanted] = found
                 self._sizes[wanted] = len(found.data)
-                size += len(found.data)
+                left_bytes = max(0, left_bytes - len(found.data))
             if self._is_large and not count % READ_AT_ONCE:
                 yield
         return reads
 
-    def _read(self, wanted: SharedPartition) -> Found | None:
-        """Read what could be acquired of a partition; one that cannot be read gets an error."""
+    def _read(self, wanted: SharedPartition, left_bytes: int) -> Found | None:
+        """Read what could be acquired of a partition; one that cannot be read gets an error.
+
+        Args:
+            wanted: the partition.
+            left_bytes: what the partitions read before have left of the most that is read. The
+                first batch of all is read whatever its size is.
+        """
         loaded = self._able.get(wanted)
         if loaded is None or loaded.share is None or loaded.partition.state is not OPEN:
             return None
         offset = loaded.share.next_fetch_offset()
-        part_bytes = self._max_bytes // len(self._able)
+        extent = Extent(
+            loaded.share.last_wanted(offset, self._request.max_records),
+            self._enough_bytes,
+            min(self._max_bytes // len(self._able), left_bytes),
+            left_bytes < self._max_bytes,
+        )
         is_committed = self._settings.is_committed
         try:
-            return read(loaded.partition, offset, part_bytes, is_committed=is_committed)
+            return read(loaded.partition, offset, extent, is_committed=is_committed)
         except (StorageError, OSError):
             self._errors[wanted] = ErrorCode.KAFKA_STORAGE_ERROR
             return None
@@ -275,20 +288,23 @@ class Looking:
             reads: what was read in this step, if the look has one step only.
         """
         left = self._request.max_records
+        left_bytes = self._max_bytes
         for count, wanted in enumerate(self._partitions, 1):
             if self._is_over:
                 return
             records: list[AcquiredRecords] = []
             each = None
             if left > 0 and self._may_acquire(wanted):
-                each = reads.pop(wanted, None) or self._read(wanted)
+                each = reads.pop(wanted, None) or self._read(wanted, left_bytes)
             if each is not None:
+                left_bytes = max(0, left_bytes - len(each.data))
                 records = self._acquire_of(wanted, each, left)
             if each is not None and records:
                 left -= sum(part.last_offset - part.first_offset + 1 for part in records)
-                data = records_of(each, records)
+                data = each.records_of(records)
                 found[wanted] = Acquired(ErrorCode.NONE, data, tuple(records))
-                self._session.found_records(wanted)
+                if self._request.share_session_epoch != OPENING_EPOCH:
+                    self._session.found_records(wanted)
             elif wanted in self._errors:
                 found[wanted] = Acquired(self._errors[wanted])
             elif wanted in self._ready:
@@ -319,7 +335,3 @@ class Looking:
         acquired = acquire(loaded.share, asked, each.offset, each.batches, each.aborted)
         self._broker.share.locks_changed(loaded)
         return acquired
-
-
-def _has_records(part: Acquired) -> bool:
-    return bool(part.records)

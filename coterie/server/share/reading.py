@@ -1,5 +1,8 @@
 """What a fetch of a share group reads of the log of a partition."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from coterie.coordinator.share_partition.acquisition import AcquiredRecords, LogBatch
@@ -9,8 +12,31 @@ from coterie.server.config.share_leaders import BY_DURATION, EARLIEST, ShareSett
 from coterie.server.logs.partition import Partition
 from coterie.storage.aborted_transactions import AbortedTransaction
 
+# A first guess of the size of a record. Reading begins with so much for each record that is wanted,
+# and goes on with twice as much while that was too little.
+_RECORD_BYTES = 1_100
+# The least and the most to read at once.
+_LEAST_BYTES = 16_384
+_MOST_BYTES = 1_048_576
 
-class Found(NamedTuple):
+
+class Extent(NamedTuple):
+    """How much is to be read.
+
+    Attributes:
+        last_offset: nothing behind it is wanted but the rest of its batch.
+        least_bytes: how much is read even if it is behind that.
+        max_bytes: the most to read.
+        is_strict: whether the first batch is not read either if it is larger.
+    """
+
+    last_offset: int
+    least_bytes: int
+    max_bytes: int
+    is_strict: bool
+
+
+class Found:
     """What was read.
 
     Attributes:
@@ -20,42 +46,79 @@ class Found(NamedTuple):
         aborted: those of them that belong to aborted transactions, if these are not to be seen.
     """
 
-    offset: int
-    data: bytes
-    batches: list[LogBatch]
-    aborted: list[LogBatch]
+    __slots__ = ("_ends", "aborted", "batches", "data", "offset")
+
+    def __init__(self, offset: int) -> None:
+        """Begin without batches."""
+        self.offset = offset
+        self.data = b""
+        self.batches: list[LogBatch] = []
+        self.aborted: list[LogBatch] = []
+        # Where each batch ends in `data`.
+        self._ends: list[int] = []
+
+    def add(self, data: bytes, end_offset: int, aborted: list[AbortedTransaction]) -> None:
+        """Add the batches behind those that there are, up to an offset."""
+        size = len(self.data)
+        self.data = self.data + data if size else data
+        for position, header in iterate_batches(data):
+            if header.base_offset >= end_offset:
+                break
+            batch = LogBatch(header.base_offset, header.last_offset)
+            self.batches.append(batch)
+            self._ends.append(size + position + header.length_bytes)
+            if aborted and any(_belongs(header, each) for each in aborted):
+                self.aborted.append(batch)
+
+    def records_of(self, acquired: Sequence[AcquiredRecords]) -> bytes:
+        """Return the batches that acquired records are in, from the first to the last of them."""
+        first = bisect_left(self.batches, acquired[0].first_offset, key=_last_offset)
+        last = bisect_right(self.batches, acquired[-1].last_offset, key=_base_offset)
+        begin = self._ends[first - 1] if first else 0
+        return self.data[begin : self._ends[last - 1] if last else 0]
 
 
-def read(partition: Partition, offset: int, max_bytes: int, *, is_committed: bool) -> Found:
+_base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
+
+
+def read(partition: Partition, offset: int, extent: Extent, *, is_committed: bool) -> Found:
     """Read from an offset to the high watermark, or to the last stable offset.
+
+    A log may have much more than a fetch can acquire, so that is not read.
 
     Args:
         partition: the partition, which is open.
         offset: where to begin.
-        max_bytes: how much to read; the first batch is read whatever its size is.
+        extent: how much to read.
         is_committed: whether only records of committed transactions are to be seen.
 
     Raises:
         StorageError, OSError: the log cannot be read.
     """
     log, end = partition.log, partition.high_watermark
-    aborted: list[AbortedTransaction] = []
-    if offset >= end:
-        return Found(offset, b"", [], [])
-    if is_committed:
-        data, aborted = log.read_committed(offset, max_bytes)
-    else:
-        data = log.read(offset, max_bytes)
-    headers = [
-        (position, header) for position, header in iterate_batches(data) if header.base_offset < end
-    ]
-    batches = [LogBatch(header.base_offset, header.last_offset) for _, header in headers]
-    hidden = [
-        LogBatch(header.base_offset, header.last_offset)
-        for _, header in headers
-        if any(_belongs(header, each) for each in aborted)
-    ]
-    return Found(offset, data, batches, hidden)
+    found = Found(offset)
+    wanted = extent.last_offset - offset + 1
+    chunk_bytes = min(_MOST_BYTES, max(_LEAST_BYTES, wanted * _RECORD_BYTES))
+    while offset < end:
+        left_bytes = extent.max_bytes - len(found.data)
+        aborted: list[AbortedTransaction] = []
+        if is_committed:
+            data, aborted = log.read_committed(offset, min(chunk_bytes, left_bytes))
+        else:
+            data = log.read(offset, min(chunk_bytes, left_bytes))
+        is_strict = extent.is_strict or bool(found.data)
+        if not data or (is_strict and len(data) > left_bytes):
+            break
+        known = len(found.batches)
+        found.add(data, end, aborted)
+        if len(found.batches) == known:
+            break
+        offset = found.batches[-1].last_offset + 1
+        is_enough = len(found.data) >= extent.least_bytes
+        if (offset > extent.last_offset and is_enough) or len(found.data) >= extent.max_bytes:
+            break
+        chunk_bytes = min(_MOST_BYTES, 2 * chunk_bytes)
+    return found
 
 
 def _belongs(header: BatchHeader, transaction: AbortedTransaction) -> bool:
@@ -69,21 +132,6 @@ def _belongs(header: BatchHeader, transaction: AbortedTransaction) -> bool:
     )
 
 
-def records_of(found: Found, acquired: list[AcquiredRecords]) -> bytes:
-    """Return the batches that acquired records are in, from the first to the last of them."""
-    first, last = acquired[0].first_offset, acquired[-1].last_offset
-    begin = end = 0
-    for position, header in iterate_batches(found.data):
-        if header.last_offset < first:
-            continue
-        if header.base_offset > last:
-            break
-        if not end:
-            begin = position
-        end = position + header.length_bytes
-    return found.data[begin:end]
-
-
 def first_offset(partition: Partition, settings: ShareSettings, now_ms: int) -> int | None:
     """Return where a share group begins to read a partition; None if it is to wait for that.
 
@@ -95,6 +143,4 @@ def first_offset(partition: Partition, settings: ShareSettings, now_ms: int) -> 
     if settings.reset == BY_DURATION:
         found = log.offset_for_timestamp(now_ms - settings.reset_ms)
         return None if found is None else found[1]
-    if settings.is_committed:
-        return min(log.last_stable_offset, partition.high_watermark)
     return partition.high_watermark

@@ -31,7 +31,8 @@ class ShareSession:
         key: the group and the member.
         connection: the connection that has opened it.
         partitions: what it fetches, in the order of the next fetch; the value is whether the last
-            answer had an error for the partition, or none had it yet: then the next one has it.
+            answer had an error for the partition, or it was added to an open session and none had
+            it yet: then the next one has it.
         epoch: the epoch of the next request.
     """
 
@@ -48,12 +49,12 @@ class ShareSession:
         """Expect the next request."""
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
 
-    def in_turn(self) -> list[SharedPartition]:
-        """Return the partitions in the order of this fetch: each comes first in turn."""
+    def in_turn(self, epoch: int) -> list[SharedPartition]:
+        """Return the partitions in the order of the fetch with an epoch: each is first in turn."""
         partitions = list(self.partitions)
         if not partitions:
             return []
-        begin = self.epoch % len(partitions)
+        begin = epoch % len(partitions)
         return partitions[begin:] + partitions[:begin]
 
     def found_records(self, partition: SharedPartition) -> None:
@@ -90,6 +91,10 @@ class ShareSessions:
         session = self._sessions[key] = ShareSession(key, connection)
         return session
 
+    def get(self, key: SessionKey) -> ShareSession | None:
+        """Return the session of a member, if it has one; its epoch stays."""
+        return self._sessions.get(key)
+
     def find(self, key: SessionKey, epoch: int) -> ShareSession | ErrorCode:
         """Return the session of a request that continues or ends it, or why there is none."""
         session = self._sessions.get(key)
@@ -110,6 +115,10 @@ class ShareSessions:
         self._partitions -= len(session.partitions)
         return True
 
+    def all(self) -> list[ShareSession]:
+        """Return the sessions there are."""
+        return list(self._sessions.values())
+
     def has_room(self, partitions: int, replaced: SessionKey | None = None) -> bool:
         """Return whether so many more partitions may be added, once a session is replaced."""
         session = None if replaced is None else self._sessions.get(replaced)
@@ -121,11 +130,16 @@ class ShareSessions:
         session: ShareSession,
         added: Iterable[SharedPartition],
         forgotten: Iterable[SharedPartition],
+        *,
+        is_told: bool,
     ) -> None:
-        """Let a session fetch partitions from now on, and others not any more."""
+        """Let a session fetch partitions from now on, and others not any more.
+
+        Those that are added are in the next answer, if the client is not told of them already.
+        """
         before = len(session.partitions)
         for each in added:
-            session.partitions.setdefault(each, True)
+            session.partitions.setdefault(each, not is_told)
         for each in forgotten:
             session.partitions.pop(each, None)
         if self._sessions.get(session.key) is session:

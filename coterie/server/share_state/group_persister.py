@@ -5,7 +5,6 @@ from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.server.groups.persister import Answered
-from coterie.server.share_state.asking import ask_all
 from coterie.server.share_state.persister import Persister
 
 
@@ -19,6 +18,8 @@ class GroupPersister:
 
     def ask(self, message: Any, answered: Answered) -> None:
         """See `coterie.server.groups.persister.Persister`."""
+        # Not at the start: it brings ten messages, which are imported after the first answer.
+        from coterie.server.share_state.asking import ask_all
 
         def done(response: Any) -> None:
             self._loop.call_soon(answered, response)

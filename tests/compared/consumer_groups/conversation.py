@@ -84,7 +84,8 @@ class Conversation:
 
     def __post_init__(self) -> None:
         self.topics = {f"{self.name}-a": 6, f"{self.name}-b": 3, f"{self.name}-c": 1}
-        self.groups = (f"{self.name}-g", f"{self.name}-h")
+        self.groups: tuple[str, ...] = (f"{self.name}-g", f"{self.name}-h")
+        self.settings = {self.groups[1]: {"consumer.assignment.interval.ms": "15000"}}
         self.known: dict[tuple[str, str], Known] = {}
 
     def requests(self) -> Iterator[tuple[Any, int]]:

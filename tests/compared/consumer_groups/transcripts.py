@@ -37,7 +37,7 @@ from coterie.protocol.records import decode_records
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.compared.transactions.plain_values import batches
 
-_AREAS = ("consumer_groups", "share_groups")
+_AREAS = ("consumer_groups", "share_groups", "streams_groups")
 _PARTITIONS = 50
 _LIMIT_BYTES = 1 << 24
 _AT_ONCE = 8

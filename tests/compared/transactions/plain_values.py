@@ -20,7 +20,7 @@ _PRODUCER_IDS = ("producer_id", "previous_producer_id", "next_producer_id")
 # What the elements of lists are about.
 _SUBJECTS = (
     *("transactional_id", "group_id", "topic", "name", "topic_id"),
-    *("partition_index", "partition", "index", "producer_id"),
+    *("partition_index", "partition", "index", "producer_id", "member_id"),
 )
 _HEADER = struct.Struct(">" + "".join(character for _, character in HEADER_FIELDS))
 _HEADER_NAMES = [name for name, _ in HEADER_FIELDS]
@@ -71,6 +71,9 @@ def _field(name: str, value: Any, side: Side) -> Any:
         return side.member_names.get(value, value)
     if name == "aborted_transactions":
         return [(side.producer_name(each.producer_id), each.first_offset) for each in value]
+    if name == "subscribed_topic_names":
+        # They are a set in Kafka, whose order differs from run to run.
+        return sorted(value)
     if isinstance(value, bytes) and name != "records":
         return len(value)
     if name in ("partitions", "partition_ids") and value and isinstance(value[0], int):

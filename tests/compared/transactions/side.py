@@ -62,11 +62,16 @@ class Who(NamedTuple):
 class Side:
     """The connections to one broker, and what it has made up."""
 
-    def __init__(self, address: Address) -> None:
-        """Connect to a broker."""
+    def __init__(self, address: Address, more: int = 0) -> None:
+        """Connect to a broker.
+
+        Args:
+            address: of the broker.
+            more: how many connections there are behind the usual ones.
+        """
         self._clients = [
             SocketClient(socket.create_connection(address, timeout=_TIMEOUT_S))
-            for _ in range(CONNECTIONS + 1)
+            for _ in range(CONNECTIONS + 1 + more)
         ]
         self._address = address
         self.producer_names: dict[int, str] = {}
@@ -89,14 +94,17 @@ class Side:
 
         By default the connection is the one that steps do not use.
         """
-        client = self._clients[connection]
         try:
-            return client.call(request, version)
+            return self._clients[connection].call(request, version)
         except (EOFError, ConnectionResetError):
-            client.socket.close()
-            again = socket.create_connection(self._address, timeout=_TIMEOUT_S)
-            self._clients[connection] = SocketClient(again)
+            self.reconnect(connection)
             return None
+
+    def reconnect(self, connection: int) -> None:
+        """Close a connection, and open it again."""
+        self._clients[connection].socket.close()
+        again = socket.create_connection(self._address, timeout=_TIMEOUT_S)
+        self._clients[connection] = SocketClient(again)
 
     def send(self, request: Any, version: int, connection: int) -> None:
         """Send a request whose answer is received later."""
@@ -275,9 +283,9 @@ _NOT_YET = (
 
 
 @contextlib.contextmanager
-def connected(*addresses: Address) -> Iterator[list[Side]]:
-    """Connect to brokers, with both internal topics made."""
-    sides = [Side(address) for address in addresses]
+def connected(*addresses: Address, more: int = 0) -> Iterator[list[Side]]:
+    """Connect to brokers, with both internal topics made; for `more` see `Side`."""
+    sides = [Side(address, more) for address in addresses]
     try:
         for side in sides:
             side.find_coordinators()

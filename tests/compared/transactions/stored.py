@@ -28,14 +28,14 @@ _LIMIT_BYTES = 1 << 24
 def stored(side: Side, conversation: Conversation) -> Iterator[tuple[str, Any]]:
     """Return what is stored, with the name of each partition."""
     for topic, number in conversation.partitions:
-        found = [plain_batch(each, side) for each in _read(side, topic, number)]
+        found = [plain_batch(each, side) for each in read(side, topic, number)]
         yield f"log of {topic}-{number}", found
     names = {TRANSACTIONS_TOPIC: conversation.ids, OFFSETS_TOPIC: conversation.groups}
     types = {TRANSACTIONS_TOPIC: TRANSACTION_RECORDS, OFFSETS_TOPIC: GROUP_RECORDS}
     for topic, keys in names.items():
         for number in sorted({partition_for(each, INTERNAL_PARTITIONS) for each in keys}):
             found = []
-            for batch in _read(side, topic, number):
+            for batch in read(side, topic, number):
                 # The order of tombstones is that of a hash in Kafka.
                 found += sorted(_records(side, batch, types[topic], conversation.name), key=_order)
             yield f"records of {topic}-{number}", found
@@ -45,8 +45,8 @@ def _order(record: dict[str, Any]) -> str:
     return str(record["key"]) if record.get("version", "") is None else ""
 
 
-def _read(side: Side, topic: str, number: int) -> Iterator[bytes]:
-    """Return the batches of a partition."""
+def read(side: Side, topic: str, number: int) -> Iterator[bytes]:
+    """Return the batches of a partition, as they are stored."""
     listed = side.list_offsets({topic: [number]}, -2)
     offset = listed[0].offset
     while True:

@@ -6,15 +6,17 @@ are the calls; most of them need what those before have made.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.interop.group_members import StreamsMember
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
 from tests.interop.open_transactions import UNVERIFIED, leave_open
 from tests.interop.programs._consumer_group_calls import GROUP_CALLS
+from tests.interop.programs._streams_group_calls import EMPTY_CALLS, LIVING_CALLS
 from tests.interop.programs._tool_calls import CALLS, Tool
 from tests.interop.tool_runs import Place, compare
 from tests.interop.topics import create_topics, produce
@@ -34,7 +36,7 @@ def run(around: Surroundings) -> None:
     places = [Place(address, around.directory) for address in brokers]
     differences: list[str] = []
     calls, group_calls = _chosen(around, CALLS), _chosen(around, GROUP_CALLS)
-    compared = len(calls) + len(group_calls)
+    compared = len(calls) + len(group_calls) + len(_chosen(around, [*LIVING_CALLS, *EMPTY_CALLS]))
     for call in calls:
         differences += compare(around, kafka, places, call)
     del producers
@@ -43,9 +45,30 @@ def run(around: Surroundings) -> None:
         differences += compare(around, kafka, places, call)
     for each in members:
         each.close()
+    differences += _streams_calls(around, kafka, places)
     if differences:
         raise Failed("\n".join(("tools print other lines:", *differences)))
     around.note(f"{compared} calls of tools print the same lines")
+
+
+def _streams_calls(
+    around: Surroundings, kafka: KafkaNode, places: Sequence[Place]
+) -> Iterator[str]:
+    """Yield what differs about a streams group, first with its member, then without it."""
+    members = {place.address: StreamsMember("streamers", "member", "lines") for place in places}
+    for address, member in members.items():
+        member.join(address)
+        # The initial delay.
+        around.until(lambda a=address, m=member: m.beat(a) > 1, _LIMIT_S, "its tasks")  # type: ignore[misc]
+        member.commit(address, 2)
+    for call in _chosen(around, LIVING_CALLS):
+        for address, member in members.items():
+            member.beat(address)
+        yield from compare(around, kafka, places, call)
+    for address, member in members.items():
+        member.leave(address)
+    for call in _chosen(around, EMPTY_CALLS):
+        yield from compare(around, kafka, places, call)
 
 
 def _chosen(around: Surroundings, calls: Sequence[Tool]) -> list[Tool]:

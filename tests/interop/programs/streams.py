@@ -24,13 +24,13 @@ STREAMS = Part(
 CONFIG = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
 
 _SOURCE = Path(__file__).parent / "java" / "WordCount.java"
-_PARTITIONS = 3
+PARTITIONS = 3
 _WORDS = [f"word-{number}" for number in range(40)]
 _LINE_WORDS = 5
 _LIMIT_S = 120.0
 
 
-class _Counting:
+class Counting:
     """The input so far, and the counts that a reader has seen."""
 
     def __init__(self, around: Surroundings) -> None:
@@ -38,8 +38,8 @@ class _Counting:
         self.expected: Counter[str] = Counter()
         self.seen: dict[str, list[int]] = defaultdict(list)
         self.lines, self.counts = around.name("lines"), around.name("counts")
-        create_topics(around.bootstrap, {self.lines: _PARTITIONS, self.counts: _PARTITIONS})
-        self._reader = CommittedReader(around.bootstrap, {self.counts: _PARTITIONS})
+        create_topics(around.bootstrap, {self.lines: PARTITIONS, self.counts: PARTITIONS})
+        self._reader = CommittedReader(around.bootstrap, {self.counts: PARTITIONS})
         self._random = random.Random(1)
 
     def feed(self, lines: int) -> None:
@@ -81,31 +81,47 @@ def run(around: Surroundings) -> None:
     count_words(around, around.bootstrap, {})
 
 
+class WordCount:
+    """An application of several instances, each with a state of its own."""
+
+    def __init__(
+        self, around: Surroundings, counting: Counting, bootstrap: str, client: Mapping[str, str]
+    ) -> None:
+        """Compile it, for the topics of `counting` and with these properties of clients."""
+        self.around = around
+        self._jars = jars_of(STREAMS, around.note)
+        self._classes = compile_java(self._jars, [_SOURCE], around.directory / "classes")
+        properties = around.directory / "client.properties"
+        properties.write_text(properties_text(client), encoding="utf-8")
+        self.name = around.name("word-count")
+        self._before = [bootstrap, self.name, counting.lines, counting.counts]
+        self._properties = str(properties)
+
+    def start(self, instance: str = "state") -> Child:
+        """Start an instance; one of the same name that ran before has left its state."""
+        state = str(self.around.directory / instance)
+        command = java_command(
+            self._jars,
+            "WordCount",
+            [*self._before, state, self._properties],
+            heap_mb=256,
+            options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+            classes=[self._classes],
+        )
+        return self.around.children.start(f"word-count-{instance}", command)
+
+
 def count_words(around: Surroundings, bootstrap: str, properties: Mapping[str, str]) -> None:
     """Do so with an application that is connected to an address, with client properties."""
-    jars = jars_of(STREAMS, around.note)
-    classes = compile_java(jars, [_SOURCE], around.directory / "classes")
-    counting = _Counting(around)
-    application, state = around.name("word-count"), around.directory / "state"
-    client = around.directory / "client.properties"
-    client.write_text(properties_text(properties), encoding="utf-8")
-    files = [str(state), str(client)]
-    arguments = [bootstrap, application, counting.lines, counting.counts, *files]
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    command = java_command(
-        jars, "WordCount", arguments, heap_mb=256, options=options, classes=[classes]
-    )
-
-    def start() -> Child:
-        return around.children.start("word-count", command)
-
+    counting = Counting(around)
+    application = WordCount(around, counting, bootstrap, properties)
     counting.feed(500)
-    child = start()
+    child = application.start()
     counting.wait(missing=1000)
     for _ in range(2):
         child.kill()
         counting.feed(300)
-        child = start()
+        child = application.start()
         counting.wait(missing=500)
     counting.feed(300)
     if around.owns_broker:

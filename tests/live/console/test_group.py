@@ -74,6 +74,12 @@ def test_page_says_what_the_commands_say(tmp_path: Path) -> None:
         records = ask(served, "GET", "/api/groups/g/export/records").body.decode().splitlines()
         assert [json.loads(each) for each in records] == command(broker, "groups", "history", "g")
 
+        # One model, read from the broker by a command, and from its files by another one.
+        told = command(broker, "groups", "history", "g", "--rebalances")
+        written = CliRunner().invoke(main, ["pipeline", "show", str(tmp_path), "g", "--json"])
+        assert told == json.loads(written.stdout)
+        assert {each["evidence"] for each in told} == {"journal"}
+
         story = read_story(str(tmp_path), "g")
         assert story is not None
         history = shown["history"]
@@ -289,6 +295,10 @@ def test_broker_without_a_journal_shows_states_only() -> None:
             while group.state != "Stable":
                 consumer.poll(100)
         assert ask(served, "GET", "/api/groups/g/export/records").status == 502
+        told = command(broker, "groups", "history", "g", "--rebalances", "--limit", "2")
+        assert len(told) == 2
+        assert "journal" not in {each["evidence"] for each in told}
+        assert told[-1]["to_generation"] == group.generation
 
 
 SCRIPT = """

@@ -95,6 +95,25 @@ def test_console_has_the_faults_and_the_clock(kind: Callable[[], Broker | Cluste
         assert kafka.moment().at_ms - before_ms >= 60_000
 
 
+def test_console_of_a_broker_in_a_process_goes_on_after_its_kill() -> None:
+    with ProcessBroker(topics={"orders": 1}) as kafka:
+        console = kafka.console(allow_changes=True)
+        shown = asked(console, "POST", "/api/changes/create-topic/preview", {"topic": "kept"})
+        fields = {"token": shown["token"]}
+        assert asked(console, "POST", "/api/changes/create-topic", fields)["carried_out"]
+        kafka.kill()
+        # The first request meets the connection that has ended.
+        with suppress(KeyError):
+            brokers_seen(console)
+        assert brokers_seen(console) == [kafka.bootstrap_servers]
+        assert {each["topic"] for each in asked(console, "GET", "/api/topics")["topics"]} >= {
+            "kept",
+            "orders",
+        }
+    with pytest.raises(ConnectionRefusedError):
+        brokers_seen(console)
+
+
 @pytest.mark.asyncio
 async def test_console_beside_an_event_loop() -> None:
     async with Broker() as kafka:

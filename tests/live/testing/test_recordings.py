@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner, Result
+from confluent_kafka import ShareConsumer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import GroupAuthorizationFailedError
 
@@ -228,3 +229,31 @@ def test_file_that_cannot_be_written_ends_the_start(tmp_path: Path) -> None:
     for kafka in both:
         with pytest.raises(BrokerNotStarted, match=r"--record .*; choose another file"):
             recording_to(tmp_path / "no" / "r", kafka).start()
+
+
+def test_share_group_is_replayed_and_becomes_a_transcript(kafka: Broker, tmp_path: Path) -> None:
+    path, transcript = tmp_path / "a.rec", tmp_path / "a.txt"
+    with recorded(kafka, path):
+        kafka.topic("sales")
+        with KafkaProducer(**kafka.client_config("kafka-python")) as producer:
+            producer.send("sales", b"a secret price").get(LIMIT_S)
+        consumer = ShareConsumer(
+            kafka.client_config("confluent-kafka", group_id="orders", protocol="share")
+        )
+        consumer.subscribe(["sales"])
+        deadline_s = time.monotonic() + LIMIT_S
+        while not consumer.poll(0.1):
+            assert time.monotonic() < deadline_s, kafka.group("orders").stuck()
+        # The next poll accepts what this one has returned.
+        consumer.commit_sync()
+        consumer.close()
+        kafka.group("orders").wait_acknowledged()
+    assert b"a secret price" not in path.read_bytes()
+    # The group begins at the start because the test says so, which no client has recorded.
+    replayed = replay(path, "--group", "orders")
+    assert "ShareAcknowledge v1 group_id=orders" in replayed.output
+    written = replay(path, "--group", "orders", "--to-transcript", str(transcript))
+    assert " otherwise than" in written.output
+    assert "log+ share-state orders initialized={sales: [0]}" in transcript.read_text()
+    steps = read_transcript(transcript)
+    assert not differences(steps, CoreDriver().run(steps))

@@ -267,7 +267,7 @@ def test_groups_before_a_possible_tear_down_are_shown(tmp_path: Path) -> None:
         report_of(output, "test_raised"),
         "ValueError: the service broke",
         "----- groups of kafka -----\ngroup 'billing': Empty, generation 2, 0 members",
-        "before the LeaveGroup at +_ s, perhaps of the tear-down:\n"
+        "before members left at +_ s, perhaps of the tear-down:\n"
         "  group 'billing': Stable, generation 1, 1 member\n",
         "LeaveGroup v1       billing  -> ok",
     )

@@ -123,7 +123,7 @@ def test_other_errors_have_both_moments(output: str) -> None:
         report_of(output, "test_compares"),
         "AssertionError: 1 != 2",
         GROUPS,
-        "before the LeaveGroup at",
+        "before members left at",
         "group 'billing': Stable, generation 1, 1 member",
         REQUESTS,
         "LeaveGroup v1",

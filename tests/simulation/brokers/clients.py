@@ -94,11 +94,13 @@ class Ask(NamedTuple):
     Attributes:
         request, version: the request and its version.
         anywhere: whether it is sent to any broker, whatever the client knows.
+        node_id: the broker to which it is sent; None to send it to who is in charge.
     """
 
     request: Any
     version: int
     anywhere: bool = False
+    node_id: int | None = None
 
 
 # What a client does; see the module.
@@ -149,7 +151,10 @@ class Client:
         name: its name.
         waits: what it waits for a response to; None if it does not.
         asked: the broker that it has asked latest.
+        patience_ms: how long it waits for a response at most.
     """
+
+    patience_ms = PATIENCE_MS
 
     def __init__(self, world: "World", name: str, steps: Iterator[Any]) -> None:
         """Begin to do what `steps` says."""
@@ -170,6 +175,11 @@ class Client:
         for line in self._lines.values():
             line.lose()
 
+    def line_to(self, node_id: int) -> "Line | None":
+        """Return its connection with a broker; None if it knows that there is none."""
+        line = self._lines.get(node_id)
+        return line if line is not None and line.is_usable else None
+
     @property
     def lines(self) -> "list[Line]":
         """Its connections."""
@@ -186,7 +196,9 @@ class Client:
             return
         ask = Ask(*wanted)
         place = None if ask.anywhere else place_of(ask.request)
-        if place is None:
+        if ask.node_id is not None:
+            self._send(ask, None, ask.node_id)
+        elif place is None:
             self._send(ask, place, chance.choice(self._world.node_ids))
         elif place in self._known:
             self._send(ask, place, self._known[place])
@@ -227,7 +239,7 @@ class Client:
             waits = serial == self._serial and line.is_usable and not self._ended
             require(not waits, "K8", f"{self.name} has no answer of {line.node_id} to {request}")
 
-        self._world.after(PATIENCE_MS, is_late)
+        self._world.after(self.patience_ms, is_late)
 
     def _line(self, node_id: int) -> "Line | None":
         line = self._lines.get(node_id)

@@ -80,6 +80,7 @@ class World:
     """One run.
 
     Attributes:
+        settings, client_class: the settings of the brokers, and what clients are.
         chance: its only source of randomness.
         loop: virtual time.
         disk: how fast the disk is.
@@ -97,6 +98,9 @@ class World:
         coverage: how often things have occurred.
         trace: what clients were answered and what happened, as lines; empty if it is not kept.
     """
+
+    settings = SETTINGS
+    client_class: type[Client] = Client
 
     def __init__(self, seed: int, *, traces: bool = False) -> None:
         """Start the brokers of a seed, and its clients."""
@@ -122,12 +126,15 @@ class World:
         self.ended: list[Broker] = []
         self.gates: dict[int, Gate] = {}
         self.transactional_ids = TRANSACTIONAL_IDS
-        self.faults = Faults(self)
+        self.faults = self._make_faults()
         self.start_all()
         for name in TOPICS:
             self.cluster.any_broker.controller.create(name, PARTITIONS, {"segment.ms": "5000"})
         self.cluster.leadership.propagation_ms = chance.choice((0, 0, 30, 300))
         self._make_clients()
+
+    def _make_faults(self) -> Faults:
+        return Faults(self)
 
     def _make_clients(self) -> None:
         self.clients: list[Client] = []
@@ -207,9 +214,11 @@ class World:
         while True:
             yield 10_000
 
-    def join(self, name: str, steps: Iterator[Any]) -> None:
+    def join(self, name: str, steps: Iterator[Any]) -> Client:
         """Let a client begin."""
-        self.clients.append(Client(self, name, steps))
+        client = self.client_class(self, name, steps)
+        self.clients.append(client)
+        return client
 
     # --- for clients ------------------------------------------------------------------------------
 
@@ -264,7 +273,7 @@ class World:
         self._life = life = Life(self.loop)
         seed = self.seed * 1000 + next(self._processes)
         shared = SharedParts(
-            Config(dict(SETTINGS)),
+            Config(dict(self.settings)),
             IN_MEMORY,
             LateEnvironment(life, seed, self.disk),
             flush=COMMIT if self.flushes else NEVER,
@@ -320,10 +329,14 @@ class World:
         end_ms = self.now_ms + milliseconds
         before_ms, turns = self.now_ms, 0
         while self.loop.step(end_ms):
-            self.checks.run(self.cluster, self.ended)
+            self.checked()
             turns = turns + 1 if self.now_ms == before_ms else 0
             before_ms = self.now_ms
             require(turns < _MOST_TURNS, "endless-loop", f"turns at {before_ms} do not end")
+
+    def checked(self) -> None:
+        """Check what holds after each turn."""
+        self.checks.run(self.cluster, self.ended)
 
     # --- what it was ------------------------------------------------------------------------------
 

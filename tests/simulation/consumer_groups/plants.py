@@ -110,7 +110,7 @@ PLANTS = (
     ),
     Plant(
         "the live group of a static successor is not the logged one",
-        f"{_GROUPS}records:ConsumerRecords.apply",
+        "coterie.coordinator.groups.recorded.records:RecordedGroups.apply",
         "if group.unlogged:",
         "if False:",
     ),

@@ -53,7 +53,7 @@ def test_unknown_shell_is_a_usage_error() -> None:
 
 def test_commands_are_completed(complete: Callable[..., list[str]]) -> None:
     assert complete(None, "gr") == ["groups"]
-    assert complete(None, "groups", "de") == ["describe", "delete-offsets", "delete"]
+    assert complete(None, "groups", "de") == ["describe", "deliveries", "delete-offsets", "delete"]
     assert "--to-earliest" in complete(None, "groups", "reset-offsets", "--to")
 
 

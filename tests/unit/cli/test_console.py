@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,6 +111,10 @@ def test_a_broker_serves_its_console_and_both_end(more: tuple[str, ...]) -> None
         assert head["bootstrap"] == ready[1]
         assert head["allows_changes"] is True
         assert head["has_control"] is ("--control" in more)
+        # In memory nothing is synced.
+        assert head["flush"] == "never"
+        assert 0 < int(str(head["started_ms"])) <= time.time() * 1000
+        assert int(str(head["connections"])) >= 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
     with pytest.raises(ConnectionRefusedError):

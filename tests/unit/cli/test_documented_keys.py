@@ -11,7 +11,13 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
-from tests.unit.cli import test_groups, test_groups_reset_offsets, test_topics, test_transactions
+from tests.unit.cli import (
+    test_groups,
+    test_groups_reset_offsets,
+    test_topics,
+    test_topics_produce,
+    test_transactions,
+)
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker
 
@@ -26,6 +32,8 @@ ARGUMENTS = {
     "groups delete": ["g"],
     "groups reset-offsets": ["--group", "free", "--topic", "t", "--to-latest"],
     "groups delete-offsets": ["--group", "g", "--topic", "t"],
+    "groups remove-members": ["--group", "g", "x"],
+    "topics produce": ["t"],
     "topics list": [],
     "topics describe": ["t"],
     "topics create": ["t"],
@@ -66,6 +74,7 @@ def broker() -> FakeBroker:
         ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsResponse(responses=[]),
         ApiKey.CREATE_TOPICS: test_topics.creating(),
         ApiKey.DELETE_TOPICS: test_topics.deleting(),
+        ApiKey.PRODUCE: test_topics_produce.producing(),
         ApiKey.LIST_TRANSACTIONS: test_transactions.LISTED,
         ApiKey.DESCRIBE_TRANSACTIONS: test_transactions.DESCRIBED,
         ApiKey.INIT_PRODUCER_ID: test_transactions.INITIALIZED,

@@ -7,11 +7,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from coterie.control.control import FaultState
-from coterie.control.shapes import BadValue, Shape
+from coterie.control.shapes import Shape
 from coterie.control.special_shapes import new_shapes
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.server.network.json_values import BadValue
 from coterie.testing import (
     AnswerError,
     AnswerGarbage,

@@ -15,7 +15,7 @@ from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.replay import LoggedState, replay
 from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.coordinator.kernel.append import Record
-from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
@@ -153,23 +153,6 @@ def test_records_of_unknown_types_are_skipped_and_counted() -> None:
     harness.restart()
     assert harness.coordinator.shards[0].skipped_records == 2
     assert harness.coordinator.group("g") is None
-
-
-def test_groups_of_other_types_exist_until_their_tombstone() -> None:
-    """[group-log/other-group-types]"""
-    record_type = 17
-    key = record_type.to_bytes(2, "big") + b"\0\x01g"
-    harness = UnitHarness()
-    harness.logs[0].durable = [(key, b"\0\0")]
-    harness.restart()
-    shard = harness.coordinator.shards[0]
-    assert (shard.logged.other_groups, shard.skipped_records) == ({"g": record_type}, 0)
-    assert harness.join("c1").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    harness.logs[0].durable.append((key, None))
-    harness.restart()
-    assert harness.coordinator.shards[0].logged.other_groups == {}
-    harness.join("c1")
-    assert harness.group().members
 
 
 # -- versions --------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Share partitions: what was seen on Kafka 4.3.1, by example [share-partitions/acquisition]."""
 
+import random
 from typing import Any
 
 import pytest
@@ -279,7 +280,16 @@ def test_aborted_records_are_archived_and_cut_out() -> None:
     assert partition.delivery_complete_count == 2
     other = SharePartition(0, 0)
     assert fetch(other, log(2), aborted=[LogBatch(0, 1)]) == []
-    assert other.start_offset == 2, "nobody waits for them"
+    assert (other.start_offset, other.next_fetch_offset()) == (0, 2)
+
+
+def test_aborted_records_do_not_reach_the_limit() -> None:
+    """The start offset moves over them without a write where they would stop the group."""
+    partition = SharePartition(0, 0)
+    aborted = [LogBatch(0, 1), LogBatch(2, 3)]
+    assert fetch(partition, log(2, 2, 2), aborted=aborted, max_in_flight=4) == []
+    assert partition.start_offset == 4
+    assert fetch(partition, log(2, 2, 2), max_in_flight=4) == [(4, 5, 1)]
 
 
 def test_log_start_moves_over_records_in_flight() -> None:
@@ -336,3 +346,35 @@ def test_good_and_bad_records_in_one_batch() -> None:
         assert fetch(partition, batches) == [(1, 1, count)]
         done(partition, say(partition, 1, 1, RELEASE if count < 5 else REJECT))
     assert partition.start_offset == 3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_behind_the_last_wanted_offset_changes_nothing(seed: int) -> None:
+    """A fetch that reads no further acquires what one acquires that reads the whole log."""
+    chance = random.Random(seed)
+    batches = log(*(chance.randrange(1, 9) for _ in range(40)))
+    whole, limited = SharePartition(0, 0), SharePartition(0, 0)
+    for _ in range(60):
+        asked: dict[str, Any] = {
+            "max_records": chance.choice([1, 2, 5, 20]),
+            "batch_size": chance.choice([1, 4, 50]),
+            "by_records": chance.random() < 0.5,
+            "max_in_flight": chance.choice([10, 50]),
+        }
+        last = limited.last_wanted(limited.next_fetch_offset(), asked["max_records"])
+        part = [each for each in batches if each.base_offset <= last]
+        taken = fetch(whole, batches, **asked)
+        assert fetch(limited, part, **asked) == taken
+        for first, end, _ in taken:
+            middle = chance.randint(first, end)
+            kind = chance.choice([ACCEPT, RELEASE, REJECT])
+            for partition in (whole, limited):
+                transition = say(partition, first, middle, kind)
+                assert isinstance(transition, Transition)
+                partition.complete(transition)
+        if chance.random() < 0.3:
+            for partition in (whole, limited):
+                partition.expire_locks(LOCK_MS, 5)
+        states = [[repr(each.states) for each in share.batches] for share in (whole, limited)]
+        assert states[0] == states[1]
+        assert (whole.start_offset, whole.end_offset) == (limited.start_offset, limited.end_offset)

@@ -27,6 +27,13 @@ from coterie.protocol.messages.produce import (
     ProduceRequestPartition,
     ProduceRequestTopic,
 )
+from coterie.protocol.messages.share_fetch import (
+    ShareFetchPartitionResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    ShareFetchTopicResponse,
+)
+from coterie.protocol.messages.share_session_parts import ShareLeader
 from coterie.protocol.record_writer import encode_batch
 from coterie.recording.files import read
 from coterie.recording.format import Entry, Flag, Kind
@@ -150,6 +157,35 @@ def test_of_payloads_only_batch_headers_are_kept(tmp_path: Path) -> None:
     assert [(h.base_offset, h.record_count, h.length_bytes) for _, h in headers] == 2 * [
         (7, 2, len(BATCH))
     ]
+
+
+def test_of_shared_records_only_batch_headers_are_kept(tmp_path: Path) -> None:
+    """[recording/payloads]"""
+    fetch = ShareFetchRequest(
+        group_id="g",
+        member_id="m",
+        share_session_epoch=0,
+        max_wait_ms=1,
+        min_bytes=1,
+        max_records=1,
+        batch_size=1,
+        topics=[],
+        forgotten_topics_data=[],
+    )
+    partition = ShareFetchPartitionResponse(
+        partition_index=0,
+        error_code=0,
+        acknowledge_error_code=0,
+        current_leader=ShareLeader(leader_id=0, leader_epoch=0),
+        records=BATCH,
+        acquired_records=[],
+    )
+    topic = ShareFetchTopicResponse(topic_id=bytes(16), partitions=[partition])
+    shared = ShareFetchResponse(responses=[topic], node_endpoints=[])
+    _, answered = recorded(tmp_path, request(fetch, 1), response(ApiKey.SHARE_FETCH, shared, 1))
+    assert answered.flags is Flag.WITHOUT_PAYLOADS
+    assert b"mellon" in BATCH
+    assert b"mellon" not in answered.data
 
 
 def test_payloads_are_kept_if_they_are_wanted(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ import pytest
 from coterie.coordinator.share_state.requests import ShareKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import ShareFetchTopic, ShareForgottenTopic
+from coterie.protocol.records import iterate_batches
 from coterie.server.share import sessions
 from tests.unit.server.manual import Client, restarted
-from tests.unit.server.produced import values_of
+from tests.unit.server.produced import batch, produce, values_of
 from tests.unit.server.share_clients import GROUP, LOCK_MS, ShareMember, Sharing, acquired
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
@@ -290,6 +291,7 @@ class TestStartOffset:
         one = sharing.member("one")
         assert one.acquire(max_records=1, max_wait_ms=500) == [(0, 2, 1)]
         sharing.broker.topics.by_name["t"].partitions[0].log.delete_records(4)
+        assert one.acquire(max_wait_ms=500) == [], "the fetch that would read it is empty"
         assert one.acquire() == [(4, 5, 1)]
         assert one.acknowledge((0, 2, ACCEPT)) == (0, None)
 
@@ -354,3 +356,31 @@ def test_late_answer_about_a_dropped_partition_leaves_the_locks_of_its_successor
     leader.locks_changed(dropped)
     sharing.client.loop.advance(LOCK_MS)
     assert one.acquire() == [(0, 3, 2)]
+
+
+def test_records_larger_than_expected_are_read_in_parts() -> None:
+    sharing = Sharing()
+    for _ in range(20):
+        assert not produce(sharing.client, batch(*[b"v" * 5_000] * 3)).error_code
+    member = sharing.member("one")
+    part = lone_part(member.fetch(max_records=50, max_wait_ms=500))
+    assert [(each.first_offset, each.last_offset) for each in part.acquired_records] == [(0, 50)]
+    read = [header for _, header in iterate_batches(part.records)]
+    assert [each.base_offset for each in read] == list(range(0, 51, 3))
+
+
+def test_one_record_is_wanted_and_more_bytes_are_waited_for() -> None:
+    sharing = Sharing(1, 1)
+    for _ in range(2):
+        assert not produce(sharing.client, batch(b"v" * 20_000)).error_code
+    member = sharing.member("one")
+    # There are so many bytes, although it gets none but the first.
+    assert member.acquire(max_records=1, min_bytes=30_000, max_wait_ms=60_000) == [(0, 0, 1)]
+
+
+def test_fetch_gets_no_more_bytes_than_it_may() -> None:
+    sharing = Sharing()
+    for _ in range(4):
+        assert not produce(sharing.client, batch(b"v" * 20_000)).error_code
+    member = sharing.member("one")
+    assert member.acquire(max_records=4, max_bytes=50_000, max_wait_ms=500) == [(0, 1, 1)]

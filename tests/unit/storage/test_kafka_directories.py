@@ -42,7 +42,6 @@ class Answer(NamedTuple):
 
     groups: dict[str, dict[str, Any]]
     skipped: int
-    other_groups: dict[str, int]
     consumer_groups: dict[str, ConsumerGroup]
 
 
@@ -69,7 +68,6 @@ def opened(filesystem: MemoryFileSystem) -> DataDirectory:
 def groups_of(directory: DataDirectory) -> Answer:
     groups: dict[str, dict[str, Any]] = {}
     skipped = 0
-    other_groups: dict[str, int] = {}
     consumer_groups: dict[str, ConsumerGroup] = {}
     for partition in sorted(directory.topics["__consumer_offsets"].partitions):
         state = SERVED_TYPES.logged_state()
@@ -84,13 +82,12 @@ def groups_of(directory: DataDirectory) -> Answer:
         while reading.step():
             pass
         skipped += reading.reader.skipped.total()
-        other_groups |= state.other_groups
         consumer = state.of_types[ConsumerGroup.TYPE]
         assert isinstance(consumer, ConsumerRecords)
         consumer_groups |= consumer.groups
         for group_id in sorted(logged_generations(state).keys() | state.offsets.keys()):
             groups[group_id] = _group_facts(group_id, state)
-    return Answer(groups, skipped, other_groups, consumer_groups)
+    return Answer(groups, skipped, consumer_groups)
 
 
 def _group_facts(group_id: str, state: LoggedState) -> dict[str, Any]:
@@ -146,7 +143,6 @@ def check_groups(name: str, found: Answer) -> None:
         assert ours == expected, group_id
     assert found.skipped == 0
     assert sorted(found.consumer_groups) == sorted(new_style)
-    assert not found.other_groups
 
 
 def check_consumer_group(group: ConsumerGroup, expected: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ export const FORMS = {
     about: 'A member is removed at once; its client joins again unless it was stopped.',
     fields: [text('group', 'Group', required), names('members', 'Member ids', { ...required, hint: 'one a line' })],
     columns: [['client_id', 'client'], ['member_id', 'member'], ['host', 'host'], ['partition_count', 'partitions']],
-    results: [['expelled', 'expelled']],
+    results: [['removed', 'expelled']],
   },
   'create-topic': {
     title: 'Create a topic', button: 'Create', done: 'It is created.',

@@ -6,28 +6,32 @@ import { html, nothing, render } from '/vendor/lit-html.js';
 import { compare } from '/shared/tables.js';
 import { moveOn, range, setRange, setWhole } from '/shared/time.js';
 import { strips } from '/shared/strips.js';
-import { HOUR, both, counted, duration, grouped } from '/shared/words.js';
+import { DAY, HOUR, both, counted, duration, grouped } from '/shared/words.js';
 import { WINDOW_MS, groupList } from '/views/group_list.js';
 import { GroupRows } from '/views/group_rows.js';
-import { lastHour } from '/views/last_hour.js';
+import { olderRebalances } from '/views/older_rebalances.js';
 import { wrongList } from '/views/wrong.js';
 
 // Groups in the strip above the list, before all are asked for.
 const MOST_STRIPS = 8, MOST_NAMES = 5;
 const TICK_MS = 1_000;
-// What the strip shows; the console keeps an hour.
-const WINDOWS = [['15 min', WINDOW_MS, '15 minutes'], ['1 h', HOUR, 'hour']];
+// What the strip shows, and the name in the address; events have the first, the journal has a day.
+const WINDOWS = [['15 min', WINDOW_MS, '15 minutes', null], ['1 h', HOUR, 'hour', '1h'], ['24 h', DAY, '24 hours', '24h']];
 
 export function open(main) {
   const rows = new GroupRows(), list = groupList(rows), wrong = wrongList();
   const { params } = parsed(location.hash);
   const overview = document.createElement('section'), tools = document.createElement('div');
   const choice = document.createElement('div'), stop = new AbortController();
-  const hour = lastHour(() => draw(), error => { failure = error.message; draw(); });
-  let windowMs = params.last === '1h' ? HOUR : WINDOW_MS, failure = '', laneCount = 0, strip = null, isScheduled = false, seen = false, findings = null;
+  const older = olderRebalances(() => draw(), error => { failure = error.message; draw(); });
+  let windowMs = (WINDOWS.find(each => each[3] && each[3] === params.last) || WINDOWS[0])[1], failure = '', laneCount = 0, strip = null, isScheduled = false, seen = false, findings = null;
   main.append(wrong.element, overview, Object.assign(document.createElement('h2'), { textContent: 'Groups' }),
     tools, list.element);
   if (params.find || params.state) rows.find(params.find || '', params.state || '');
+
+  function isLong() {
+    return windowMs !== WINDOW_MS;
+  }
 
   function span() {
     const now = Date.now();
@@ -35,7 +39,7 @@ export function open(main) {
   }
 
   function lanes() {
-    const found = [...rows.rows.values()].map(row => [row, windowMs === HOUR ? hour.of(row) : row.strip || []])
+    const found = [...rows.rows.values()].map(row => [row, isLong() ? older.of(row) : row.strip || []])
       .filter(([, marks]) => marks.length)
       .sort(([one, marks], [other, others]) => compare(one.trouble || null, other.trouble || null, -1)
         || (others.length - marks.length) || compare(one.group, other.group, 1));
@@ -69,14 +73,14 @@ export function open(main) {
     windowMs = ms;
     failure = '';
     setRange(null);
-    hour.forget();
-    if (ms === HOUR) hour.read();
+    older.forget();
+    if (isLong()) older.read(ms);
     keepAddress();
     drawOverview();
   }
 
   function keepAddress() {
-    const { filter, state } = rows, last = windowMs === HOUR ? '1h' : null;
+    const { filter, state } = rows, last = WINDOWS.find(each => each[1] === windowMs)[3];
     keep({ groups: filter || state || last ? true : null, find: filter || null, state: state || null, last });
   }
 
@@ -124,9 +128,9 @@ export function open(main) {
     else if (name === 'groups') {
       seen = true;
       list.flash(rows.update(data, isFirst));
-      if (windowMs === HOUR) {
-        hour.update(data);
-        if (isFirst) hour.read();
+      if (isLong()) {
+        older.update(data);
+        if (isFirst) older.read(windowMs);
       }
     } else if (name === 'findings') findings = data;
     draw();
@@ -159,7 +163,7 @@ export function open(main) {
   addEventListener('scroll', () => list.draw(), { signal: stop.signal, passive: true });
   addEventListener('resize', () => list.draw(), { signal: stop.signal });
   addEventListener('keydown', typed, { signal: stop.signal });
-  return { close() { end(); clearInterval(timer); stop.abort(); hour.forget(); } };
+  return { close() { end(); clearInterval(timer); stop.abort(); older.forget(); } };
 }
 
 // Groups that the user may not describe have a row, but no members and no lag.

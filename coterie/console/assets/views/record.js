@@ -5,6 +5,8 @@ import { both, grouped, moment } from '/shared/words.js';
 import { size } from '/views/amounts.js';
 import { asText, inLine } from '/views/bytes.js';
 
+const KINDS = { AVRO: 'Avro', JSON: 'JSON Schema', PROTOBUF: 'Protobuf' };
+
 // What is read of a record, by topic, so that it is not asked for again while the list is drawn.
 export function recordList(topic, draw) {
   const open = new Set(), whole = new Map();
@@ -34,8 +36,8 @@ export function recordList(topic, draw) {
       <summary><span class="place">${row.partition}<b>${grouped(row.offset)}</b></span>
         <time datetime=${moment(row.timestamp_ms).replace(' ', 'T')}>${moment(row.timestamp_ms)}</time>
         <span class="key ${row.key === null ? 'null' : ''}"><bdi>${row.record_name && row.control ? row.record_name
-          : inLine(row.key, row.key_format, wanted)}</bdi></span>
-        <span class="value ${row.value === null ? 'null' : ''}"><bdi>${inLine(row.value, row.value_format, wanted)}</bdi></span>
+          : inLine(...shown(row, 'key', wanted), wanted)}</bdi></span>
+        <span class="value ${row.value === null ? 'null' : ''}"><bdi>${inLine(...shown(row, 'value', wanted), wanted)}</bdi></span>
         <span class="marks">${marks(row)}</span><span class="n">${size(row.size)}</span></summary>
       ${isOpen ? html`${facts(row)}
         ${row.error ? html`<p class="failed">${row.error}</p>` : nothing}
@@ -65,7 +67,7 @@ function marks(row) {
   if (row.transaction === 'undecided') found.push(html`<span class="badge busy">undecided</span>`);
   if (row.transaction === 'committed') found.push(html`<span class="badge good">committed</span>`);
   if (row.record_name && !row.control) found.push(html`<span class="badge">${row.record_name}</span>`);
-  if (row.error) found.push(html`<span class="badge bad">not decoded</span>`);
+  if (row.error || schemaErrors(row).length) found.push(html`<span class="badge bad">not decoded</span>`);
   return found;
 }
 
@@ -78,9 +80,27 @@ function facts(row) {
   return html`<dl class="facts">${found.map(([words, value]) => html`<div><dt>${words}</dt><dd><bdi>${value}</bdi></dd></div>`)}</dl>`;
 }
 
+// A part and its format: of one that a schema has decoded the bytes are there, too.
+function shown(row, name, wanted) {
+  const raw = row[`${name}_raw`];
+  return wanted === 'auto' || raw === null ? [row[name], row[`${name}_format`]] : [raw, 'hex'];
+}
+
+function schemaErrors(row) {
+  return [row.key_schema, row.value_schema].filter(each => each && each.error).map(each => each.error);
+}
+
+// "Avro shop.Order, schema 5"
+function schemaOf(row, name) {
+  const schema = row[`${name}_schema`];
+  return schema ? `, ${[KINDS[schema.type] || schema.type, schema.name].filter(Boolean).join(' ')} (schema ${schema.id})` : '';
+}
+
 function part(title, row, name, wanted) {
-  const shown = row[name], form = row[`${name}_format`];
+  const [text, form] = shown(row, name, wanted);
+  const schema = row[`${name}_schema`];
   const bytes = row[`${name}_cut`] ? `the first of ${size(row[`${name}_size`])}` : size(row[`${name}_size`]);
-  return html`<h2>${title} <small>${shown === null ? 'null' : `${form}, ${bytes}`}</small></h2>
-    ${shown === null ? nothing : html`<pre tabindex="0" aria-label=${title}>${asText(shown, form, wanted)}</pre>`}`;
+  return html`<h2>${title} <small>${text === null ? 'null' : `${row[`${name}_format`]}, ${bytes}${schemaOf(row, name)}`}</small></h2>
+    ${schema && schema.error ? html`<p class="failed">${schema.error}</p>` : nothing}
+    ${text === null ? nothing : html`<pre tabindex="0" aria-label=${title}>${asText(text, form, wanted)}</pre>`}`;
 }

@@ -10,6 +10,8 @@ import { keyOf, recordList } from '/views/record.js';
 const FORMS = [['auto', 'as they are'], ['text', 'as text'], ['hex', 'as hex']];
 const BEGINS = [['newest', 'newest first'], ['oldest', 'oldest first'], ['offset', 'from an offset'],
   ['time', 'from a time']];
+// Of those that are followed; older ones leave the page.
+const MOST_FOLLOWED = 500;
 const PARTS = [['key', 'keys'], ['value', 'values'], ['headers', 'headers']];
 
 // `of()` is the topic, once it is known; `at` has what the address names.
@@ -17,7 +19,7 @@ export function recordsPart(topic, of, at) {
   const path = `/api/topics/${encodeURIComponent(topic)}`;
   const wanted = { partition: at.partition ?? '', begin: at.offset !== undefined ? 'offset' : 'newest',
     offset: at.offset ?? '0', time: '', isCommitted: false, form: 'auto' };
-  const sought = { text: at.text || '', isPattern: false, ignoresCase: false, parts: new Set(['key', 'value', 'headers']) };
+  const sought = { text: at.text || '', path: at.path || '', equals: '', isPattern: false, ignoresCase: false, parts: new Set(['key', 'value', 'headers']) };
   const element = document.createElement('div'), [forms, list] = ['div', 'div'].map(tag => document.createElement(tag));
   let rows = [], cursor = null, isReading = false, failure = null, ends = null, found = null, asking = new AbortController();
   const line = recordList(topic, () => draw());
@@ -60,23 +62,43 @@ export function recordsPart(topic, of, at) {
     draw();
   }
 
-  async function search() {
+  function soughtQuery() {
+    const params = query({ in: [...sought.parts].join(','), pattern: sought.isPattern, ignore_case: sought.ignoresCase });
+    if (sought.text) params.set('text', sought.text);
+    if (sought.path) params.set('path', sought.path);
+    if (sought.path && sought.equals) params.set('equals', sought.equals);
+    return params;
+  }
+
+  function search() {
+    const params = soughtQuery();
+    params.set('order', wanted.begin === 'newest' ? 'newest' : 'oldest');
+    if (wanted.begin === 'time' && wanted.time) params.set('since_ms', Date.parse(`${wanted.time}Z`));
+    return streamed(`${path}/search?${params}`, false);
+  }
+
+  // Records as they are written, the newest on top.
+  function follow() {
+    return streamed(`${path}/tail?${soughtQuery()}`, true);
+  }
+
+  async function streamed(address, isLive) {
     asking.abort();
     const mine = asking = new AbortController();
     rows = [];
     cursor = failure = ends = null;
     isReading = true;
-    found = { progress: null, isEnded: false, isLimited: false };
+    found = { progress: null, isEnded: false, isLimited: false, isLive, skipped: 0, count: 0 };
     draw();
-    const params = query({ text: sought.text, in: [...sought.parts].join(','), pattern: sought.isPattern,
-      ignore_case: sought.ignoresCase });
-    if (wanted.begin === 'time' && wanted.time) params.set('since_ms', Date.parse(`${wanted.time}Z`));
     try {
-      await stream(`${path}/search?${params}`, (name, data) => {
+      await stream(address, (name, data) => {
         if (mine.signal.aborted) return;
         if (name === 'error') throw new Failure(data);
-        if (name === 'records') rows = [...rows, ...data.records];
-        else found = { progress: data, isEnded: name === 'end', isLimited: Boolean(data.limited) };
+        if (name !== 'records') found = { ...found, progress: data, isEnded: name === 'end', isLimited: Boolean(data.limited) };
+        else if (isLive) {
+          rows = [...data.records.reverse(), ...rows].slice(0, MOST_FOLLOWED);
+          found = { ...found, skipped: found.skipped + data.skipped, count: found.count + data.records.length };
+        } else rows = [...rows, ...data.records];
         draw();
       }, mine.signal);
     } catch (error) {
@@ -104,7 +126,7 @@ export function recordsPart(topic, of, at) {
 
   function submit(event) {
     event.preventDefault();
-    if (sought.text) search();
+    if (sought.text || sought.path) search();
     else read(false);
   }
 
@@ -136,7 +158,12 @@ export function recordsPart(topic, of, at) {
         @change=${event => { sought.ignoresCase = event.target.checked; }}> any case</label>
       ${PARTS.map(([each, words]) => html`<label><input type="checkbox" .checked=${sought.parts.has(each)}
         @change=${event => { event.target.checked ? sought.parts.add(each) : sought.parts.delete(each); drawForms(); }}> ${words}</label>`)}
-      <button class="plain" ?disabled=${!sought.text || !sought.parts.size}>Search</button>
+      <input type="text" placeholder="Field, such as items[0].sku" aria-label="Field of JSON in keys or values" .value=${sought.path}
+        @input=${event => { sought.path = event.target.value.trim(); drawForms(); }}>
+      <label>= <input type="text" class="short" aria-label="Value of the field" ?disabled=${!sought.path} .value=${sought.equals}
+        @input=${event => { sought.equals = event.target.value; }}></label>
+      <button class="plain" ?disabled=${!(sought.text || sought.path) || !sought.parts.size}>Search</button>
+      <button type="button" class="plain" @click=${follow}>Follow new records</button>
       ${found && isReading ? html`<button type="button" class="plain" @click=${stop}>Stop</button>` : nothing}</form>`, forms);
   }
 
@@ -162,6 +189,7 @@ export function recordsPart(topic, of, at) {
 
   function progress() {
     const { progress: far, isEnded, isLimited } = found;
+    if (found.isLive) return followed(found);
     if (!far) return html`<p class="note" role="status">The search begins.</p>`;
     const words = isEnded ? isLimited ? 'Stopped at the limit: ' : 'Searched all: ' : isReading ? '' : 'Stopped: ';
     return html`<div class="progress"><progress max=${Math.max(far.total, 1)} .value=${far.total ? far.scanned : 1}
@@ -170,7 +198,13 @@ export function recordsPart(topic, of, at) {
         counted(far.total, 'offset')}${isEnded || isReading ? `, ${size(far.bytes_per_s)}/s` : ''}</span></div>`;
   }
 
-  if (sought.text) search();
+  function followed({ progress: far, isEnded, count, skipped }) {
+    const state = isEnded ? 'Ended after ten minutes: ' : isReading ? 'New records appear here: ' : 'Stopped: ';
+    return html`<p class="note" role="status">${state}${counted(count, 'record')} of ${grouped(far ? far.read : 0)} written${
+      skipped ? `, and ${grouped(skipped)} more that came too fast` : ''}.</p>`;
+  }
+
+  if (sought.text || sought.path) search();
   else read(false);
   return { element, update: drawForms, close: () => asking.abort() };
 }

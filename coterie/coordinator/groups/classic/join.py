@@ -54,10 +54,6 @@ def join(
         context: the client, and the reply address of a delayed join.
     """
     effects: Effects[JoinGroupResponse] = Effects()
-    if request.group_id in partition.logged.other_groups:
-        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        effects.response = join_error(error, request.member_id)
-        return effects
     group = partition.groups.get(request.group_id)
     created = group is None
     if group is None:

@@ -33,9 +33,10 @@ from coterie.coordinator.groups.consumer.subscription import (
     bump_for,
     update_subscription,
 )
-from coterie.coordinator.groups.consumer.target import begin_computation, update_target
+from coterie.coordinator.groups.consumer.target import update_target
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.fencing import note_fenced
+from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
@@ -124,7 +125,7 @@ def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
     if downgrades:
         begin_classic(step, rebalances=not is_current)
     else:
-        begin_computation(step)
+        begin_computation(step, TimerKind.TARGET)
         if becomes_classic:
             begin_downgrade(step)
         ask_for_resolution(step, resolved_before, is_new=False)

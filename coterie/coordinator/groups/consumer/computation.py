@@ -14,6 +14,7 @@ from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.group_state import Partitions, partitions_of
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import target_value
+from coterie.coordinator.groups.recorded.target import Computation
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMemberValue,
 )
@@ -78,21 +79,19 @@ class Later(NamedTuple):
     assignor: str
 
 
-class TargetComputation:
-    """The target of a group at one epoch, as far as it is computed.
+class TargetComputation(Computation):
+    """The target of a consumer group.
 
     Attributes:
-        epoch: the epoch of the group when it began, which will be that of the target.
         assignor: the name of the assignor.
-        size: about how many subscriptions and partitions are to be handled.
     """
 
-    __slots__ = ("_changes", "_work", "assignor", "epoch", "size")
+    __slots__ = ("_changes", "assignor")
 
     def __init__(self, group: ConsumerGroup, assignor: str) -> None:
         """Begin to compute the target of a group."""
         assert assignor in ASSIGNORS, f"{assignor} is no assignor of the coordinator"
-        self.epoch = group.epoch
+        super().__init__(group.epoch)
         self.assignor = assignor
         topics = _Topics(group)
         seen = [_Seen(group, member) for member in _in_kafkas_order(group)]
@@ -100,21 +99,6 @@ class TargetComputation:
         # By member id, and by instance id: another member may have the place of a static one.
         self._changes: dict[str, Change] = {}
         self._work = self._steps(topics, seen, group.is_homogeneous())
-
-    def go_on(self, most: int) -> bool:
-        """Do about so much of the work; return whether there was none left."""
-        assert most > 0, "each part does something"
-        done = 0
-        for count in self._work:
-            done += count
-            if done >= most:
-                return False
-        return not done
-
-    def finish(self) -> None:
-        """Do all of the work."""
-        for _ in self._work:
-            pass
 
     def change(self, member: ConsumerMember) -> Change | None:
         """Return what changes for a member; None if nothing does, or if it was not in the group."""

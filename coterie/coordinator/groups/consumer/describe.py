@@ -95,8 +95,7 @@ def see_consumer_group(
         return _not_seen(group_id, ErrorCode.INVALID_GROUP_ID)
     group = partition.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
-        known = group is not None or group_id in partition.logged.other_groups
-        text = "is not a consumer group" if known else "not found"
+        text = "is not a consumer group" if group is not None else "not found"
         return _not_seen(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
     assert group.exists, f"{group} was given up and is in its partition"
     default = partition.config.consumer.assignors[0]

@@ -7,10 +7,10 @@ Another process has the instance id, or the coordinator knows another epoch of t
 from typing import Any
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.recorded.lookup import note_fenced
 from coterie.coordinator.kernel.effects import Effects
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from coterie.protocol.messages.journal_records import MemberFenced
 
 # The errors of heartbeats that fence.
 _FENCING = frozenset(
@@ -40,21 +40,5 @@ def note_fenced_heartbeat(
     """
     if error not in _FENCING or type(group) is not ConsumerGroup:
         return
-    holder = request.member_id
-    if request.instance_id is not None:
-        holder = group.static_members[request.instance_id]
-    assert holder in group.members, f"{holder} of {group} has an instance id and is no member"
-    effects.note(
-        group.group_id,
-        MemberFenced(
-            at_ms=now_ms,
-            member_id=request.member_id,
-            group_instance_id=request.instance_id,
-            holder=holder,
-            generation_id=group.epoch,
-            request="ConsumerGroupHeartbeat",
-            error_code=error,
-            said_epoch=request.member_epoch,
-            known_epoch=group.members[holder].epoch,
-        ),
-    )
+    holder = None if request.instance_id is None else group.static_members[request.instance_id]
+    note_fenced(effects, now_ms, group, request, error, holder)

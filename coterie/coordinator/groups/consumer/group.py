@@ -7,59 +7,36 @@ from coterie.coordinator.groups.consumer.group_state import CONSUMER, ConsumerGr
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.group_like import SeenMember
-from coterie.coordinator.groups.listing_order import in_listing_order
 from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.kernel.append import Record
-from coterie.coordinator.topic_image import TopicsImage
-from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
-from coterie.protocol.messages.log_records import OffsetCommitValue
-from coterie.protocol.messages.offset_commit import OffsetCommitRequest
-from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from coterie.protocol.wire import ZERO_UUID
-
-# From this version on OffsetCommit knows member epochs.
-_EPOCHS_SINCE = 9
-
-_NONE = ErrorCode.NONE
-_NO_TOPICS = TopicsImage({}, {})
 
 
 class ConsumerGroup(ConsumerGroupState):
     """One consumer group: its records, and what is not logged.
 
     Attributes:
-        topics: the topics of the cluster.
         resolution: the matching of regular expressions that is under way; None if there is none.
-        computation: the computation of a large target that is under way; None if there is none.
         downgrade: the conversion of a large group that is to become a classic one; None if it is
             not.
         too_large_epoch: the epoch whose target was larger than a batch; -1 if none was.
         resolved_version: the version of the topics at the latest resolution; None after a load.
         too_large_ms: when the result of a resolution was larger than a batch; 0 if that never was.
-        is_gone: whether its partition was given up.
     """
 
     TYPE: ClassVar[str] = CONSUMER
 
     __slots__ = (
-        "computation", "downgrade", "is_gone", "resolution", "resolved_version",
-        "too_large_epoch", "too_large_ms", "topics",
+        "downgrade", "resolution", "resolved_version", "too_large_epoch", "too_large_ms",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
         """Create a group without records."""
         super().__init__(group_id)
-        self.topics = _NO_TOPICS
-        self.checked_version: int | None = None
         self.resolution: Any = None
-        self.computation: Any = None
         self.downgrade: Any = None
         self.too_large_epoch = -1
         self.resolved_version: int | None = None
         self.too_large_ms = 0
-        self.bumped_ms = 0
-        self.is_gone = False
 
     def __repr__(self) -> str:
         return (
@@ -74,11 +51,6 @@ class ConsumerGroup(ConsumerGroupState):
         ordered = [self.members[each] for each in self.ordered_ids()]
         assert len(ordered) == len(self.members), f"{self} has each member once"
         return ordered
-
-    def ordered_ids(self) -> list[str]:
-        """Return the ids of the members in Kafka's order of listings."""
-        # Each member is stored twice when it joins, and the second time its table grows, too.
-        return in_listing_order(list(self.members), self.most_members + 1)
 
     def preferred_assignor(self, default: str, asking: str | None = None) -> str:
         """Return the assignor that most members ask for [consumer-groups/preferred-assignor].
@@ -115,21 +87,6 @@ class ConsumerGroup(ConsumerGroupState):
         """See `GroupLike`."""
         return (GroupState.DEAD if self.is_gone else self.derived_state()).value
 
-    @property
-    def exists(self) -> bool:
-        """See `GroupLike`."""
-        return not self.is_gone
-
-    @property
-    def is_empty(self) -> bool:
-        """See `GroupLike`."""
-        return not self.members
-
-    @property
-    def member_count(self) -> int:
-        """See `GroupLike`."""
-        return len(self.members)
-
     def seen_members(self) -> Sequence[SeenMember]:
         """See `GroupLike`."""
         return [
@@ -158,65 +115,20 @@ class ConsumerGroup(ConsumerGroupState):
 
     # -- offsets -----------------------------------------------------------------------------------
 
-    def commit_error(self, now_ms: int, request: OffsetCommitRequest, version: int) -> ErrorCode:  # noqa: ARG002
-        """See `GroupLike` [consumer-groups/commit]; it does not start a session anew."""
-        epoch = request.generation_id_or_member_epoch
-        if epoch < 0 and not self.members:
-            return _NONE
-        member = self.members.get(request.member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if member.classic is None and version < _EPOCHS_SINCE:
-            return ErrorCode.UNSUPPORTED_VERSION
-        if epoch == member.epoch:
-            return _NONE
-        if epoch < member.epoch:
-            partitions = [
-                (topic.topic_id, each.partition_index)
-                for topic in request.topics
-                for each in topic.partitions
-            ]
-            if _may_commit_late(member, epoch, partitions):
-                return _NONE
-        return _stale(member)
+    def is_classic(self, member: ConsumerMember) -> bool:
+        """See `CommittingGroup`."""
+        return member.classic is not None
 
-    def transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """See `GroupLike` [consumer-groups/transactional-commit]."""
-        epoch = request.generation_id
-        named = request.member_id or request.group_instance_id is not None
-        if epoch < 0 and (not self.members or not named):
-            return _NONE
-        member = self.members.get(request.member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if epoch == member.epoch:
-            return _NONE
-        if epoch < member.epoch:
-            partitions = [
-                (self._topic_id(topic.name), each.partition_index)
-                for topic in request.topics
-                for each in topic.partitions
-            ]
-            if _may_commit_late(member, epoch, partitions):
-                return _NONE
-        return ErrorCode.ILLEGAL_GENERATION
-
-    def _topic_id(self, name: str) -> bytes:
-        topic = self.topics.by_name.get(name)
-        return ZERO_UUID if topic is None else topic.topic_id
-
-    def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """See `GroupLike` [consumer-groups/fetch-offsets]."""
-        if member_id is None:
-            return _NONE if member_epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return _NONE if member_epoch == member.epoch else _stale(member)
-
-    def offset_delete_error(self) -> ErrorCode:
-        """See `GroupLike`; each topic decides for itself."""
-        return _NONE
+    def received_epoch(
+        self,
+        member: ConsumerMember,
+        topic: str,  # noqa: ARG002 - partitions are those of a topic's id
+        topic_id: bytes,
+        index: int,
+    ) -> int | None:
+        """See `CommittingGroup`."""
+        received = member.assigned.get(topic_id, {}).get(index)
+        return member.pending.get(topic_id, {}).get(index) if received is None else received
 
     def is_consuming(self, topic: str) -> bool:
         """See `GroupLike`."""
@@ -224,50 +136,8 @@ class ConsumerGroup(ConsumerGroupState):
             return True
         return any(topic in each.topics for each in self.regexes.values())
 
-    def expiry_base_ms(self, topic: str, value: OffsetCommitValue) -> int | None:
-        """See `GroupLike`; there is no time at which the group became Empty."""
-        return None if self.is_consuming(topic) else value.commit_timestamp
-
     # -- administration ----------------------------------------------------------------------------
-
-    def delete_error(self) -> tuple[ErrorCode, str | None]:
-        """See `GroupLike`."""
-        if not self.members:
-            return _NONE, None
-        text = f"Group {self.group_id} has {len(self.members)} members in state {self.state_name}."
-        return ErrorCode.NON_EMPTY_GROUP, text
 
     def tombstones(self) -> Sequence[Record]:
         """See `GroupLike`."""
         return [(key, None) for key in self.keys(self.ordered_ids())]
-
-    def logged_generation(self) -> int:
-        """See `GroupLike`."""
-        return self.epoch
-
-    def describe(self, operations: int) -> DescribeGroupsResponseGroup | None:  # noqa: ARG002
-        """See `GroupLike`; it cannot be described as a classic group."""
-        return None
-
-
-def _may_commit_late(
-    member: ConsumerMember, epoch: int, partitions: Sequence[tuple[bytes, int]]
-) -> bool:
-    """Return whether a commit at an older epoch is of partitions that the member had then.
-
-    All are accepted or none [consumer-groups/late-commit].
-    """
-    for topic_id, index in partitions:
-        received = member.assigned.get(topic_id, {}).get(index)
-        if received is None:
-            received = member.pending.get(topic_id, {}).get(index)
-        if received is None or epoch < received:
-            return False
-    return True
-
-
-def _stale(member: ConsumerMember) -> ErrorCode:
-    """Return the error of a wrong epoch; clients of the classic protocol know another one."""
-    if member.classic is None:
-        return ErrorCode.STALE_MEMBER_EPOCH
-    return ErrorCode.ILLEGAL_GENERATION

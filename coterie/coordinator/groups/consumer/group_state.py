@@ -1,9 +1,5 @@
 """What the records of a consumer group add up to.
 
-`apply` takes one record, and is the only code that changes this. A verb applies each of its records
-at once, so its next step sees what the one before it has done, and takes them back if they do not
-fit one batch.
-
 Invariants: `static_members` maps instance ids to members; `owners` has for each partition the
 member that has it in `assigned` or `pending`; `by_name`, `by_regex` and `protocols` count members
 and have no zero.
@@ -14,22 +10,19 @@ from typing import Any, NamedTuple, TypeVar
 
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
-from coterie.coordinator.groups.epochs import FIRST_EPOCH
-from coterie.coordinator.groups.tentative_step import RecordedGroup
+from coterie.coordinator.groups.recorded.committing import CommittingGroup
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from coterie.protocol.wire import Message
 
@@ -64,20 +57,13 @@ class ResolvedRegex(NamedTuple):
     value: ConsumerGroupRegularExpressionValue
 
 
-class ConsumerGroupState(RecordedGroup):
+class ConsumerGroupState(CommittingGroup):
     """What the records of one consumer group add up to.
 
     Attributes:
-        metadata: its epoch and the hash of its topics, as logged; None before the first record.
-        epoch: the group epoch: it rises when members, subscriptions or topics change.
         has_old_metadata: whether the log has a record of Kafka 4.0 about its topics.
-        target_metadata: the epoch of its target and when it was computed; None before the first.
-        target_epoch: the group epoch for which the target was computed.
-        members: by id, in the order in which they joined.
-        most_members: the most members that it has had.
         static_members: instance id to member id.
         settled: the number of members that have reached the target.
-        target_values: by member id, the partitions that it shall have, as they are logged.
         regexes: the regular expressions that were resolved.
         owners: topic id to partition to the member that owns it or has to give it up.
         by_name: the topics to which members subscribe by name, with the number of these members.
@@ -87,33 +73,23 @@ class ConsumerGroupState(RecordedGroup):
     """
 
     __slots__ = (
-        "by_name", "by_regex", "classic_count", "epoch", "has_old_metadata", "metadata",
-        "most_members", "owners", "protocols", "regexes", "settled", "static_members",
-        "target_epoch", "target_metadata", "target_values",
+        "by_name", "by_regex", "classic_count", "has_old_metadata", "owners", "protocols",
+        "regexes", "settled", "static_members",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
         """Create a group without records."""
-        self.group_id = group_id
-        self.id_hash = None
-        self.protocol_type = CONSUMER
-        self.metadata: ConsumerGroupMetadataValue | None = None
-        self.epoch = FIRST_EPOCH
+        super().__init__(group_id, CONSUMER)
         self.has_old_metadata: Message | None = None
-        self.target_metadata: ConsumerGroupTargetAssignmentMetadataValue | None = None
-        self.target_epoch = FIRST_EPOCH
         self.members: dict[str, ConsumerMember] = {}
-        self.most_members = 0
         self.settled = 0
         self.static_members: dict[str, str] = _NOTHING
-        self.target_values: dict[str, ConsumerGroupTargetAssignmentMemberValue] = {}
         self.regexes: dict[str, ResolvedRegex] = _NOTHING
         self.owners: dict[bytes, dict[int, str]] = {}
         self.by_name: dict[str, int] = {}
         self.by_regex: dict[str, int] = _NOTHING
         self.protocols: dict[str, int] = _NOTHING
         self.classic_count = 0
-        self.unlogged = 0
 
     def take_all(self) -> dict[str, Any]:
         """Forget all that the records add up to; return it for `put_back`."""
@@ -131,22 +107,16 @@ class ConsumerGroupState(RecordedGroup):
     # -- epochs ------------------------------------------------------------------------------------
 
     @property
-    def metadata_hash(self) -> int:
-        """The hash of the topics at the latest change of the epoch."""
-        return 0 if self.metadata is None else self.metadata.metadata_hash
-
-    @property
-    def target_ms(self) -> int:
-        """When the target was computed; 0 if that is not known, so that one is due."""
-        value = self.target_metadata
-        return 0 if value is None else value.assignment_timestamp
-
-    @property
     def is_blank(self) -> bool:
-        """Whether the log says nothing of it."""
-        return not (
-            self.members or self.target_values or self.regexes or self.has_old_metadata is not None
-        ) and (self.metadata is None and self.target_metadata is None)
+        """See `RecordedGroup`."""
+        return super().is_blank and not self.regexes and self.has_old_metadata is None
+
+    def named_values(self) -> Iterator[tuple[str, Message | None]]:
+        """See `RecordedGroup`."""
+        yield from super().named_values()
+        yield "old topics", self.has_old_metadata
+        for regex, resolved in self.regexes.items():
+            yield f"regex {regex}", resolved.value
 
     @property
     def counts_nothing(self) -> bool:
@@ -223,22 +193,20 @@ class ConsumerGroupState(RecordedGroup):
         if kind is ConsumerGroupCurrentMemberAssignmentKey:
             return self._set_current(key.member_id, value)  # type: ignore[attr-defined]
         if kind is ConsumerGroupTargetAssignmentMemberKey:
-            return self._set_target(key.member_id, value)  # type: ignore[attr-defined]
+            return self.set_target(key.member_id, value)  # type: ignore[attr-defined]
         if kind is ConsumerGroupMemberMetadataKey:
             return self._set_subscription(key.member_id, value)  # type: ignore[attr-defined]
         if kind is ConsumerGroupRegularExpressionKey:
             return self._set_regex(key.regular_expression, value)  # type: ignore[attr-defined]
         if kind is ConsumerGroupMetadataKey:
-            before, self.metadata = self.metadata, value
-            self.epoch = FIRST_EPOCH if value is None else value.epoch
-            return before
+            return self.set_metadata(value)
         if kind is ConsumerGroupTargetAssignmentMetadataKey:
-            earlier, self.target_metadata = self.target_metadata, value
-            epoch = self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
+            before = self.set_target_metadata(value)
+            epoch = self.target_epoch
             there = [each for each in self.members.values() if each.epoch == epoch]
             self.settled = sum(map(self.is_settled, there))
             assert self.settled <= len(self.members), f"{self} counts its members wrong"
-            return earlier
+            return before
         assert kind is ConsumerGroupPartitionMetadataKey, key
         old, self.has_old_metadata = self.has_old_metadata, value
         return old
@@ -339,16 +307,6 @@ class ConsumerGroupState(RecordedGroup):
                     del owners[index]
             if not owners:
                 self.owners.pop(topic_id, None)
-
-    def _set_target(
-        self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
-    ) -> ConsumerGroupTargetAssignmentMemberValue | None:
-        before = self.target_values.get(member_id)
-        if value is None:
-            self.target_values.pop(member_id, None)
-        else:
-            self.target_values[member_id] = value
-        return before
 
     def _set_regex(
         self, regex: str, value: ConsumerGroupRegularExpressionValue | None

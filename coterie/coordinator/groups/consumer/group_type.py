@@ -1,6 +1,6 @@
 """The type of consumer groups: how they are restored, what their timers do, how they end."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from coterie.coordinator.groups.consumer import classic_members
@@ -31,17 +31,16 @@ from coterie.coordinator.groups.consumer.refusal import heartbeat_error_response
 from coterie.coordinator.groups.consumer.regexes import resolve_some
 from coterie.coordinator.groups.consumer.states import GroupState
 from coterie.coordinator.groups.consumer.step import Step
-from coterie.coordinator.groups.consumer.target import compute_some
+from coterie.coordinator.groups.consumer.target import compute_part
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import Bump
-from coterie.coordinator.groups.group_type import GroupType
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.group_type import RecordedType
 from coterie.coordinator.groups.replay import GroupRecords
 from coterie.coordinator.groups.responses import ErrorResponse
 from coterie.coordinator.groups.sessions import has_session_left
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest
@@ -56,7 +55,7 @@ _CAUSES = {
 }
 
 
-class ConsumerType(GroupType):
+class ConsumerType(RecordedType):
     """Consumer groups: members that reconcile to an assignment of the coordinator."""
 
     name = CONSUMER
@@ -65,6 +64,8 @@ class ConsumerType(GroupType):
     long_timers: frozenset[str] = frozenset(
         {TimerKind.REGEX, TimerKind.TARGET, TimerKind.DOWNGRADE}
     )
+    member_timers: tuple[str, ...] = tuple(_CAUSES)
+    target_timer: str = TimerKind.TARGET
     error_responses: Mapping[type, ErrorResponse] = {
         ConsumerGroupHeartbeatRequest: heartbeat_error_response,
         DescribedConsumerGroup: describe_error_part,
@@ -73,11 +74,6 @@ class ConsumerType(GroupType):
     def records(self) -> GroupRecords:
         """See `GroupType`."""
         return ConsumerRecords()
-
-    def restored(self, records: Any) -> Iterable[ConsumerGroup]:
-        """See `GroupType`: the groups exist already."""
-        assert isinstance(records, ConsumerRecords), records
-        return list(records.groups.values())
 
     def create(self, group_id: str, now_ms: int | None) -> ConsumerGroup:  # noqa: ARG002
         """See `GroupType`."""
@@ -102,24 +98,14 @@ class ConsumerType(GroupType):
             begin_downgrade(step)
 
     def removed(self, group: Any, effects: Effects[Any]) -> None:
-        """Cancel the timers of a group without members, or of one that was replaced."""
-        for member in group.members.values():
-            _cancel_all(group, member, effects)
+        """See `RecordedType`."""
+        super().removed(group, effects)
         if group.resolution is not None:
             group.resolution = None
             effects.cancel(TimerKind.REGEX, group.group_id)
-        if group.computation is not None:
-            group.computation = None
-            effects.cancel(TimerKind.TARGET, group.group_id)
         if group.downgrade is not None:
             group.downgrade = None
             effects.cancel(TimerKind.DOWNGRADE, group.group_id)
-
-    def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
-        """See `GroupType`; no request of a consumer group is delayed."""
-        assert not group.is_gone, f"{group} is given up twice"
-        self.removed(group, effects)
-        group.is_gone = True
 
     def timer_fired(
         self,
@@ -138,7 +124,7 @@ class ConsumerType(GroupType):
             resolve_some(step)
             return
         if kind == TimerKind.TARGET:
-            compute_some(step)
+            compute_part(step)
             return
         if kind == TimerKind.DOWNGRADE:
             downgrade_some(step)
@@ -183,8 +169,3 @@ def _is_over(step: Step, member: ConsumerMember, kind: TimerKind) -> bool:
         return expected
     expected, member.awaits_sync = member.awaits_sync, False
     return expected
-
-
-def _cancel_all(group: ConsumerGroup, member: ConsumerMember, effects: Effects[Any]) -> None:
-    for kind in (TimerKind.SESSION, TimerKind.REVOCATION, TimerKind.REJOIN, TimerKind.RESYNC):
-        effects.cancel(kind, group.group_id, member.member_id)

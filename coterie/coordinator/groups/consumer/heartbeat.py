@@ -13,7 +13,9 @@ from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.downgrade import cancel_timers
 from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
+from coterie.coordinator.groups.consumer.following import tells_nothing
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.identity import find_member
 from coterie.coordinator.groups.consumer.leave import leave
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
@@ -36,12 +38,14 @@ from coterie.coordinator.groups.consumer.subscription import (
     check_regex,
     update_subscription,
 )
-from coterie.coordinator.groups.consumer.target import begin_computation, update_target
+from coterie.coordinator.groups.consumer.target import update_target
+from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import check_room, no_group, other_type
+from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -81,14 +85,9 @@ def unchanged(
         or member.answer is None
         or request.member_epoch != member.epoch
         or request.topic_partitions is not None
-        or request.subscribed_topic_names is not None
-        or request.rebalance_timeout_ms != -1
         or member.client is not client
         or group.checked_version != group.topics.version
-        or request.subscribed_topic_regex is not None
-        or request.server_assignor is not None
-        or request.rack_id is not None
-        or (request.instance_id is not None and request.instance_id != member.instance_id)
+        or not tells_nothing(request, member)
     ):
         return None
     # As in `consumer_settings`, without the calls: this is the most frequent request.
@@ -140,17 +139,15 @@ def _step(
     conversion = records_of(partition).conversions.pop(group_id, None) if joins else None
     if isinstance(found, ConsumerGroup):
         return Step(partition, found, now_ms, context)
-    is_other = group_id in partition.logged.other_groups
-    if found is None and not is_other:
+    if found is None:
         if not joins:
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+            raise no_group(group_id, "Consumer group")
         if not partition.has_room_for_group():
             raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
         return _new_step(partition, group_id, now_ms, context)
     before = classic(found)
-    if before is None or is_other or not joins:
-        text = f"Group {group_id} is not a consumer group."
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    if before is None or not joins:
+        raise other_type(group_id, CONSUMER)
     step = _new_step(partition, group_id, now_ms, context)
     step.replaces = before
     if before.is_empty:
@@ -180,12 +177,8 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     group, config = step.group, step.partition.config
     member_id, epoch, instance_id = request.member_id, request.member_epoch, request.instance_id
     owned = _owned_now(request)
-    limit = config.consumer.max_size
-    if len(group.members) >= limit and member_id not in group.members:
-        raise Refusal(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {limit} members.",
-        )
+    if member_id not in group.members:
+        check_room(group, CONSUMER, config.consumer.max_size)
     member_id = member_id or new_member_id(step.partition.new_uuid())
     member = find_member(group, member_id, instance_id, epoch, owned)
     if request.subscribed_topic_regex:
@@ -201,12 +194,10 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     member = group.members[member_id]
     assert member.classic is None, f"{member} sends heartbeats of the consumer protocol"
     reconcile_member(step, member, owned, changed=change.any)
-    if not step.fits():
-        text = "The records of the operation do not fit one batch of the group log."
-        raise Refusal(LARGE_OPERATION_ERROR, text)
+    step.require_fit()
     if predecessor is not None:
         cancel_timers(step, predecessor)
-    begin_computation(step)
+    begin_computation(step, TimerKind.TARGET)
     ask_for_resolution(step, resolved_before, is_new=change.new_regex)
     time_revocation(step, member)
     settings = step.partition.consumer_settings(group.group_id)

@@ -13,10 +13,12 @@
 """
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import OwnedNow
 from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
+from coterie.coordinator.groups.recorded.lookup import refuse_epoch, unknown_member
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.protocol.errors import ErrorCode
 
@@ -40,10 +42,7 @@ def find_member(
         if member is None:
             if epoch == JOIN_EPOCH:
                 return None
-            raise Refusal(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {group.group_id}.",
-            )
+            raise unknown_member(group, member_id)
         check_epoch(member, epoch, owned)
         return member
     if epoch == JOIN_EPOCH:
@@ -101,12 +100,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: OwnedNow | None) -> N
     if epoch < known and epoch == member.previous_epoch and _owns_assigned(member, owned):
         # The answer with the new epoch was lost.
         return
-    size = "greater" if epoch > known else "smaller"
-    raise Refusal(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the "
-        f"group coordinator ({known}). The member must abandon all its partitions and rejoin.",
-    )
+    refuse_epoch(CONSUMER, epoch, known)
 
 
 def _owns_assigned(member: ConsumerMember, owned: OwnedNow | None) -> bool:

@@ -6,6 +6,7 @@ The epoch that the member had does not matter [consumer-groups/leave].
 from coterie.coordinator.groups.classic.leave import leave_response, members_of
 from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.identity import static_member
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.members import (
@@ -21,6 +22,7 @@ from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import no_group, refuse_other_type, unknown_member
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
@@ -96,12 +98,10 @@ def _group_of(partition: PartitionState, group_id: str) -> ConsumerGroup:
         Refusal: there is no such group, or it is of another type.
     """
     group = partition.groups.get(group_id)
-    if group is None and group_id not in partition.logged.other_groups:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
-        text = f"Group {group_id} is not a consumer group."
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, text)
-    return group
+    if isinstance(group, ConsumerGroup):
+        return group
+    refuse_other_type(partition, group_id, CONSUMER)
+    raise no_group(group_id)
 
 
 def _leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
@@ -114,10 +114,7 @@ def _leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Co
         return static_member(group, request.member_id, request.instance_id)
     member = group.members.get(request.member_id)
     if member is None:
-        raise Refusal(
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            f"Member {request.member_id} is not a member of group {group.group_id}.",
-        )
+        raise unknown_member(group, request.member_id)
     return member
 
 

@@ -1,9 +1,9 @@
 """One member of a consumer group: what its records say, and its session."""
 
 from functools import lru_cache
-from typing import Any
 
 from coterie.coordinator.groups.consumer.states import MemberState
+from coterie.coordinator.groups.recorded.member import RecordedMember
 from coterie.protocol.messages.consumer_group_records import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -22,66 +22,46 @@ _NO_NAMES: frozenset[str] = frozenset()
 _SHARED_SETS = 1_024
 
 
-class ConsumerMember:
+class ConsumerMember(RecordedMember):
     """One member.
 
     The first part follows from its records, and only `set_subscription` and `set_current` change
     it. The second part is not logged.
 
     Attributes:
-        subscription: its subscription as it is logged; None if the log has none.
         names: the topics to which it subscribes by name.
         regex: the regular expression to which it subscribes; "" for none.
         instance_id: the instance id of a static member.
         client_id: the client id with which it joined.
         classic: its protocols if it uses the classic protocol.
-        current: its current assignment as it is logged; None if the log has none.
-        epoch, previous_epoch, state: of `current`.
+        state: that of `current`.
         assigned: the partitions that it may own.
         pending: the partitions that it has been asked to give up.
 
-        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
-        session_ms: how long it may be silent.
-        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
         revocation: the record for which its revocation timer was armed; None without one.
         awaits_join: whether it was asked to rejoin, as a classic member, and its join timer runs.
         awaits_sync: whether it has joined, as a classic member, and its sync timer runs.
-        client: who sent its latest heartbeat.
-        settings: those of the group at its latest heartbeat.
-        answer: the response to a heartbeat that changes nothing; None if it is not known.
         changed_ms: when its state was entered, for people.
     """
 
     __slots__ = (
-        "answer", "armed_ms", "assigned", "awaits_join", "awaits_sync", "changed_ms", "classic",
-        "client", "client_id", "current", "deadline_ms", "epoch", "instance_id", "member_id",
-        "names", "pending", "previous_epoch", "regex", "revocation", "session_ms", "settings",
-        "state", "subscription",
+        "assigned", "awaits_join", "awaits_sync", "changed_ms", "classic", "client_id",
+        "instance_id", "names", "pending", "regex", "revocation", "state",
     )  # fmt: skip
 
     def __init__(self, member_id: str) -> None:
         """Create a member without records and without a session."""
-        self.member_id = member_id
-        self.subscription: ConsumerGroupMemberMetadataValue | None = None
+        super().__init__(member_id)
         self.names: frozenset[str] = _NO_NAMES
         self.regex = self.client_id = ""
         self.instance_id: str | None = None
         self.classic: ClassicMemberMetadata | None = None
-        self.current: ConsumerGroupCurrentMemberAssignmentValue | None = None
-        self.epoch = 0
-        self.previous_epoch = -1
         self.state = MemberState.STABLE
         self.assigned: Owned = _NOTHING
         self.pending: Owned = _NOTHING
-        self.deadline_ms = 0
-        self.session_ms = 0
-        self.armed_ms = 0
         self.revocation: ConsumerGroupCurrentMemberAssignmentValue | None = None
         self.awaits_join = False
         self.awaits_sync = False
-        self.client: Any = None
-        self.settings: Any = None
-        self.answer: Any = None
         self.changed_ms = 0
 
     def __repr__(self) -> str:
@@ -131,41 +111,23 @@ class ConsumerMember:
         topics = self.current.assigned_partitions
         return topics if all(map(_has_epochs, topics)) else None
 
-    def take_records(self, other: "ConsumerMember") -> None:
-        """Take over what the log says of a member that has taken the place of this one."""
-        assert other.member_id == self.member_id, f"{other} is another member than {self}"
-        if other is not self:
-            self.set_subscription(other.subscription)
-            self.set_current(other.current)
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether the log says nothing of it."""
-        return self.subscription is None and self.current is None
-
     # -- the subscription --------------------------------------------------------------------------
 
     @property
     def assignor(self) -> str | None:
         """The assignor that it asks for."""
-        return None if self.subscription is None else self.subscription.server_assignor
+        name: str | None = None
+        if self.subscription is not None:
+            name = self.subscription.server_assignor
+        return name
 
     @property
     def rebalance_timeout_ms(self) -> int:
         """How long it may take to give partitions up."""
-        return -1 if self.subscription is None else self.subscription.rebalance_timeout_ms
-
-    @property
-    def client_host(self) -> str:
-        """The host of its client as Java prints it."""
-        return "" if self.subscription is None else self.subscription.client_host
-
-    # -- the session -------------------------------------------------------------------------------
-
-    def last_heard_ms(self) -> int:
-        """Return when its session was last started."""
-        assert self.deadline_ms >= self.session_ms or not self.armed_ms, f"{self} has a session"
-        return self.deadline_ms - self.session_ms
+        timeout_ms: int = (
+            -1 if self.subscription is None else self.subscription.rebalance_timeout_ms
+        )
+        return timeout_ms
 
 
 def _set_of(names: list[str]) -> frozenset[str]:

@@ -26,11 +26,12 @@ from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import Bump, Instigator
 from coterie.coordinator.groups.member_facts import joined_fact, removed_fact
+from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.consumer_group_facts import GroupConverged, MemberReconciled
+from coterie.protocol.messages.consumer_group_facts import MemberReconciled
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
@@ -60,7 +61,7 @@ def reconcile_member(
         ) from None
     if reconciled is not None:
         key = ConsumerGroupCurrentMemberAssignmentKey.of(group.group_id, member.member_id)
-        step.facts.append(_reconciled(step, member, reconciled))
+        step.facts.append(reconciled_fact(step.now_ms, member, reconciled))
         settled = group.settled
         step.set(key, current_value(*reconciled, member))
         assert group.members.get(member.member_id) is member, f"{member} is not in {group}"
@@ -70,26 +71,19 @@ def reconcile_member(
         member.changed_ms = step.now_ms
         is_last = settled < group.settled == len(group.members)
         if is_last and group.derived_state() is GroupState.STABLE:
-            step.facts.append(
-                GroupConverged(
-                    at_ms=step.now_ms,
-                    epoch=group.epoch,
-                    member_count=len(group.members),
-                    converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
-                )
-            )
+            note_convergence(step)
 
 
-def _reconciled(step: Step, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
+def reconciled_fact(now_ms: int, member: ConsumerMember, now: Reconciled) -> MemberReconciled:
     """Return the fact that a member is about to come closer to its target."""
     added = revoked = 0
     if now.assigned is not member.assigned:
         before = {(topic, index) for topic, each in member.assigned.items() for index in each}
         after = {(topic, index) for topic, each in now.assigned.items() for index in each}
         added, revoked = len(after - before), len(before - after)
-    state_ms = step.now_ms - member.changed_ms if member.changed_ms else -1
+    state_ms = now_ms - member.changed_ms if member.changed_ms else -1
     return MemberReconciled.of(
-        step.now_ms,
+        now_ms,
         member.member_id,
         member.instance_id,
         member.client_id,

@@ -89,7 +89,7 @@ def _next(
     group: ConsumerGroup, member: ConsumerMember, epoch: int, owned: OwnedNow | None
 ) -> Reconciled:
     """Go on to the target: first give up what is not in it, then take what is free."""
-    if _is_at_target(group, member):
+    if is_at_target(group, member):
         return Reconciled(group.target_epoch, member.epoch, _STABLE, member.assigned, {})
     target = group.target(member.member_id)
     subscribed = subscribed_ids(group, member)
@@ -122,7 +122,7 @@ def _next(
     return Reconciled(epoch, member.epoch, _UNRELEASED if waits else _STABLE, keep, {})
 
 
-def _is_at_target(group: ConsumerGroup, member: ConsumerMember) -> bool:
+def is_at_target(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Return whether a member has all of its target and nothing else, both in order.
 
     Most members that come to a new epoch do: the others are those that move.

@@ -126,10 +126,10 @@ class Step(TentativeStep[ConsumerGroup]):
         assert operation is not None, f"{group} enters without a record"
         assert self.creates or replaces is None, f"{group} exists and takes the place of {replaces}"
         assert not (self.creates and self.becomes), f"{group} is created and replaced"
-        if self.creates:
-            records_of(self.partition).groups[group.group_id] = group
-            operation.creates, operation.removes = group, replaces
-            if replaces is not None and not replaces.is_empty:
+        super().enter()
+        if replaces is not None:
+            operation.removes = replaces
+            if not replaces.is_empty:
                 error = ErrorCode.REBALANCE_IN_PROGRESS
                 self.partition.close(replaces, error, self.now_ms, self.effects)
         if self.becomes is not None:

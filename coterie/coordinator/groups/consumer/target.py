@@ -13,7 +13,7 @@ from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import is_target_due
-from coterie.protocol.messages.consumer_group_facts import TargetComputed
+from coterie.coordinator.groups.recorded.target import compute_or_begin, compute_some, note_target
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -52,49 +52,23 @@ def update_target(step: Step, member: ConsumerMember) -> None:
     if step.is_long:
         step.computation = Later(assignor)
         return
-    computation = TargetComputation(group, assignor)
-    if computation.size > _COMPUTED_AT_ONCE:
-        step.computation = computation
-        return
-    computation.finish()
-    _write(step, computation)
-    assert group.target_epoch == group.epoch, f"the target of {group} is of another epoch"
-    assert group.target_values.keys() >= group.members.keys(), (
-        f"each member of {group} has a target"
-    )
+    compute_or_begin(step, TargetComputation(group, assignor), _COMPUTED_AT_ONCE, _write)
 
 
-def begin_computation(step: Step) -> None:
-    """Begin to compute a large target, after it is known that the records of the step fit."""
-    if step.computation is not None:
-        step.group.computation = step.computation
-        step.arm(TimerKind.TARGET, "", step.now_ms)
+def compute_part(step: Step) -> None:
+    """Compute a part of a large target.
 
-
-def compute_some(step: Step) -> None:
-    """Compute a part of a large target, and write the target after the last one.
-
-    It is the target of the epoch at which it began. Members that have joined since have none, and
-    those that are gone have lost theirs; a later epoch needs a target of its own.
+    If its records do not fit a batch, heartbeats that need it are refused, as those that compute a
+    target at once are.
     """
     group = step.group
-    computation: TargetComputation | Later | None = group.computation
-    if computation is None:
-        return
-    if not group.members:
-        group.computation = None
-        return
+    if isinstance(group.computation, Later) and group.members:
+        group.computation = TargetComputation(group, group.computation.assignor)
+    computation = group.computation
     if isinstance(computation, Later):
-        group.computation = computation = TargetComputation(group, computation.assignor)
-    assert computation.epoch <= group.epoch, f"{group} has lost the epoch of a target"
-    if not computation.go_on(_COMPUTED_TOGETHER):
-        step.arm(TimerKind.TARGET, "", step.now_ms)
-    else:
         group.computation = None
-        _write(step, computation)
-        if not step.fits():
-            # Heartbeats that need it are refused, as those that compute a target at once are.
-            group.too_large_epoch = computation.epoch
+    elif compute_some(step, TimerKind.TARGET, _COMPUTED_TOGETHER, _write):
+        group.too_large_epoch = computation.epoch
 
 
 def _write(step: Step, computation: TargetComputation) -> None:
@@ -121,13 +95,4 @@ def _write(step: Step, computation: TargetComputation) -> None:
             assignment_epoch=computation.epoch, assignment_timestamp=step.now_ms
         ),
     )
-    step.facts.append(
-        TargetComputed(
-            at_ms=step.now_ms,
-            epoch=computation.epoch,
-            assignor=computation.assignor,
-            member_count=len(group.members),
-            changed_members=changed,
-            moved_partitions=moved,
-        )
-    )
+    note_target(step, computation.epoch, computation.assignor, changed, moved)

@@ -38,8 +38,7 @@ def describe_share_group(
         return describe_error(group_id, ErrorCode.INVALID_GROUP_ID)
     group = partition.groups.get(group_id)
     if not isinstance(group, ShareGroup):
-        known = group is not None or group_id in partition.logged.other_groups
-        text = "is not a share group" if known else "not found"
+        text = "is not a share group" if group is not None else "not found"
         return describe_error(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
     return ShareGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,

@@ -1,38 +1,29 @@
 """A share group: what its records add up to, and the answers that a group of any type gives.
 
-`apply` takes one record, and is the only code that changes what is logged. A verb applies each of
-its records at once, and takes them back if they do not fit one batch.
-
 Invariant: `by_name` counts the members that subscribe to each topic, and has no zero.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from coterie.coordinator.groups.epochs import FIRST_EPOCH
 from coterie.coordinator.groups.group_like import SeenMember
-from coterie.coordinator.groups.listing_order import in_listing_order
+from coterie.coordinator.groups.recorded.group import RecordedGroup
 from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.groups.share.member import Partitions, ShareMember, partitions_of
 from coterie.coordinator.groups.share.state_partitions import NOTHING, StatePartitions
 from coterie.coordinator.groups.share.state_request import StateRequest
 from coterie.coordinator.groups.share.states import GroupState
-from coterie.coordinator.groups.tentative_step import RecordedGroup
 from coterie.coordinator.kernel.append import Record
-from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupMemberMetadataKey,
     ShareGroupMetadataKey,
-    ShareGroupMetadataValue,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
     ShareGroupTargetAssignmentMemberKey,
-    ShareGroupTargetAssignmentMemberValue,
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
 )
@@ -41,8 +32,6 @@ from coterie.protocol.wire import Message
 
 # The name of the type and of the protocol type.
 SHARE = "share"
-
-_NO_TOPICS = TopicsImage({}, {})
 
 
 class Rest(NamedTuple):
@@ -61,54 +50,29 @@ class ShareGroup(RecordedGroup):
     """One share group.
 
     Attributes:
-        metadata: its epoch and the hash of its topics, as logged; None before the first record.
-        epoch: the group epoch.
-        target_metadata: the epoch of its target and when it was computed; None before the first.
-        target_epoch: the group epoch for which the target was computed.
-        target_values: by member id, the partitions that it shall have, as they are logged.
         by_name: the topics to which members subscribe, with the number of these members.
         state_value: record 15 as it is logged; None if the log has none.
         state_partitions: what it says.
 
-        topics: the topics of the cluster.
-        most_members: the most members that it has had.
         initializing_since: by topic id, when its partitions began to be initialized; not logged.
         at_rest: what a heartbeat saw that had nothing to write; None after a load.
-        computation: the computation of a large target that is under way; None if there is none.
         waiting: the requests of clients that wait for the share coordinator.
-        is_gone: whether its partition was given up.
     """
 
     __slots__ = (
-        "at_rest", "by_name", "computation", "epoch", "initializing_since",
-        "is_gone", "metadata", "most_members", "state_partitions", "state_value",
-        "target_epoch", "target_metadata", "target_values", "topics", "waiting",
+        "at_rest", "by_name", "initializing_since", "state_partitions", "state_value", "waiting",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
         """Create a group without records."""
-        self.group_id = group_id
-        self.id_hash = None
-        self.protocol_type = SHARE
-        self.metadata: ShareGroupMetadataValue | None = None
-        self.epoch = FIRST_EPOCH
-        self.target_metadata: ShareGroupTargetAssignmentMetadataValue | None = None
-        self.target_epoch = FIRST_EPOCH
-        self.target_values: dict[str, ShareGroupTargetAssignmentMemberValue] = {}
+        super().__init__(group_id, SHARE)
         self.members: dict[str, ShareMember] = {}
         self.by_name: dict[str, int] = {}
         self.state_value: ShareGroupStatePartitionMetadataValue | None = None
         self.state_partitions = NOTHING
-        self.topics = _NO_TOPICS
-        self.checked_version: int | None = None
-        self.bumped_ms = 0
-        self.unlogged = 0
-        self.most_members = 0
         self.initializing_since: dict[bytes, int] = {}
         self.at_rest: Rest | None = None
-        self.computation: Any = None
         self.waiting: list[StateRequest] = []
-        self.is_gone = False
 
     def __repr__(self) -> str:
         return (
@@ -117,17 +81,6 @@ class ShareGroup(RecordedGroup):
         )
 
     # -- what the records say ----------------------------------------------------------------------
-
-    @property
-    def metadata_hash(self) -> int:
-        """The hash of the topics at the latest change of the epoch."""
-        return 0 if self.metadata is None else self.metadata.metadata_hash
-
-    @property
-    def target_ms(self) -> int:
-        """When the target was computed; 0 if that is not known, so that one is due."""
-        value = self.target_metadata
-        return 0 if value is None else value.assignment_timestamp
 
     def target(self, member_id: str) -> Partitions:
         """Return the partitions that a member shall have."""
@@ -165,16 +118,17 @@ class ShareGroup(RecordedGroup):
 
     def ordered_members(self) -> list[ShareMember]:
         """Return the members in Kafka's order of listings."""
-        # Each member is stored twice when it joins, and the second time its table grows, too.
-        ids = in_listing_order(list(self.members), self.most_members + 1)
-        return [self.members[each] for each in ids]
+        return [self.members[each] for each in self.ordered_ids()]
 
     @property
     def is_blank(self) -> bool:
         """See `RecordedGroup`."""
-        return not (self.members or self.target_values) and (
-            self.metadata is None and self.target_metadata is None and self.state_value is None
-        )
+        return super().is_blank and self.state_value is None
+
+    def named_values(self) -> Iterator[tuple[str, Message | None]]:
+        """See `RecordedGroup`."""
+        yield from super().named_values()
+        yield "state partitions", self.state_value
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -186,19 +140,11 @@ class ShareGroup(RecordedGroup):
         if kind is ShareGroupCurrentMemberAssignmentKey:
             return self._set_current(key.member_id, value)  # type: ignore[attr-defined]
         if kind is ShareGroupTargetAssignmentMemberKey:
-            member_id: str = key.member_id  # type: ignore[attr-defined]
-            target = self.target_values.pop(member_id, None)
-            if value is not None:
-                self.target_values[member_id] = value
-            return target
+            return self.set_target(key.member_id, value)  # type: ignore[attr-defined]
         if kind is ShareGroupMetadataKey:
-            before, self.metadata = self.metadata, value
-            self.epoch = FIRST_EPOCH if value is None else value.epoch
-            return before
+            return self.set_metadata(value)
         if kind is ShareGroupTargetAssignmentMetadataKey:
-            earlier, self.target_metadata = self.target_metadata, value
-            self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
-            return earlier
+            return self.set_target_metadata(value)
         assert kind is ShareGroupStatePartitionMetadataKey, key
         old, self.state_value = self.state_value, value
         self.state_partitions = StatePartitions.of(value)
@@ -214,14 +160,14 @@ class ShareGroup(RecordedGroup):
         member.set_subscription(value)
         for name in member.names:
             self.by_name[name] = self.by_name.get(name, 0) + 1
-        self._leave_out_blank(member)
+        self.leave_out_blank(member)
         return before
 
     def _set_current(self, member_id: str, value: Any) -> Any:
         member = self._member(member_id)
         before = member.current
         member.set_current(value)
-        self._leave_out_blank(member)
+        self.leave_out_blank(member)
         return before
 
     def _member(self, member_id: str) -> ShareMember:
@@ -230,10 +176,6 @@ class ShareGroup(RecordedGroup):
             member = self.members[member_id] = ShareMember(member_id)
             self.most_members = max(self.most_members, len(self.members))
         return member
-
-    def _leave_out_blank(self, member: ShareMember) -> None:
-        if member.is_blank:
-            del self.members[member.member_id]
 
     # -- what all groups have in common ------------------------------------------------------------
 
@@ -250,24 +192,9 @@ class ShareGroup(RecordedGroup):
         return (GroupState.STABLE if self.members else GroupState.EMPTY).value
 
     @property
-    def exists(self) -> bool:
-        """See `GroupLike`."""
-        return not self.is_gone
-
-    @property
-    def is_empty(self) -> bool:
-        """See `GroupLike`."""
-        return not self.members
-
-    @property
     def expires(self) -> bool:
         """See `GroupLike`: a share group stays until it is deleted [share-groups/group-states]."""
         return False
-
-    @property
-    def member_count(self) -> int:
-        """See `GroupLike`."""
-        return len(self.members)
 
     def seen_members(self) -> Sequence[SeenMember]:
         """See `GroupLike`."""
@@ -316,13 +243,6 @@ class ShareGroup(RecordedGroup):
 
     # -- administration ----------------------------------------------------------------------------
 
-    def delete_error(self) -> tuple[ErrorCode, str | None]:
-        """See `GroupLike`."""
-        if not self.members:
-            return ErrorCode.NONE, None
-        text = f"Group {self.group_id} has {len(self.members)} members in state {self.state_name}."
-        return ErrorCode.NON_EMPTY_GROUP, text
-
     def tombstones(self) -> Sequence[Record]:
         """See `GroupLike` [share-groups/delete]."""
         group_id = self.group_id
@@ -343,11 +263,3 @@ class ShareGroup(RecordedGroup):
             ShareGroupMetadataKey(group_id=group_id),
         ]
         return [(key, None) for key in keys]
-
-    def logged_generation(self) -> int:
-        """See `GroupLike`."""
-        return self.epoch
-
-    def describe(self, operations: int) -> DescribeGroupsResponseGroup | None:  # noqa: ARG002
-        """See `GroupLike`; it cannot be described as a classic group."""
-        return None

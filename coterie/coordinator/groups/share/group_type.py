@@ -1,12 +1,11 @@
 """The type of share groups: how they are restored, what their timers do, how they end."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coterie.coordinator.groups.classic.leave import leave_response, members_of
 from coterie.coordinator.groups.epochs import Bump
-from coterie.coordinator.groups.group_type import GroupType
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.group_type import RecordedType
 from coterie.coordinator.groups.replay import GroupRecords
 from coterie.coordinator.groups.responses import ErrorResponse
 from coterie.coordinator.groups.sessions import has_session_left
@@ -22,26 +21,25 @@ from coterie.coordinator.groups.share.refusal import heartbeat_error_response, o
 from coterie.coordinator.groups.share.state_answers import refuse_waiting
 from coterie.coordinator.groups.share.states import GroupState
 from coterie.coordinator.groups.share.step import Step
-from coterie.coordinator.groups.share.target import compute_some
+from coterie.coordinator.groups.share.target import compute_part
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from coterie.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from coterie.protocol.messages.join_group import JoinGroupRequest
-from coterie.protocol.messages.leave_group import LeaveGroupRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from coterie.protocol.refusals import refusal
 
 
-class ShareType(GroupType):
+class ShareType(RecordedType):
     """Share groups: members that are assigned partitions together."""
 
     name = SHARE
     states: tuple[str, ...] = tuple(state.value for state in GroupState)
     timers: frozenset[str] = frozenset(TimerKind)
     long_timers: frozenset[str] = frozenset({TimerKind.TARGET})
+    member_timers: tuple[str, ...] = (TimerKind.SESSION,)
+    target_timer: str = TimerKind.TARGET
     error_responses: Mapping[type, ErrorResponse] = {
         ShareGroupHeartbeatRequest: heartbeat_error_response,
         DescribedShareGroup: describe_error_part,
@@ -52,11 +50,6 @@ class ShareType(GroupType):
     def records(self) -> GroupRecords:
         """See `GroupType`."""
         return ShareRecords()
-
-    def restored(self, records: Any) -> Iterable[ShareGroup]:
-        """See `GroupType`: the groups exist already."""
-        assert isinstance(records, ShareRecords), records
-        return list(records.groups.values())
 
     def create(self, group_id: str, now_ms: int | None) -> ShareGroup:  # noqa: ARG002
         """See `GroupType`."""
@@ -74,21 +67,11 @@ class ShareType(GroupType):
         for member in group.members.values():
             start_session(step, member, timeout_ms)
 
-    def removed(self, group: Any, effects: Effects[Any]) -> None:
-        """Cancel the timers of a group without members, or of one that was replaced."""
-        for member_id in group.members:
-            effects.cancel(TimerKind.SESSION, group.group_id, member_id)
-        if group.computation is not None:
-            group.computation = None
-            effects.cancel(TimerKind.TARGET, group.group_id)
-
-    def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:  # noqa: ARG002
+    def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """See `GroupType`; what waits for the share coordinator is delayed."""
-        assert not group.is_gone, f"{group} is given up twice"
-        self.removed(group, effects)
+        RecordedType.close(self, group, error, now_ms, effects)
         for request in list(group.waiting):
             refuse_waiting(request, error, effects)
-        group.is_gone = True
 
     def timer_fired(
         self,
@@ -103,7 +86,7 @@ class ShareType(GroupType):
         step = Step(partition, group, now_ms)
         step.effects = effects
         if kind == TimerKind.TARGET:
-            compute_some(step)
+            compute_part(step)
             return
         member = group.members.get(member_id)
         if member is not None and not has_session_left(step, member, kind):
@@ -131,23 +114,6 @@ class ShareType(GroupType):
     ) -> None:
         """Refuse what a client has asked for, if its record is not acknowledged in time."""
         refuse_waiting(completion, error, effects)
-
-    def handle(
-        self,
-        partition: PartitionState,  # noqa: ARG002 - as `GroupType` has it
-        group: Any,  # noqa: ARG002 - as above
-        now_ms: int,  # noqa: ARG002 - as above
-        request: Any,
-        context: RequestContext,
-    ) -> Effects[Any]:
-        """Refuse a request of the classic protocol [share-groups/other-types]."""
-        error = ErrorCode.UNKNOWN_MEMBER_ID
-        if isinstance(request, LeaveGroupRequest):
-            listed = members_of(request, context.version)
-            return Effects(leave_response(context.version, listed, [error] * len(listed)))
-        if isinstance(request, JoinGroupRequest):
-            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return Effects(refusal(request, error, context.version))
 
     def before_deletion(
         self,

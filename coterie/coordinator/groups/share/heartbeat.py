@@ -3,25 +3,29 @@
 The order of what an accepted heartbeat does [share-groups/heartbeat-order]: the subscription, the
 epoch of the group, the target, the member's part of it, its session, partitions to initialize, the
 answer. All records are one batch.
+
+Most heartbeats change nothing. `unchanged` answers those, as that of consumer groups does.
 """
 
 from coterie.assignors.model import utf16
 from coterie.coordinator.groups.epochs import JOIN_EPOCH, Bump, may_have_other_topics
 from coterie.coordinator.groups.member_facts import joined_fact
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import check_room, no_group, note_fenced
+from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.epochs import bump_if_needed
-from coterie.coordinator.groups.share.fencing import note_fenced_heartbeat
-from coterie.coordinator.groups.share.group import SHARE
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.initialization import ask_for_state, begin_initialization
 from coterie.coordinator.groups.share.lookup import find_group, find_member
 from coterie.coordinator.groups.share.member import Partitions, ShareMember
 from coterie.coordinator.groups.share.members import leave, start_session
 from coterie.coordinator.groups.share.refusal import heartbeat_error
 from coterie.coordinator.groups.share.step import Step, step_of_new_group
-from coterie.coordinator.groups.share.target import begin_computation, take_target, update_target
+from coterie.coordinator.groups.share.target import take_target, update_target
+from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -33,6 +37,39 @@ from coterie.protocol.messages.share_group_records import (
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
 )
+
+
+def unchanged(
+    partition: PartitionState,
+    now_ms: int,
+    request: ShareGroupHeartbeatRequest,
+    client: ClientContext,
+) -> ShareGroupHeartbeatResponse | None:
+    """Start a session anew and return the answer; None if the heartbeat may change something.
+
+    The answer is shared by the heartbeats of a member: it is not changed when it is sent.
+    """
+    group = partition.groups.get(request.group_id)
+    if type(group) is not ShareGroup or not group.is_at_rest:
+        return None
+    member = group.members.get(request.member_id)
+    if (
+        member is None
+        or member.answer is None
+        or request.member_epoch != member.epoch
+        or member.epoch != group.target_epoch
+        or request.subscribed_topic_names is not None
+        or request.rack_id is not None
+        or member.client is not client
+        or not member.armed_ms
+    ):
+        return None
+    settings = partition.share_settings(request.group_id)
+    if settings is not member.settings or member.session_ms != settings.session_timeout_ms:
+        return None
+    member.deadline_ms = now_ms + settings.session_timeout_ms
+    answer: ShareGroupHeartbeatResponse = member.answer
+    return answer
 
 
 def heartbeat(
@@ -52,8 +89,9 @@ def heartbeat(
         if step is not None:
             step.undo()
         effects = Effects(heartbeat_error(refusal.error, refusal.text))
-        note_fenced_heartbeat(effects, now_ms, partition.groups.get(request.group_id), request,
-                              refusal.error)  # fmt: skip
+        group = partition.groups.get(request.group_id)
+        if refusal.error is ErrorCode.FENCED_MEMBER_EPOCH and isinstance(group, ShareGroup):
+            note_fenced(effects, now_ms, group, request, refusal.error)
         return effects
 
 
@@ -73,7 +111,7 @@ def _step(
     if found is not None:
         return Step(partition, found, now_ms, context)
     if request.member_epoch != JOIN_EPOCH:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+        raise no_group(group_id, "Share group")
     return step_of_new_group(partition, group_id, now_ms, context)
 
 
@@ -84,12 +122,8 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
         Refusal: the group has no room, or the member does not know its epoch.
     """
     group, member_id = step.group, request.member_id
-    limit = step.partition.config.share.max_size
-    if len(group.members) >= limit and member_id not in group.members:
-        raise Refusal(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The share group has reached its maximum capacity of {limit} members.",
-        )
+    if member_id not in group.members:
+        check_room(group, SHARE, step.partition.config.share.max_size)
     known = find_member(group, member_id, request.member_epoch)
     before: Partitions | None = None if known is None else known.assigned
     topics_changed = may_have_other_topics(group)
@@ -101,7 +135,7 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
     begun = begin_initialization(step)
     step.require_fit()
     ask_for_state(step, begun)
-    begin_computation(step)
+    begin_computation(step, TimerKind.TARGET)
     if step.effects.operation is None:
         group.note_rest()
     settings = step.partition.share_settings(group.group_id)
@@ -113,12 +147,15 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
         or request.subscribed_topic_names is not None
         or member.assigned != before
     )
-    step.effects.response = ShareGroupHeartbeatResponse(
+    response = ShareGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
         assignment=_assignment(member.assigned) if tells else None,
     )
+    member.client, member.settings = step.context.client, settings
+    member.answer = None if tells or step.effects.operation is not None else response
+    step.effects.response = response
     return step.effects
 
 

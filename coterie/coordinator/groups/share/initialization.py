@@ -11,9 +11,10 @@ from typing import Any
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.responses import DeletedGroup
 from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.share.records import share_groups
 from coterie.coordinator.groups.share.state_partitions import StatePartitions, Topic, Topics
 from coterie.coordinator.groups.share.state_request import StateRequest
-from coterie.coordinator.groups.share.step import Step, records_of
+from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
@@ -168,7 +169,7 @@ def forget_topic(partition: PartitionState, topic_id: bytes, now_ms: int) -> Ite
 
     The share coordinator removes the state itself [share-groups/topic-deletion].
     """
-    for group in list(records_of(partition).groups.values()):
+    for group in share_groups(partition):
         is_live = partition.groups.get(group.group_id) is group
         if is_live and group.state_partitions.knows([topic_id]):
             step = Step(partition, group, now_ms)

@@ -2,10 +2,13 @@
 
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.recorded.lookup import (
+    refuse_epoch,
+    refuse_other_type,
+    unknown_member,
+)
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
-from coterie.protocol.errors import ErrorCode
 
 
 def find_group(partition: PartitionState, group_id: str) -> ShareGroup | None:
@@ -17,9 +20,8 @@ def find_group(partition: PartitionState, group_id: str) -> ShareGroup | None:
     group = partition.groups.get(group_id)
     if isinstance(group, ShareGroup):
         return group
-    if group is None and group_id not in partition.logged.other_groups:
-        return None
-    raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+    refuse_other_type(partition, group_id, SHARE)
+    return None
 
 
 def find_member(group: ShareGroup, member_id: str, epoch: int) -> ShareMember | None:
@@ -33,26 +35,9 @@ def find_member(group: ShareGroup, member_id: str, epoch: int) -> ShareMember | 
         return member
     if member is None:
         raise unknown_member(group, member_id)
-    known = member.epoch
-    if epoch > known:
-        raise _fenced(f"greater member epoch ({epoch}) than the one known by the group coordinator"
-                      f" ({known})")  # fmt: skip
-    if epoch < known and epoch != member.previous_epoch:
-        raise _fenced(f"smaller member epoch ({epoch}) than the one known by the group coordinator"
-                      f" ({known}), and it does not match the previous member epoch"
-                      f" ({member.previous_epoch})")  # fmt: skip
+    if epoch > member.epoch:
+        refuse_epoch(SHARE, epoch, member.epoch)
+    if epoch < member.epoch and epoch != member.previous_epoch:
+        more = f", and it does not match the previous member epoch ({member.previous_epoch})"
+        refuse_epoch(SHARE, epoch, member.epoch, more)
     return member
-
-
-def unknown_member(group: ShareGroup, member_id: str) -> Refusal:
-    """Return the refusal of a request of somebody who is no member."""
-    text = f"Member {member_id} is not a member of group {group.group_id}."
-    return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, text)
-
-
-def _fenced(what: str) -> Refusal:
-    return Refusal(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The share group member has a {what}. The member must abandon all its partitions and "
-        "rejoin.",
-    )

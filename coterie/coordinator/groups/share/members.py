@@ -3,17 +3,17 @@
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import no_group, unknown_member
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.groups.share.epochs import bump_epoch, instigator_of
-from coterie.coordinator.groups.share.lookup import find_group, unknown_member
+from coterie.coordinator.groups.share.lookup import find_group
 from coterie.coordinator.groups.share.member import ShareMember
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -44,7 +44,7 @@ def leave(
     """
     group = find_group(partition, request.group_id)
     if group is None:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+        raise no_group(request.group_id)
     member = group.members.get(request.member_id)
     if member is None:
         raise unknown_member(group, request.member_id)

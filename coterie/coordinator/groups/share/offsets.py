@@ -151,6 +151,9 @@ def delete_offsets(
     try:
         _check_count(len(request.topics))
         group = _existing_group(partition, request.group_id)
+        if group.state_value is None:
+            # Nothing was ever initialized: Kafka says nothing of the topics.
+            return Effects(DeleteShareGroupOffsetsResponse(responses=[]))
         names = list(dict.fromkeys(each.topic_name for each in request.topics))
         by_id = _with_state(partition, group, names)
         response = _deleted(partition, by_id, names)

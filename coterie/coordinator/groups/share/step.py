@@ -4,11 +4,9 @@ from typing import Any
 
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.share.group import SHARE, ShareGroup
-from coterie.coordinator.groups.share.records import ShareRecords
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.step import NO_REQUEST
 from coterie.coordinator.groups.tentative_step import TentativeStep
-from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 
@@ -41,24 +39,6 @@ class Step(TentativeStep[ShareGroup]):
         self.group.most_members = self._most_members
         self.group.initializing_since = self._initializing_since
 
-    def require_fit(self) -> None:
-        """Let the step happen.
-
-        Raises:
-            Refusal: its records do not fit one batch, and were taken back.
-        """
-        if not self.fits():
-            text = "The records of the operation do not fit one batch of the group log."
-            raise Refusal(LARGE_OPERATION_ERROR, text)
-
-    def enter(self) -> None:
-        """See `TentativeStep`."""
-        operation = self.effects.operation
-        assert operation is not None, f"{self.group} enters without a record"
-        if self.creates:
-            records_of(self.partition).groups[self.group.group_id] = self.group
-            operation.creates = self.group
-
 
 def step_of_new_group(
     partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
@@ -75,10 +55,3 @@ def step_of_new_group(
     step = Step(partition, group, now_ms, context)
     step.creates = True
     return step
-
-
-def records_of(partition: PartitionState) -> ShareRecords:
-    """Return the share groups of a partition, as its log describes them."""
-    records = partition.logged.of_types[SHARE]
-    assert isinstance(records, ShareRecords), records
-    return records

@@ -9,12 +9,18 @@ from collections.abc import Mapping, Sequence
 from coterie.assignors.simple import MemberShares, Reader, share_simple
 from coterie.coordinator.groups.config import SHARE_ASSIGNOR
 from coterie.coordinator.groups.epochs import is_target_due
+from coterie.coordinator.groups.recorded.target import (
+    Computation,
+    compute_or_begin,
+    compute_some,
+    note_convergence,
+    note_target,
+)
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember, logged_partitions
 from coterie.coordinator.groups.share.states import MEMBER_STABLE
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.timers import TimerKind
-from coterie.protocol.messages.consumer_group_facts import GroupConverged, TargetComputed
 from coterie.protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -30,22 +36,18 @@ _COMPUTED_AT_ONCE = 1_500
 _COMPUTED_TOGETHER = 1_500
 
 
-class TargetComputation:
-    """The target of a group at one epoch, as far as it is computed.
-
-    It sees the group as it was when it began.
+class TargetComputation(Computation):
+    """The target of a share group.
 
     Attributes:
-        epoch: the epoch of the group when it began, which will be that of the target.
-        size: about how many subscriptions and partitions are to be handled.
         shares: the partitions of each member, once it has ended.
     """
 
-    __slots__ = ("_work", "epoch", "shares", "size")
+    __slots__ = ("shares",)
 
     def __init__(self, group: ShareGroup) -> None:
         """Begin to compute the target of a group."""
-        self.epoch = group.epoch
+        super().__init__(group.epoch)
         self.shares: MemberShares = {}
         # As in Kafka, a new member comes last among those of one bucket.
         ordered = sorted(group.ordered_members(), key=lambda member: member.current is None)
@@ -59,64 +61,26 @@ class TargetComputation:
             readers, assignable, self.shares, homogeneous=group.is_homogeneous()
         )
 
-    def go_on(self, most: int) -> bool:
-        """Do about so much of the work; return whether there was none left."""
-        done = 0
-        for count in self._work:
-            done += count
-            if done >= most:
-                return False
-        return True
-
 
 def update_target(step: Step) -> None:
-    """Compute and write a new target if one is due.
+    """Compute and write a new target if one is due, or begin with a large one.
 
-    That of a large group is computed in parts, between which other requests are handled; a timer
-    that is due at once starts each part, and `begin_computation` the first. Members go to the
-    target before it meanwhile [share-groups/large-target].
+    [share-groups/large-target]
     """
     group = step.group
     interval_ms = step.partition.share_settings(group.group_id).assignment_interval_ms
-    if group.computation is not None or not is_target_due(
+    if group.computation is None and is_target_due(
         group.epoch, group.target_epoch, group.target_ms, interval_ms, step.now_ms
     ):
-        return
-    computation = TargetComputation(group)
-    if computation.size > _COMPUTED_AT_ONCE:
-        step.computation = computation
-    else:
-        while not computation.go_on(_COMPUTED_AT_ONCE):
-            pass
-        _write(step, computation)
+        compute_or_begin(step, TargetComputation(group), _COMPUTED_AT_ONCE, _write)
 
 
-def begin_computation(step: Step) -> None:
-    """Begin to compute a large target, after it is known that the records of the step fit."""
-    if step.computation is not None:
-        step.group.computation = step.computation
-        step.arm(TimerKind.TARGET, "", step.now_ms)
+def compute_part(step: Step) -> None:
+    """Compute a part of a large target.
 
-
-def compute_some(step: Step) -> None:
-    """Compute a part of a large target, and write the target after the last one.
-
-    Members that have joined since have none, and those that are gone have lost theirs; a later
-    epoch needs a target of its own.
+    If its records do not fit a batch, the next heartbeat that needs the target begins again.
     """
-    group = step.group
-    computation = group.computation
-    if computation is None:
-        return
-    if not group.members:
-        group.computation = None
-    elif not computation.go_on(_COMPUTED_TOGETHER):
-        step.arm(TimerKind.TARGET, "", step.now_ms)
-    else:
-        group.computation = None
-        _write(step, computation)
-        # If they do not fit, the next heartbeat that needs the target begins again.
-        step.fits()
+    compute_some(step, TimerKind.TARGET, _COMPUTED_TOGETHER, _write)
 
 
 def _write(step: Step, computation: TargetComputation) -> None:
@@ -143,16 +107,7 @@ def _write(step: Step, computation: TargetComputation) -> None:
             assignment_epoch=computation.epoch, assignment_timestamp=step.now_ms
         ),
     )
-    step.facts.append(
-        TargetComputed(
-            at_ms=step.now_ms,
-            epoch=computation.epoch,
-            assignor=SHARE_ASSIGNOR,
-            member_count=len(group.members),
-            changed_members=changed,
-            moved_partitions=moved,
-        )
-    )
+    note_target(step, computation.epoch, SHARE_ASSIGNOR, changed, moved)
 
 
 def _topic_ids(group: ShareGroup, member: ShareMember) -> list[bytes]:
@@ -197,21 +152,10 @@ def take_target(step: Step, member: ShareMember) -> None:
         )
         assert member.epoch == epoch, f"{member} is at another epoch than its record"
         assert member.epoch <= group.epoch, f"{member} is ahead of {group}"
-        if is_new:
-            _note_convergence(step)
-
-
-def _note_convergence(step: Step) -> None:
-    """Note that every member has its part of the target, if the target is that of the epoch."""
-    group = step.group
-    if group.target_epoch == group.epoch and all(
-        each.epoch == group.epoch for each in group.members.values()
-    ):
-        step.facts.append(
-            GroupConverged(
-                at_ms=step.now_ms,
-                epoch=group.epoch,
-                member_count=len(group.members),
-                converged_ms=step.now_ms - group.bumped_ms if group.bumped_ms else -1,
-            )
-        )
+        at_target = group.target_epoch == group.epoch
+        if (
+            is_new
+            and at_target
+            and all(each.epoch == group.epoch for each in group.members.values())
+        ):
+            note_convergence(step)

@@ -29,7 +29,10 @@ public final class WordCount {
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         settings.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
-        settings.put(StreamsConfig.consumerPrefix("session.timeout.ms"), "6000");
+        if (!"streams".equals(settings.getProperty(StreamsConfig.GROUP_PROTOCOL_CONFIG))) {
+            // Of a streams group the broker decides.
+            settings.put(StreamsConfig.consumerPrefix("session.timeout.ms"), "6000");
+        }
         settings.put(StreamsConfig.producerPrefix("transaction.timeout.ms"), "10000");
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(arguments[2])

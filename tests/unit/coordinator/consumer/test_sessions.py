@@ -19,7 +19,6 @@ from coterie.protocol.messages.consumer_protocol import (
 )
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.journal_records import MemberRemoved
-from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
 from tests.unit.coordinator.consumer.harness import ConsumerHarness, assigned, topic_id
 
 FOO = topic_id("foo")
@@ -146,19 +145,6 @@ def test_epoch_does_not_pass_the_largest() -> None:
     group = harness.consumer_group()
     assert (group.epoch, group.members) == (MAX_EPOCH, {})
     assert harness.live() == harness.replayed()
-
-
-@pytest.mark.parametrize("joins", [0, 3, -1])
-def test_group_of_a_type_that_is_not_served_is_refused(joins: int) -> None:
-    """It has offsets, and the group of these offsets must not take its place."""
-    offset = OffsetCommitKey(group="g", topic="foo", partition=0)
-    streams = b"\0\x11\0\x01g", b"\0\0\0\0\0\x01\0"
-    harness = ConsumerHarness({"foo": 4})
-    harness.load(streams, (offset, OffsetCommitValue(offset=5, metadata="", commit_timestamp=1)))
-    answer = harness.beat("m1", joins, subscribed_topic_names=["foo"])
-    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert "is not a consumer group" in answer.error_message
-    assert harness.written == []
 
 
 # -- regular expressions ---------------------------------------------------------------------------

@@ -1,9 +1,13 @@
 """Share groups beside what transcripts show: refused operations, late answers, foreign logs."""
 
+import random
 from typing import Any
+
+import pytest
 
 from coterie.coordinator.groups.config import ShareGroupConfig, ShareSettings, ShareSettingsTable
 from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.share.heartbeat import unchanged
 from coterie.coordinator.groups.share.records import ShareRecords
 from coterie.coordinator.groups.share.state_request import same_answer
 from coterie.coordinator.topic_image import TopicsImage
@@ -14,6 +18,7 @@ from coterie.protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
 )
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.unit.coordinator.clients import Clients
 from tests.unit.coordinator.consumer.harness import ConsumerHarness, topic_id
 
 NO_TOPICS = TopicsImage({}, {})
@@ -53,6 +58,55 @@ class ShareHarness(ConsumerHarness):
             assert isinstance(records, ShareRecords)
             found |= records.values()
         return found
+
+
+def _beats(seed: int, *, kept: bool) -> list[Any]:
+    """Let members join, stay, change and leave at random; return what they were answered."""
+    chance, harness = random.Random(seed), ShareHarness()
+    harness.client = Clients(kept=kept)  # type: ignore[assignment]  # has what `send` needs
+    epochs: dict[str, int] = {}
+    seen: list[Any] = []
+    for _ in range(150):
+        name, roll = f"m{chance.randrange(3)}", chance.random()
+        epoch = epochs.get(name, 0)
+        topics = chance.sample(["foo", "bar"], 1 + (roll < 0.5)) if not epoch or roll > 0.97 else []
+        if epoch and roll < 0.03:
+            epoch, topics = -1, []
+        answer = harness.share_beat(epoch, *topics, member_id=name)
+        epochs[name] = 0 if answer.error_code else max(0, answer.member_epoch)
+        if chance.random() < 0.3:
+            harness.answer_state()
+        if chance.random() < 0.1:
+            harness.wait(chance.choice([10, 5_000, 40_000]))
+        if chance.random() < 0.02:
+            harness.create_topic("foo", harness.topics.image.by_name["foo"].partitions + 1)
+        members = harness.share_group.members.values()
+        seen += [repr(answer), [(each.member_id, each.deadline_ms) for each in members]]
+    return [*seen, harness.written]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_short_way_of_a_heartbeat_does_what_the_long_one_does(seed: int) -> None:
+    assert _beats(seed, kept=True) == _beats(seed, kept=False)
+
+
+def test_a_heartbeat_at_rest_takes_the_short_way_until_something_changes() -> None:
+    harness = ShareHarness()
+    harness.client = Clients(kept=True)  # type: ignore[assignment]  # has what `send` needs
+    harness.share_beat(0, "foo")
+    harness.answer_state()
+    for _ in range(3):
+        harness.share_beat(harness.share_group.members["m1"].epoch)
+    request = ShareGroupHeartbeatRequest(
+        group_id="g", member_id="m1", member_epoch=harness.share_group.members["m1"].epoch
+    )
+    client = harness.client._replace(client_id="beat m1")
+    shard = harness.coordinator.shards[0]
+    answer = unchanged(shard, harness.now_ms, request, client)
+    assert answer is not None
+    assert answer.assignment is None
+    harness.create_topic("foo", 3)
+    assert unchanged(shard, harness.now_ms, request, client) is None
 
 
 def test_subscription_that_is_larger_than_a_batch_is_refused() -> None:

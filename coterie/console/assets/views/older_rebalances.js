@@ -1,12 +1,12 @@
-// The rebalances of the last hour, by group. Events have those of 15 minutes, so older ones are asked for once,
-// and what the events have had since is kept.
+// The rebalances of the last hour or day, by group. Events have those of 15 minutes, so older ones are asked for
+// once, and what the events have had since is kept.
 import { get } from '/api.js';
 import { HOUR } from '/shared/words.js';
 
 // `draw` is called when the answer is there; `failed` with the error if there is none.
-export function lastHour(draw, failed) {
+export function olderRebalances(draw, failed) {
   const known = new Map();
-  let stop = null;
+  let stop = null, windowMs = HOUR;
 
   function add(group, strip) {
     const marks = known.get(group) || new Map();
@@ -15,12 +15,13 @@ export function lastHour(draw, failed) {
   }
 
   return {
-    // Ask for everything, for the first time or after a break of the events.
-    async read() {
+    // Ask for everything of so many milliseconds, for the first time or after a break of the events.
+    async read(ms) {
+      windowMs = ms;
       if (stop) stop.abort();
       const { signal } = stop = new AbortController();
       try {
-        for (const { group, strip } of (await get('/api/rebalances', signal)).groups) {
+        for (const { group, strip } of (await get(`/api/rebalances?hours=${windowMs / HOUR}`, signal)).groups) {
           // What came by events meanwhile is newer.
           const newer = known.get(group) || new Map();
           known.delete(group);
@@ -40,7 +41,7 @@ export function lastHour(draw, failed) {
     // The marks of a row, those of its own strip among them.
     of(row) {
       add(row.group, row.strip);
-      const begin = Date.now() - HOUR, marks = known.get(row.group);
+      const begin = Date.now() - windowMs, marks = known.get(row.group);
       for (const [from, mark] of marks) if ((mark[1] ?? Date.now()) < begin) marks.delete(from);
       return [...marks.values()].sort((one, other) => one[0] - other[0]);
     },

@@ -1,0 +1,235 @@
+"""StreamsGroupHeartbeat: one request joins, reports, reconciles and leaves.
+
+The order of what an accepted heartbeat does [streams-groups/heartbeat-order]: the description of
+the member, the topology and its tasks, the epoch of the group, the target, the reconciliation of
+the member, its session, the answer. All records are one batch.
+"""
+
+from coterie.coordinator.groups.classic.group import classic
+from coterie.coordinator.groups.classic.group_record import group_tombstone
+from coterie.coordinator.groups.epochs import JOIN_EPOCH, Bump, may_have_other_topics
+from coterie.coordinator.groups.member_facts import joined_fact
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import (
+    check_room,
+    no_group,
+    note_fenced,
+    refuse_other_type,
+)
+from coterie.coordinator.groups.recorded.target import begin_computation
+from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.streams.endpoints import partitions_by_endpoint
+from coterie.coordinator.groups.streams.epochs import bump_if_needed, topics_hash
+from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
+from coterie.coordinator.groups.streams.lookup import find_member
+from coterie.coordinator.groups.streams.member import StreamsMember
+from coterie.coordinator.groups.streams.members import (
+    leave,
+    reconcile_member,
+    start_session,
+    time_revocation,
+)
+from coterie.coordinator.groups.streams.refusal import heartbeat_error
+from coterie.coordinator.groups.streams.statuses import statuses_of
+from coterie.coordinator.groups.streams.step import Step
+from coterie.coordinator.groups.streams.target import begin_delay, update_target
+from coterie.coordinator.groups.streams.tasks import NO_TASKS, reported_tasks, told_tasks
+from coterie.coordinator.groups.streams.timers import TimerKind
+from coterie.coordinator.groups.streams.topology import (
+    check_tasks,
+    configured_topology,
+    take_topology,
+)
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.streams_topology.model import ConfiguredTopology
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+from coterie.protocol.messages.streams_group_records import (
+    StreamsEndpoint,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataValue,
+    StreamsKeyValue,
+)
+
+# The effects of a heartbeat.
+Beat = Effects[StreamsGroupHeartbeatResponse]
+
+
+def heartbeat(
+    partition: PartitionState,
+    now_ms: int,
+    request: StreamsGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Beat:
+    """Handle a StreamsGroupHeartbeat whose fields were checked."""
+    step: Step | None = None
+    try:
+        if request.member_epoch < JOIN_EPOCH:
+            return leave(partition, now_ms, request, context)
+        step = _step(partition, now_ms, request, context)
+        return _beat(step, request)
+    except Refusal as refusal:
+        if step is not None:
+            step.undo()
+        effects = Effects(heartbeat_error(refusal.error, refusal.text))
+        group = partition.groups.get(request.group_id)
+        if refusal.error is ErrorCode.FENCED_MEMBER_EPOCH and isinstance(group, StreamsGroup):
+            note_fenced(effects, now_ms, group, request, refusal.error)
+        return effects
+
+
+def _step(
+    partition: PartitionState,
+    now_ms: int,
+    request: StreamsGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Step:
+    """Return a step of the group, which may be a new one [streams-groups/joined-group].
+
+    Raises:
+        Refusal: there is no such group, it is of another type, or it has no room.
+    """
+    group_id = request.group_id
+    found = partition.groups.get(group_id)
+    joins = request.member_epoch == JOIN_EPOCH
+    if isinstance(found, StreamsGroup):
+        if joins:
+            # As in Kafka, also for a member that is in the group already.
+            check_room(found, STREAMS, partition.config.streams.max_size)
+        return Step(partition, found, now_ms, context)
+    before = classic(found)
+    converts = joins and before is not None and before.is_empty
+    if not converts:
+        refuse_other_type(partition, group_id, STREAMS)
+        if not joins:
+            raise no_group(group_id, "Streams group")
+        if not partition.has_room_for_group():
+            raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
+    group = StreamsGroup(group_id)
+    group.topics = partition.topics
+    step = Step(partition, group, now_ms, context)
+    step.creates = True
+    if converts:
+        step.replaces = before
+        step.write(group_tombstone(group_id))
+    return step
+
+
+def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
+    """Handle a heartbeat that does not leave.
+
+    Raises:
+        Refusal: the member does not know its epoch, or its topology or its tasks are not valid.
+    """
+    group, member_id = step.group, request.member_id
+    tasks = reported_tasks(request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    known = find_member(group, member_id, request.member_epoch, tasks)
+    before = NO_TASKS if known is None else known.assigned
+    is_first = not group.members
+    topics_changed = may_have_other_topics(group)
+    cause = _describe(step, known, request)
+    member = group.members[member_id]
+    has_topology = group.topology is not None
+    take_topology(step, request.topology)
+    found = group.metadata_hash
+    if topics_changed or not has_topology or group.configured is None:
+        found = topics_hash(step)
+    configured = configured_topology(group)
+    check_tasks(configured, tasks)
+    bump_if_needed(step, member, cause, found, configured)
+    delayed = update_target(step, configured, is_first=is_first)
+    reconcile_member(step, member, tasks)
+    step.require_fit()
+    begin_computation(step, TimerKind.TARGET)
+    if is_first:
+        begin_delay(step)
+    time_revocation(step, member)
+    settings = step.partition.streams_settings(group.group_id)
+    start_session(step, member, settings.session_timeout_ms)
+    if known is None:
+        step.note(joined_fact(group, member, [STREAMS], step.context.client, step.now_ms))
+    shutdown_by = group.shutdown_by
+    if request.shutdown_application and shutdown_by is None:
+        shutdown_by = member_id
+        if not step.creates:
+            group.shutdown_by = member_id
+    response = StreamsGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        status=statuses_of(group, member, configured, delayed, shutdown_by),
+    )
+    tells = request.member_epoch == JOIN_EPOCH or member.assigned != before
+    if tells:
+        response.active_tasks = told_tasks(member.assigned.active)
+        response.standby_tasks = told_tasks(member.assigned.standby)
+        response.warmup_tasks = told_tasks(member.assigned.warmup)
+    _tell_endpoints(step, request, response, member, configured, tells=tells)
+    step.effects.response = response
+    return step.effects
+
+
+def _describe(
+    step: Step, member: StreamsMember | None, request: StreamsGroupHeartbeatRequest
+) -> Bump | None:
+    """Write what the heartbeat changes of its member; return why that raises the epoch, or None."""
+    client = step.context.client
+    old = None if member is None else member.description
+    timeout_ms, topology = request.rebalance_timeout_ms, request.topology
+    endpoint, tags = request.user_endpoint, request.client_tags
+    old_timeout_ms = -1 if old is None else old.rebalance_timeout_ms
+    old_epoch = -1 if old is None else old.topology_epoch
+    value = StreamsGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=(None if old is None else old.rack_id) if request.rack_id is None
+        else request.rack_id,
+        client_id=client.client_id,
+        client_host=client.client_host,
+        rebalance_timeout_ms=old_timeout_ms if timeout_ms == -1 else timeout_ms,
+        topology_epoch=old_epoch if topology is None else topology.epoch,
+        process_id=("" if old is None else old.process_id) if request.process_id is None
+        else request.process_id,
+        user_endpoint=(None if old is None else old.user_endpoint) if endpoint is None
+        else StreamsEndpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=([] if old is None else old.client_tags) if tags is None
+        else _tags({each.key: each.value for each in tags}),
+    )  # fmt: skip
+    if value == old:
+        return None
+    key = StreamsGroupMemberMetadataKey(group_id=step.group.group_id, member_id=request.member_id)
+    step.set(key, value)
+    return Bump.JOIN if member is None else Bump.SUBSCRIPTION
+
+
+def _tags(tags: dict[str, str]) -> list[StreamsKeyValue]:
+    return [StreamsKeyValue(key=key, value=value) for key, value in sorted(tags.items())]
+
+
+def _tell_endpoints(
+    step: Step,
+    request: StreamsGroupHeartbeatRequest,
+    response: StreamsGroupHeartbeatResponse,
+    member: StreamsMember,
+    configured: ConfiguredTopology,
+    *,
+    tells: bool,
+) -> None:
+    """Tell the endpoints to a member that does not know their epoch [streams-groups/endpoints].
+
+    As in Kafka the rise is lost with the answer that creates a group or converts one. The answer
+    that creates it has the epoch 0.
+    """
+    group = step.group
+    epoch = group.endpoint_epoch + (tells and member.endpoint is not None)
+    if epoch != request.endpoint_information_epoch:
+        response.partitions_by_user_endpoint = partitions_by_endpoint(
+            group, configured, member.member_id
+        )
+    if not step.creates or step.replaces is not None:
+        response.endpoint_information_epoch = epoch
+    if not step.creates:
+        group.endpoint_epoch = epoch

@@ -1,0 +1,65 @@
+"""Which group and which member a request means.
+
+| epoch of the request | the member                         | answer                    |
+|----------------------|------------------------------------|---------------------------|
+| 0                    | is not known                       | a new member              |
+| 0                    | is known                           | it keeps epoch and tasks  |
+| larger than known    |                                    | FENCED_MEMBER_EPOCH       |
+| the known one        |                                    | accepted                  |
+| the one before it    | reports no task but those assigned | accepted                  |
+| any other            |                                    | FENCED_MEMBER_EPOCH       |
+
+[streams-groups/member-epochs]
+"""
+
+from coterie.coordinator.groups.epochs import JOIN_EPOCH
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import (
+    refuse_epoch,
+    refuse_other_type,
+    unknown_member,
+)
+from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
+from coterie.coordinator.groups.streams.member import StreamsMember
+from coterie.coordinator.groups.streams.tasks import TaskRoles
+
+
+def find_group(partition: PartitionState, group_id: str) -> StreamsGroup | None:
+    """Return a streams group; None if there is no group of this id.
+
+    Raises:
+        Refusal: the group is of another type [streams-groups/other-types].
+    """
+    group = partition.groups.get(group_id)
+    if isinstance(group, StreamsGroup):
+        return group
+    refuse_other_type(partition, group_id, STREAMS)
+    return None
+
+
+def find_member(
+    group: StreamsGroup, member_id: str, epoch: int, tasks: TaskRoles | None
+) -> StreamsMember | None:
+    """Return the member that sends a heartbeat; None if it joins.
+
+    Args:
+        group: the group.
+        member_id, epoch: of the heartbeat.
+        tasks: what it says that the member has; None if it does not say.
+
+    Raises:
+        Refusal: there is no such member, or it does not know its epoch.
+    """
+    member = group.members.get(member_id)
+    if epoch == JOIN_EPOCH:
+        return member
+    if member is None:
+        raise unknown_member(group, member_id)
+    if epoch > member.epoch:
+        refuse_epoch(STREAMS, epoch, member.epoch)
+    if epoch < member.epoch:
+        # The answer with the new epoch may have been lost.
+        is_within = tasks is not None and tasks.is_within(member.assigned)
+        if epoch != member.previous_epoch or not is_within:
+            refuse_epoch(STREAMS, epoch, member.epoch)
+    return member

@@ -1,0 +1,159 @@
+"""Steps of several verbs with one member: reconcile it, start its timers, remove it."""
+
+from coterie.coordinator.groups.epochs import Bump
+from coterie.coordinator.groups.member_facts import removed_fact
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import no_group, unknown_member
+from coterie.coordinator.groups.recorded.target import note_convergence
+from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.sessions import extend_session
+from coterie.coordinator.groups.streams.epochs import bump_for_removal, instigator_of
+from coterie.coordinator.groups.streams.lookup import find_group
+from coterie.coordinator.groups.streams.member import StreamsMember
+from coterie.coordinator.groups.streams.reconciliation import Reconciled, UnknownState, reconcile
+from coterie.coordinator.groups.streams.states import GroupState, MemberState
+from coterie.coordinator.groups.streams.step import Step
+from coterie.coordinator.groups.streams.tasks import TaskRoles, current_value
+from coterie.coordinator.groups.streams.timers import TimerKind
+from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
+from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_group_facts import MemberReconciled
+from coterie.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+from coterie.protocol.messages.streams_group_records import StreamsGroupCurrentMemberAssignmentKey
+
+# -- reconciliation --------------------------------------------------------------------------------
+
+
+def reconcile_member(step: Step, member: StreamsMember, tasks: TaskRoles | None) -> None:
+    """Take a member one step towards its target, and write where it is then.
+
+    Raises:
+        Refusal: it is in a state of other software and has to begin without tasks.
+    """
+    group = step.group
+    try:
+        reconciled = reconcile(group, member, tasks)
+    except UnknownState:
+        raise Refusal(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            "The streams group member is in a unknown state. The member must abandon all its tasks "
+            "and rejoin.",
+        ) from None
+    if reconciled is None:
+        return
+    was_settled = member.is_settled(group.target_epoch)
+    step.facts.append(_reconciled(step, member, reconciled))
+    step.set(
+        StreamsGroupCurrentMemberAssignmentKey(group_id=group.group_id, member_id=member.member_id),
+        current_value(*reconciled),
+    )
+    assert member.epoch == reconciled.epoch, f"{member} is at another epoch than its record"
+    member.changed_ms = step.now_ms
+    if not was_settled and group.derived_state() is GroupState.STABLE:
+        note_convergence(step)
+
+
+def _reconciled(step: Step, member: StreamsMember, now: Reconciled) -> MemberReconciled:
+    """Return the fact that a member is about to come closer to its target."""
+    before, after = (
+        {
+            (role, each, index)
+            for role, tasks in enumerate(held.without_epochs())
+            for each, indexes in tasks.items()
+            for index in indexes
+        }
+        for held in (member.assigned, now.assigned)
+    )
+    return MemberReconciled(
+        at_ms=step.now_ms,
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        epoch=now.epoch,
+        previous_epoch=now.previous_epoch,
+        state=now.state.name,
+        previous_state=member.state.name,
+        added=len(after - before),
+        revoked=len(before - after),
+        state_ms=step.now_ms - member.changed_ms if member.changed_ms else -1,
+    )
+
+
+def time_revocation(step: Step, member: StreamsMember) -> None:
+    """Arm or cancel the timer in which a member has to give tasks up [streams-groups/timers].
+
+    It is not armed anew by heartbeats that report nothing new.
+    """
+    if member.state is not MemberState.UNREVOKED_TASKS:
+        if member.revocation is not None:
+            member.revocation = None
+            step.cancel(TimerKind.REVOCATION, member.member_id)
+    elif member.revocation is not member.current:
+        member.revocation = member.current
+        deadline_ms = step.now_ms + member.rebalance_timeout_ms
+        step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)
+
+
+# -- session and removal ---------------------------------------------------------------------------
+
+
+def start_session(step: Step, member: StreamsMember, timeout_ms: int) -> None:
+    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
+    member.session_ms = timeout_ms
+    extend_session(step, member, TimerKind.SESSION, timeout_ms)
+
+
+def leave(
+    partition: PartitionState,
+    now_ms: int,
+    request: StreamsGroupHeartbeatRequest,
+    context: RequestContext,
+) -> Effects[StreamsGroupHeartbeatResponse]:
+    """Remove a member that leaves; it may ask the others to shut down [streams-groups/leave].
+
+    Raises:
+        Refusal: there is no such group or member, or the group is of another type.
+    """
+    group = find_group(partition, request.group_id)
+    if group is None:
+        raise no_group(request.group_id)
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise unknown_member(group, request.member_id)
+    step = Step(partition, group, now_ms, context)
+    if not remove_member(step, member, Bump.LEAVE):
+        raise Refusal(LARGE_OPERATION_ERROR)
+    if request.shutdown_application and group.members and group.shutdown_by is None:
+        group.shutdown_by = request.member_id
+    step.effects.response = StreamsGroupHeartbeatResponse(
+        member_id=request.member_id, member_epoch=request.member_epoch, status=[]
+    )
+    return step.effects
+
+
+def remove_member(step: Step, member: StreamsMember, cause: Bump) -> bool:
+    """Write that a member is gone; return whether the records fit a batch.
+
+    No target is computed: the next heartbeat does it.
+    """
+    group, member_id = step.group, member.member_id
+    identity = instigator_of(member)
+    step.remove(group.member_tombstones(member_id))
+    bump_for_removal(step, cause, identity)
+    if not step.fits():
+        return False
+    if member.armed_ms:
+        member.armed_ms = 0
+        step.cancel(TimerKind.SESSION, member_id)
+    if member.revocation is not None:
+        member.revocation = None
+        step.cancel(TimerKind.REVOCATION, member_id)
+    if not group.members:
+        group.shutdown_by = None
+    step.note(removed_fact(group, member, identity, cause, step.now_ms))
+    return True

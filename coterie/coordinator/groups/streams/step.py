@@ -1,0 +1,46 @@
+"""One step of a streams group: its records change the group at once, and can be taken back."""
+
+from typing import Any
+
+from coterie.coordinator.groups.group_like import GroupLike
+from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.step import NO_REQUEST
+from coterie.coordinator.groups.streams.group import StreamsGroup
+from coterie.coordinator.groups.tentative_step import TentativeStep
+from coterie.coordinator.kernel.request import RequestContext
+
+
+class Step(TentativeStep[StreamsGroup]):
+    """A step of one streams group: the value that every function of a verb receives.
+
+    Attributes:
+        replaces: the Empty classic group whose place this one takes.
+        computation: the computation of a large target that follows this step.
+    """
+
+    __slots__ = ("_most_members", "computation", "replaces")
+
+    def __init__(
+        self,
+        partition: PartitionState,
+        group: StreamsGroup,
+        now_ms: int,
+        context: RequestContext = NO_REQUEST,
+    ) -> None:
+        super().__init__(partition, group, now_ms, context)
+        self.replaces: GroupLike | None = None
+        self.computation: Any = None
+        self._most_members = group.most_members
+
+    def undo(self) -> None:
+        """See `TentativeStep`."""
+        super().undo()
+        assert not self.creates or self.group.is_blank, f"{self.group} is new and has records"
+        self.group.most_members = self._most_members
+
+    def enter(self) -> None:
+        """See `TentativeStep`; the group may take the place of a classic one."""
+        super().enter()
+        operation = self.effects.operation
+        assert operation is not None, f"{self.group} enters without a record"
+        operation.removes = self.replaces

@@ -1,0 +1,1 @@
+"""An example; see examples/README.md."""

@@ -1,0 +1,289 @@
+"""Compare conversations with share groups with the Kafka that the first argument names."""
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from coterie.address import Address
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
+from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
+from coterie.protocol.messages.share_fetch import ShareFetchRequest
+from tests.compared.group_conversations import give_topic_ids, records
+from tests.compared.share_groups.conversation import Conversation
+from tests.compared.share_groups.parts import (
+    MEMBER_CONNECTIONS,
+    Asked,
+    Closing,
+    Parked,
+    Part,
+    Pause,
+)
+from tests.compared.share_groups.stored import states
+from tests.compared.transactions.__main__ import differences
+from tests.compared.transactions.plain_values import plain
+from tests.compared.transactions.side import Side, connected
+from tests.unit.server.running import RunningBroker
+
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "50",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.max.record.lock.duration.ms": "3600000",
+    "share.coordinator.snapshot.update.records.per.snapshot": "5",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+_PROPAGATION_S = 0.6
+# Until a fetch surely waits, and until what a connection held is released.
+_PARKED_S = 0.05
+_CLOSED_S = 0.15
+_RUN = 200
+
+
+class Answer(NamedTuple):
+    """What a broker has answered.
+
+    Attributes:
+        request: the request as it was sent.
+        raw: the answer; None if the connection was closed.
+        value: the answer as plain values.
+    """
+
+    asked: Asked
+    request: Any
+    raw: Any
+    value: Any
+
+
+def answers(side: Side, part: Part) -> Iterator[Answer]:
+    """Do a part of a conversation with one broker."""
+    if isinstance(part, Asked):
+        request = part.step.request(side)
+        yield _answer(side, part, request, side.call(request, part.step.version, part.connection))
+        time.sleep(part.rest_s)
+    elif isinstance(part, Closing):
+        side.reconnect(part.connection)
+        time.sleep(_CLOSED_S)
+    elif isinstance(part, Parked):
+        fetch = part.fetch
+        request, version = fetch.step.request(side), fetch.step.version
+        side.send(request, version, fetch.connection)
+        time.sleep(_PARKED_S)
+        yield from answers(side, part.meanwhile)
+        yield _answer(side, fetch, request, side.receive(request, version, fetch.connection))
+
+
+def _answer(side: Side, asked: Asked, request: Any, raw: Any) -> Answer:
+    asked.step.learn(side, raw)
+    if asked.step.ends:
+        side.settle(asked.step.ends)
+    value = "closed" if raw is None else plain(raw, side)
+    if isinstance(request, ShareFetchRequest) and raw is not None:
+        _drop_cut_batches(value)
+    return Answer(asked, request, raw, value)
+
+
+def _drop_cut_batches(value: dict[str, Any]) -> None:
+    """Drop the beginnings of batches at the end of records: Kafka may send them."""
+    for topic in value["responses"]:
+        for part in topic["partitions"]:
+            part["records"] = [each for each in part["records"] if "cut" not in each]
+
+
+def _without_repetitions(stored: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Leave out equal neighbours: Kafka writes some records twice [share-groups/delete-offsets]."""
+    for each, _ in groupby(stored):
+        yield each
+
+
+def prepare(sides: list[Side], broker: RunningBroker, conversation: Conversation) -> None:
+    """Create the topics with the same ids."""
+    for side in sides:
+        side.producer_names.clear()
+    request = CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequestTopic(name=name, num_partitions=count, replication_factor=1)
+            for name, count in conversation.topics.items()
+        ],
+        timeout_ms=10_000,
+    )
+    create(sides, broker, conversation, request)
+
+
+def create(
+    sides: list[Side], broker: RunningBroker, conversation: Conversation, request: Any
+) -> None:
+    """Create topics that have the same ids in both brokers."""
+    answer = sides[0].call(request, 7)
+    give_topic_ids(broker, conversation, answer)
+    sides[1].call(request, 7)
+    for side in sides:
+        for each in answer.topics:
+            side.topic_names[each.topic_id] = each.name
+    # Kafka learns of topics a little later than their creation is answered.
+    time.sleep(_PROPAGATION_S)
+    conversation.learn_topics()
+
+
+def is_known(kafka: Answer) -> bool:
+    """Return whether Kafka has failed in a way that docs/spec describes.
+
+    It does so where an acknowledgement reaches over the start offset of a share partition with
+    nothing in flight there [share-partitions/acknowledgement].
+    """
+    is_share = isinstance(kafka.request, ShareFetchRequest | ShareAcknowledgeRequest)
+    return is_share and kafka.raw.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class Comparison:
+    """One conversation with both brokers.
+
+    Attributes:
+        requests, found: how many requests there were, and how many answers differed.
+        is_over: whether something has differed, so that nothing more is compared.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        sides: list[Side],
+        broker: RunningBroker,
+        verbose: bool,
+    ) -> None:
+        """Begin.
+
+        Args:
+            conversation: what is said.
+            sides: Kafka and Coterie.
+            broker: ours.
+            verbose: whether what was said before a difference is printed.
+        """
+        self._conversation = conversation
+        self._sides = sides
+        self._broker = broker
+        self._verbose = verbose
+        self._history: list[str] = []
+        self.requests = self.found = 0
+        self.is_over = False
+
+    def run(self) -> None:
+        """Have the conversation; it ends with the first difference."""
+        for part in self._conversation.parts():
+            if isinstance(part, Pause):
+                time.sleep(part.seconds)
+                continue
+            if isinstance(part, Asked):
+                request = part.step.request(self._sides[0])
+                if isinstance(request, CreateTopicsRequest):
+                    create(self._sides, self._broker, self._conversation, request)
+                    continue
+            kafkas, ours = (list(answers(side, part)) for side in self._sides)
+            if isinstance(part, Closing):
+                self._history.append(repr(part))
+            for kafka, our in zip(kafkas, ours, strict=True):
+                self._compare(kafka, our)
+            if self.is_over:
+                return
+        for group in self._conversation.groups:
+            both = [
+                list(_without_repetitions(records(side, group)))  # type: ignore[arg-type]
+                for side in self._sides
+            ]
+            self._compare_stored(f"records of {group}", *both)
+        both = [list(states(side, self._conversation)) for side in self._sides]
+        for (name, kafka_states), (_, our_states) in zip(*both, strict=True):
+            self._compare_stored(name, kafka_states, our_states)
+
+    def _compare(self, kafka: Answer, our: Answer) -> None:
+        self.requests += 1
+        text = f"{self.requests} on {kafka.asked.connection} {kafka.asked.step}"
+        for each in (kafka, our):
+            if isinstance(each.request, ListGroupsRequest):
+                own = [
+                    group
+                    for group in each.value["groups"]
+                    if group["group_id"].startswith(self._conversation.name)
+                ]
+                each.value["groups"] = own
+        self._history.append(f"{text}\n        {kafka.value}")
+        if kafka.raw is not None:
+            self._conversation.learn(kafka.asked, kafka.request, kafka.raw)
+        different = list(differences(kafka.value, our.value))
+        if different and is_known(kafka):
+            # What follows differs, too.
+            self.is_over = True
+        elif different:
+            self.found += 1
+            self.is_over = True
+            if self._verbose:
+                print("\n".join(self._history[-_RUN:]))
+            print(f"{self._conversation.name} {text}")
+            print("".join(f"    {line}\n" for line in different[:8]), end="", flush=True)
+
+    def _compare_stored(self, name: str, kafka: list[Any], ours: list[Any]) -> None:
+        if kafka == ours:
+            return
+        self.found += 1
+        pairs = zip(kafka, ours, strict=False)
+        ends = min(len(kafka), len(ours))
+        at = next((i for i, (one, other) in enumerate(pairs) if one != other), ends)
+        print(f"{name}: record {at} differs")
+        for broker, found in (("Kafka", kafka), ("Coterie", ours)):
+            for each in found[max(0, at - 2) : at + 3]:
+                print(f"    {broker:8}{each}", flush=True)
+        if self._verbose:
+            print("\n".join(self._history))
+
+
+def main() -> int:
+    """Compare; the exit code is 1 if anything differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.compared.share_groups")
+    parser.add_argument("kafka", type=Address.parse)
+    parser.add_argument("--seed", type=int, default=1, help="of the first conversation")
+    parser.add_argument("--conversations", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=150, help="of each conversation")
+    parser.add_argument("--topic-changes", type=float, default=0.0, help="share of parts")
+    parser.add_argument("--writes", action="store_true", help="somebody else writes states, too")
+    parser.add_argument("--verbose", action="store_true", help="print what was said before")
+    options = parser.parse_args()
+    run = f"{time.time_ns() // 1_000_000 % 100_000_000:x}"
+    requests = found = 0
+    with (
+        RunningBroker(SETTINGS) as broker,
+        connected(options.kafka, broker.address, more=len(MEMBER_CONNECTIONS)) as sides,
+    ):
+        _make_state_topic(sides)
+        for seed in range(options.seed, options.seed + options.conversations):
+            conversation = Conversation(
+                f"{run}-{seed}",
+                random.Random(str(seed)),
+                options.steps,
+                changes=options.topic_changes,
+                writes=options.writes,
+            )
+            prepare(sides, broker, conversation)
+            comparison = Comparison(conversation, sides, broker, options.verbose)
+            comparison.run()
+            requests, found = requests + comparison.requests, found + comparison.found
+    print(f"{requests} requests, {found} answers differ")
+    return 1 if found else 0
+
+
+def _make_state_topic(sides: list[Side]) -> None:
+    """Have `__share_group_state` created, and its coordinators ready."""
+    request = FindCoordinatorRequest(key_type=2, coordinator_keys=[f"g:{'A' * 21}B:0"])
+    for side in sides:
+        while side.call(request, 6).coordinators[0].error_code:
+            time.sleep(0.1)
+    time.sleep(3 * _PROPAGATION_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,14 +1,18 @@
-"""Verbs of one member of a share group that reads thousands of partitions."""
+"""Verbs of one member of a share group that reads thousands of partitions.
+
+Each runs those before it if they have not been run.
+"""
 
 import time
 from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
 from tests.soak.turns.answers import Answers
 from tests.soak.turns.client import Client
 from tests.soak.turns.requests import frame, newest
-from tests.soak.turns.session import Session, Verb
+from tests.soak.turns.session import Session, Verb, no_answers
 from tests.unit.server.produced import batch
 
 _GROUP, _MEMBER, _TOPIC = "reading", "AAAAAAAAAAAAAAAAAAAAAQ", "w"
@@ -22,18 +26,23 @@ _PATIENCE_MS = 60_000
 _WAIT_MS = 3_000
 _ACCEPT = 1
 _FINAL = -1
+# The verbs in their order.
+_NAMES = (
+    "Produce for a share group",
+    "InitializeShareGroupState for a share group",
+    "ShareFetch for a share group, opening",
+    "ShareFetch for a share group",
+    "ShareFetch for a share group, accepting",
+    "ShareAcknowledge for a share group",
+    "ShareFetch for a share group, ending",
+)
 
 
 def shares(session: Session) -> Iterator[Verb]:
     """Yield the verbs."""
     member = _Member(session)
-    yield Verb("Produce of records for a share group", member.produce, is_needed=True)
-    yield Verb("InitializeShareGroupState of a topic", member.initialize, is_needed=True)
-    yield Verb("ShareFetch, a session of all partitions", member.open, is_needed=True)
-    yield Verb("ShareFetch of all partitions", member.acquire, is_needed=True)
-    yield Verb("ShareFetch with acknowledgements", member.acquire_and_accept, is_needed=True)
-    yield Verb("ShareAcknowledge of all partitions", member.accept)
-    yield Verb("ShareFetch, the end of a session", member.end)
+    for number, name in enumerate(_NAMES):
+        yield Verb(name, partial(member.run, number))
 
 
 class _Member:
@@ -41,11 +50,31 @@ class _Member:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._client = Client(session.port)
-        self._epoch = 0
         self._partitions = session.sizes.wide
         self._acknowledged = min(self._partitions, session.sizes.elements // _ELEMENTS_EACH)
         self._topic_id = bytes(16)
+        self._epoch = 0
+        # The steps that are left, in order.
+        self._steps = [
+            self.produce,
+            self.initialize,
+            self.open,
+            self.acquire,
+            self.acquire_and_accept,
+            self.accept,
+            self.end,
+        ]
+
+    @cached_property
+    def _client(self) -> Client:
+        return Client(self._session.port)
+
+    def run(self, number: int) -> Answers:
+        """Run a step, and those before it that have not been run."""
+        answers = no_answers()
+        while len(_NAMES) - len(self._steps) <= number:
+            answers = self._steps.pop(0)()
+        return answers
 
     def produce(self) -> Answers:
         """Produce two batches of one record to each partition."""

@@ -214,7 +214,7 @@ class Group:
 
         def holds(seen: SeenGroup) -> bool:
             found = seen.share_partitions.values()
-            return sum(lock.records for each in found for lock in each.locks) >= at_least
+            return sum(lock.record_count for each in found for lock in each.locks) >= at_least
 
         what = f"members of group '{self.group_id}' have {at_least} record{'s' * (at_least != 1)}"
         return self._wait(holds, what, timeout_s)
@@ -313,16 +313,23 @@ class Group:
             reason: kept in the history.
 
         Raises:
-            WrongUse: there is no such member, or several have that client id.
+            WrongUse: there is no such member, several have that client id, or it is a share group,
+                from which nobody is removed.
         """
         found = member if isinstance(member, Member) else self._named(member)
 
         async def leave() -> None:
+            seen = SeenGroup(await self._coordinator(), self.group_id)
+            if seen.is_share:
+                raise WrongUse(
+                    f"members of the share group '{self.group_id}' can't be removed: close the"
+                    " client, or put the clock forward past its session"
+                )
             listed = LeaveGroupRequestMember(
                 member_id=found.member_id, group_instance_id=found.instance_id, reason=reason
             )
             request = LeaveGroupRequest(group_id=self.group_id, members=[listed])
-            response = await ask(await self._coordinator(), request, LeaveGroupResponse)
+            response = await ask(seen.server, request, LeaveGroupResponse)
             error = response.error_code or response.members[0].error_code
             if error:
                 raise WrongUse(f"{found.name} is no member any more\n{self._pictured()}")

@@ -38,6 +38,11 @@ class SeenGroup:
         return self.state == _STABLE
 
     @property
+    def is_share(self) -> bool:
+        """Whether it is a share group."""
+        return isinstance(self.group, ShareGroup)
+
+    @property
     def generation(self) -> int:
         """Its generation; -1 if it does not exist."""
         return -1 if self.group is None else self.group.logged_generation()
@@ -71,7 +76,7 @@ class SeenGroup:
     @property
     def lag(self) -> dict[Partition, int]:
         """How many records follow each committed offset, or are not done in a share group."""
-        if isinstance(self.group, ShareGroup):
+        if self.is_share:
             lags = {key: each.lag for key, each in self.share_partitions.items()}
             return {key: each for key, each in lags.items() if each is not None}
         return {
@@ -106,8 +111,7 @@ class SeenGroup:
             others = did_you_mean(self._group_id, (each.group_id for each in groups), "groups")
             text = f"group '{self._group_id}' does not exist: no client has joined or committed"
             return text + others
-        is_share = isinstance(self.group, ShareGroup)
-        lag = {} if is_share else self.lag
+        lag = {} if self.is_share else self.lag
         text = picture(self.group, lag, self.server.now_ms(), node_of(self.server))
-        found = self.share_partitions if is_share else {}
+        found = self.share_partitions if self.is_share else {}
         return "\n".join([text, *share_lines(self.server, self._group_id, found, self.members)])

@@ -8,6 +8,7 @@ group the leader has forgotten it, and what the share coordinator keeps counts
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from coterie.coordinator.share_partition.in_flight import InFlightState
 from coterie.coordinator.share_partition.partition import SharePartition as Tracked
 from coterie.coordinator.share_partition.states import FINAL_STATES, RecordState
 from coterie.coordinator.share_state.requests import NO_OFFSET, ShareKey
@@ -40,7 +41,7 @@ class InFlight(NamedTuple):
     lock_ms: int | None
 
     @property
-    def records(self) -> int:
+    def record_count(self) -> int:
         """How many offsets it covers."""
         return self.last_offset - self.first_offset + 1
 
@@ -83,7 +84,7 @@ class SharePartition(NamedTuple):
         """How many records are not done; None as long as it is not known where the group begins."""
         if self.start_offset is None or self.end_offset is None:
             return None
-        final = sum(each.records for each in self.records if each.state in _FINAL_NAMES)
+        final = sum(each.record_count for each in self.records if each.state in _FINAL_NAMES)
         return max(0, self.end_offset - self.start_offset - final)
 
 
@@ -162,16 +163,7 @@ def _in_flight(tracked: Tracked, now_ms: int) -> Iterator[InFlight]:
     last: InFlight | None = None
     for batch in tracked.batches:
         for state in batch.states_within(tracked.start_offset, batch.last_offset):
-            is_held = state.state is RecordState.ACQUIRED
-            deadline_ms = tracked.locks.deadline_ms(state.first_offset) if is_held else None
-            each = InFlight(
-                max(state.first_offset, tracked.start_offset),
-                state.last_offset,
-                state.state.name,
-                state.delivery_count,
-                state.member_id if is_held else None,
-                None if deadline_ms is None else max(0, deadline_ms - now_ms),
-            )
+            each = _seen_state(tracked, state, now_ms)
             if last is None:
                 last = each
             elif last.last_offset + 1 == each.first_offset and last[2:] == each[2:]:
@@ -181,6 +173,22 @@ def _in_flight(tracked: Tracked, now_ms: int) -> Iterator[InFlight]:
                 last = each
     if last is not None:
         yield last
+
+
+def _seen_state(tracked: Tracked, state: InFlightState, now_ms: int) -> InFlight:
+    """Return a state as it is durable: what is being written is still acquired by its member."""
+    writing = state.writing
+    member_id = state.member_id if writing is None else writing.member_id
+    is_held = writing is not None or state.state is RecordState.ACQUIRED
+    deadline_ms = tracked.locks.deadline_ms(state.first_offset) if is_held else None
+    return InFlight(
+        max(state.first_offset, tracked.start_offset),
+        state.last_offset,
+        RecordState.ACQUIRED.name if is_held else state.state.name,
+        state.delivery_count,
+        member_id if is_held else None,
+        None if deadline_ms is None else max(0, deadline_ms - now_ms),
+    )
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -232,5 +240,5 @@ def _progress(partition: SharePartition, reset: str) -> str:
     end = partition.end_offset
     if partition.start_offset is None:
         missed = ", so what is there by then is never delivered" if reset == LATEST and end else ""
-        return f"end {end}; no fetch has decided yet where the group begins, {reset}{missed}"
+        return f"end {end}; no fetch has decided yet where the group begins ({reset}{missed})"
     return f"begins at {partition.start_offset}, end {end}, {partition.lag} not done"

@@ -36,6 +36,7 @@ _REASONS = {
     "notices_lost": "the connections of real servers lose nothing",
     "topic_grows": "the topics of this client are not in a broker of Kafka",
     "broker_dies": "the servers of this client can't be started again with what they had",
+    "poison": "its members can process every record",
     "slow_poll": "this client takes no orders",
 }
 

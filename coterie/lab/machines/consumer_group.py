@@ -48,13 +48,12 @@ class EpochGroup(HostedGroup):
     """
 
     def __init__(
-        self,
-        environment: Environment,
-        *,
-        consumer: ConsumerGroupConfig | None = None,
-        share: ShareGroupConfig | None = None,
+        self, environment: Environment, config: ConsumerGroupConfig | ShareGroupConfig
     ) -> None:
-        super().__init__(environment, consumer=consumer, share=share)
+        if isinstance(config, ConsumerGroupConfig):
+            super().__init__(environment, consumer=config)
+        else:
+            super().__init__(environment, share=config)
         names = environment.workload.counts
         self.topic_ids = {
             name: number.to_bytes(16, "big") for number, name in enumerate(names, start=1)
@@ -91,7 +90,7 @@ class ConsumerProtocolGroup(EpochGroup):
             _DEFAULTS.assignment_interval_ms,
         )
         config = ConsumerGroupConfig(settings=ConsumerSettingsTable(chosen))
-        super().__init__(environment, consumer=config)
+        super().__init__(environment, config)
         self.settings = _SETTINGS._replace(
             heartbeat_ms=chosen.heartbeat_interval_ms,
             session_ms=chosen.session_timeout_ms,

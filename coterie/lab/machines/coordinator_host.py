@@ -26,6 +26,8 @@ ENDPOINT = "coordinator"
 # The initial delay of KIP-134.
 INITIAL_DELAY_MS = 3_000
 
+_CONSUMER_GROUPS, _SHARE_GROUPS = ConsumerGroupConfig(), ShareGroupConfig()
+
 Handler = Callable[[Any], None]
 
 
@@ -200,15 +202,13 @@ class HostedGroup(Machine):
         environment: Environment,
         initial_delay_ms: int = INITIAL_DELAY_MS,
         *,
-        consumer: ConsumerGroupConfig | None = None,
-        share: ShareGroupConfig | None = None,
+        consumer: ConsumerGroupConfig = _CONSUMER_GROUPS,
+        share: ShareGroupConfig = _SHARE_GROUPS,
     ) -> None:
         super().__init__(environment)
         set_ms = environment.parameters.initial_delay_ms
         delay_ms = initial_delay_ms if set_ms < 0 else set_ms
-        self.host = GroupHost(
-            environment, delay_ms, consumer or ConsumerGroupConfig(), share or ShareGroupConfig()
-        )
+        self.host = GroupHost(environment, delay_ms, consumer, share)
 
     def leader(self) -> str | None:
         """Return the pod of the group's leader."""

@@ -56,7 +56,7 @@ class ShareMachine(EpochGroup):
             _DEFAULTS.assignment_interval_ms,
         )
         config = ShareGroupConfig(settings=ShareSettingsTable(chosen))
-        super().__init__(environment, share=config)
+        super().__init__(environment, config)
         self.interval_ms = chosen.heartbeat_interval_ms
         # The members that fetch each partition, and where it goes on after a time without any.
         self._fetching: dict[TopicPartition, set[str]] = {}

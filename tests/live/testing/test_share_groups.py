@@ -134,6 +134,8 @@ def test_waits_show_the_locks_and_the_report_of_a_failure_too() -> None:
                 broker.group(GROUP).wait_acknowledged(timeout_s=0)
             assert "has acknowledged everything: not so within 0 s" in str(failed.value)
             assert "offset 0: ACQUIRED by one (" in str(failed.value)
+            with pytest.raises(WrongUse, match="can't be removed"):
+                broker.group(GROUP).expel("one")
             (_, groups), (_, requests) = shown.sections("kafka", failed.value)
         assert "offset 0: ACQUIRED by one (" in groups
         assert "ShareFetch v1" in requests

@@ -20,6 +20,7 @@ from coterie.console.serving import ConsoleServer
 from coterie.testing import Broker
 from demo.producer import QUIET_LOG_LEVEL
 from tests.console.raw_requests import LIMIT_S, ask
+from tests.live.deadlines import eventually
 from tests.live.records import produce, read_partition
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -226,8 +227,13 @@ def test_transactions_and_what_they_hold_up(servers: str, console: ConsoleServer
     assert states[0]["key"] == {"transactional_id": HOSTILE}
     assert states[0]["value"]["transaction_status"] == "Ongoing"
     producer.abort_transaction(LIMIT_S)
-    (row,) = got(console, "/api/transactions")["transactions"]
-    assert row["holds_up"] == []
+
+    def holds_nothing_up() -> bool:
+        (row,) = got(console, "/api/transactions")["transactions"]
+        return not row["holds_up"]
+
+    # Kafka answers before it has written that all markers are there.
+    eventually(holds_nothing_up, "the transaction has ended")
 
 
 def test_topics_with_sizes_settings_and_readers(servers: str, console: ConsoleServer) -> None:

@@ -50,8 +50,8 @@ def _topics(around: Surroundings, changing: AnyChanging) -> None:
     _refused(changing.preview("create-topic", **fields), "TOPIC_ALREADY_EXISTS")
     for wrong, error in (
         ({"topic": "a/b"}, "INVALID_TOPIC_EXCEPTION"),
-        ({"topic": "few", "replication_factor": 30}, "INVALID_REPLICATION_FACTOR"),
-        ({"topic": "odd", "configs": {"no.such": "1"}}, "INVALID_CONFIG"),
+        ({"topic": around.name("few"), "replication_factor": 30}, "INVALID_REPLICATION_FACTOR"),
+        ({"topic": around.name("odd"), "configs": {"no.such": "1"}}, "INVALID_CONFIG"),
     ):
         _refused(changing.preview("create-topic", **wrong), error)
     produce(around.bootstrap, name, [(b"k", b"v")] * 3)

@@ -63,9 +63,7 @@ class ShareCrashes(StoryCrashes):
         raise Wrong(f"after {_MOST_FETCHES} fetches there is more than {given}")
 
 
-def _check_record(
-    offset: int, count: int | None, about: list[Decision], operations: int
-) -> None:
+def _check_record(offset: int, count: int | None, about: list[Decision], operations: int) -> None:
     """Check the delivery count with which a record is given; None if it is not given."""
     known = [each for each in about if each.answered <= operations]
     asked = [each for each in about if each.asked <= operations]

@@ -14,7 +14,6 @@ import os
 import random
 import sys
 import time
-
 from collections.abc import Iterable
 
 from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer

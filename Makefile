@@ -100,9 +100,11 @@ sim: setup  ## coordinators and clusters under simulated clients, faults and tim
 	@$(BIN)/python -m tests.simulation --seconds $${SECONDS_TO_RUN:-120}
 	@$(BIN)/python -m tests.simulation.consumer_groups --seconds $${SECONDS_TO_RUN:-120}
 	@$(BIN)/python -m tests.simulation.brokers --seconds $${SECONDS_TO_RUN:-120}
+	@$(BIN)/python -m tests.simulation.share_groups --seconds $${SECONDS_TO_RUN:-120}
 
-crash: setup  ## crashes, damage and failing calls by the hundred thousand, 300 real kills, planted bugs
+crash: setup  ## crashes, damage and failing calls by the hundred thousand, 400 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}
+	@$(BIN)/python -m tests.crash.share_kills
 
 failover: setup  ## 1,000 moves of leaders and coordinators and 200 kills under real clients; ARGS="--seed 5"
 	@$(BIN)/python -m tests.failover $(ARGS)

@@ -69,6 +69,7 @@ _ALL_PLANTS: tuple[tuple[Plant, Callable[[Plant], str]], ...] = (
 )
 @click.option("--repeat-groups", default="", metavar="WHERE", help="The same, of groups.")
 @click.option("--repeat-security", default="", metavar="WHERE", help="The same, of users, rules.")
+@click.option("--repeat-shares", default="", metavar="WHERE", help="The same, of share groups.")
 def main(
     *,
     seconds: float,
@@ -85,6 +86,7 @@ def main(
     repeat_transactions: str,
     repeat_groups: str,
     repeat_security: str,
+    repeat_shares: str,
 ) -> None:
     """Crash, damage and fail; compare what is left with what was acknowledged."""
     if repeat:
@@ -95,6 +97,8 @@ def main(
         raise SystemExit(_repeat_in_story(GroupCrashes, repeat_groups))
     if repeat_security:
         raise SystemExit(_repeat_in_story(SecurityCrashes, repeat_security))
+    if repeat_shares:
+        raise SystemExit(_repeat_in_story(ShareCrashes, repeat_shares))
     parts = _parts(
         kinds.split(","),
         scenarios.split(","),

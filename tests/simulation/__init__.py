@@ -12,6 +12,7 @@
     seeds.py                 many seeds of one of the simulations below, and the search for plants
     consumer_groups/         members of both protocols
     transactions/            producers, readers and kills of one broker
+    share_groups/            members of share groups in such a cluster
     brokers/                 a cluster whose brokers go and come
 
 Time and randomness come from the seed alone, so the same seed gives the same trace, byte by byte.

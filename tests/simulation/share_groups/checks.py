@@ -1,6 +1,6 @@
 """What must hold of leaders and share coordinators.
 
-H8   answers have errors that clients can pass over, and each partition that was acknowledged has one
+H8   answers have errors that clients can pass over, and one for each acknowledged partition
 H9   the records of an answer cover what was acquired
 H10  start offsets never move back, neither that of a leader nor a persisted one
 H11  what a leader has in memory agrees with itself: counts, locks, members

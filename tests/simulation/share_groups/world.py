@@ -19,6 +19,7 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequestConfig,
     IncrementalAlterConfigsRequestResource,
 )
+from coterie.protocol.records import decode_records, iterate_batches, read_marker
 from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.config.keys import GROUP_RESOURCE
@@ -291,8 +292,6 @@ class ShareWorld(World):
 
 def records_of(log: Any) -> tuple[set[int], set[int]]:
     """Return the offsets of all records of a log but markers, and those that were aborted."""
-    from coterie.protocol.records import decode_records, iterate_batches, read_marker
-
     offsets: set[int] = set()
     aborted: set[int] = set()
     open_: dict[int, set[int]] = {}

@@ -124,7 +124,7 @@ MACHINES: dict[str, MachineSpec] = {
     ),
 }
 # Those whose group is at the coordinator of Coterie, which writes Kafka's records.
-_HOSTED = ("eager", "static", "cooperative", "consumer", "connect")
+_HOSTED = ("eager", "static", "cooperative", "consumer", "share", "connect")
 WITH_RECORDS = tuple(name for name in MACHINES if name.startswith(_HOSTED))
 
 

@@ -94,7 +94,7 @@ USES: dict[str, tuple[Act, str]] = {
     "cut": (lambda kafka: kafka.fault(CutAnswer(-1)), "sent_bytes is .* from 0"),
     "API of another subject": (
         lambda kafka: kafka.fault(NoLeader(), api="JoinGroup"),
-        "NoLeader is about Fetch, ListOffsets, Metadata, Produce, not about JoinGroup",
+        "Metadata, Produce, ShareAcknowledge, ShareFetch, not about JoinGroup",
     ),
     "API of no coordinator": (
         lambda kafka: kafka.fault(CoordinatorLoads(), api="Fetch"), "not about Fetch",

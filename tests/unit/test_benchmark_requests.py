@@ -155,8 +155,16 @@ def test_the_best_common_version_is_used() -> None:
         Requests({}).agreed(ApiKey.HEARTBEAT)
 
 
-# An API of KIP-848 was flexible from the start.
-@pytest.mark.parametrize("api", sorted(VERSIONS.keys() - {ApiKey.CONSUMER_GROUP_HEARTBEAT}))
+# The APIs of KIP-848 and KIP-932 were flexible from the start.
+FLEXIBLE = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+}
+
+
+@pytest.mark.parametrize("api", sorted(VERSIONS.keys() - FLEXIBLE))
 def test_every_api_has_an_inflexible_version(api: ApiKey) -> None:
     agreed = Requests({api: (0, 99)}, inflexible=True).agreed(api)
     assert not request_class(api).is_flexible(agreed.version)

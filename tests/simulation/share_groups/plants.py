@@ -1,6 +1,6 @@
 """Bugs that the simulation of share groups must find, each within a minute."""
 
-from tests.faults import answers, does_nothing, given
+from tests.faults import answers, given
 from tests.planting import Plant
 
 _PARTITION = "coterie.coordinator.share_partition.partition:SharePartition."
@@ -40,11 +40,6 @@ PLANTS = (
         f"{_LEADER}_persist_transition",
         "if transition.write is None:",
         "if True:",
-    ),
-    Plant(
-        "acknowledgements that could not be written are lost",
-        f"{_PARTITION}undo",
-        fault=does_nothing,
     ),
     Plant(
         "the writes of a leader overtake each other",

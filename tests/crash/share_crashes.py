@@ -73,7 +73,7 @@ def _check_record(offset: int, count: int | None, about: list[Decision], operati
         return
     if any(each.is_final for each in known):
         raise Wrong(f"{offset} is given ({count}) and was done: {known}")
-    least = max((each.count for each in known), default=0) + 1
-    most = max((each.count for each in asked), default=0) + 1
+    least = max((each.deliveries for each in known), default=0) + 1
+    most = max((each.deliveries for each in asked), default=0) + 1
     if not least <= count <= most:
         raise Wrong(f"{offset} is given as {count}, not as {least} to {most}: {asked}")

@@ -52,14 +52,14 @@ class Decision(NamedTuple):
 
     Attributes:
         offset: the record.
-        count: its delivery count.
+        deliveries: its delivery count.
         is_final: whether it is done; otherwise it is available again.
         asked, answered: how many operations the disk had done when it was sent, and when it was
             durable.
     """
 
     offset: int
-    count: int
+    deliveries: int
     is_final: bool
     asked: int
     answered: int

@@ -13,10 +13,12 @@ from tests.crash.transaction_crashes import TransactionCrashes
 from tests.crash.transaction_plants import PLANTS as TRANSACTION_PLANTS
 from tests.planting import Plant
 
-# One prefix, and one of its crashes, in so many is tried. Stories of security have fewer.
+# One prefix, and one of its crashes, in so many is tried. Stories of security have fewer, and those
+# of share groups fewer operations.
 _STEPS = {DEATH: 7, POWER: 41}
 _SAMPLES = {DEATH: 3, POWER: 23}
 _SHORT_STEP, _SHORT_SAMPLE = 3, 2
+_SHARE_STEPS, _SHARE_SAMPLES = {DEATH: 5, POWER: 11}, {DEATH: 1, POWER: 9}
 _STORIES = (
     (TransactionCrashes, TRANSACTION_PLANTS),
     (GroupCrashes, GROUP_PLANTS),
@@ -36,9 +38,12 @@ def test_a_story_holds_over_crashes(
     of: type[StoryCrashes], kind: str, story: str, flush: bool
 ) -> None:
     crashes = of(story, flush=flush)
-    is_short = of is SecurityCrashes
-    for operations in range(0, crashes.end + 1, _SHORT_STEP if is_short else _STEPS[kind]):
-        sample = _SHORT_SAMPLE if is_short else _SAMPLES[kind]
+    step, sample = _STEPS[kind], _SAMPLES[kind]
+    if of is SecurityCrashes:
+        step, sample = _SHORT_STEP, _SHORT_SAMPLE
+    elif of is ShareCrashes:
+        step, sample = _SHARE_STEPS[kind], _SHARE_SAMPLES[kind]
+    for operations in range(0, crashes.end + 1, step):
         assert crashes.run(kind, operations, sample) == []
     assert crashes.tried.total() > 5
 

@@ -1,6 +1,6 @@
 """Bugs that the simulation of share groups must find, each within a minute."""
 
-from tests.faults import answers, does_nothing, given
+from tests.faults import answers, given
 from tests.planting import Plant
 
 _PARTITION = "coterie.coordinator.share_partition.partition:SharePartition."
@@ -42,37 +42,10 @@ PLANTS = (
         "if True:",
     ),
     Plant(
-        "acknowledgements that could not be written are lost",
-        f"{_PARTITION}undo",
-        fault=does_nothing,
-    ),
-    Plant(
-        "the writes of a leader overtake each other",
-        f"{_PERSISTER}_try_waiting",
-        "asked = line.waiting.pop(0)",
-        "asked = line.waiting.pop()",
-        also=(
-            Plant(
-                "a write that is tried again has an old start offset",
-                f"{_PERSISTER}_try",
-                "request = request._replace(start_offset=line.start_offset)",
-                "pass",
-            ),
-        ),
-    ),
-    Plant(
-        "a broker that stops forgets its locks and not their timer",
-        f"{_LEADER}stop",
-        "self.forget()",
-        "self._loaded.clear()",
-        also=(
-            Plant(
-                "and goes on to load share partitions",
-                f"{_LEADER}end",
-                "self.has_ended = True",
-                "pass",
-            ),
-        ),
+        "nothing waits behind a request that is tried again",
+        f"{_PERSISTER}ask",
+        "line = self._lines.get(request.key)",
+        "line = None",
     ),
     Plant(
         "locks do not end",

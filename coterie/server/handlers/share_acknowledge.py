@@ -17,6 +17,7 @@ from coterie.server.share.acknowledging import (
     MayRead,
     acknowledge_all,
     ids_error,
+    partition_error,
     partitions_of,
 )
 from coterie.server.share.sessions import FINAL_EPOCH, OPENING_EPOCH, SharedPartition
@@ -46,26 +47,32 @@ def handle(
     if isinstance(session, ErrorCode):
         return _refused(session)
     results: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
+    # With acknowledgements each partition of the request is answered.
+    unsaid: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
     delayed: DelayedResponse | None = None
     count = 0
 
     def done(wanted: SharedPartition, error: ErrorCode, message: str | None) -> None:
         results[wanted] = error, message
         if delayed is not None and len(results) == count:
-            delayed.send(_answer(broker, connection, group_id, results))
+            delayed.send(_answer(broker, connection, group_id, unsaid | results))
 
+    wanted = partitions_of(request.topics)
     count = acknowledge_all(
         broker,
         key,
-        partitions_of(request.topics),
+        wanted,
         may_read,
         may_renew=request.is_renew_ack,
         done=done,
     )
     if request.share_session_epoch == FINAL_EPOCH:
         broker.loop.call_soon(broker.share.end_session, session)
+    if count:
+        left = [each for each, batches in wanted.items() if not batches]
+        unsaid = {each: (partition_error(broker, each, may_read), None) for each in left}
     if len(results) == count:
-        return _answer(broker, connection, group_id, results)
+        return _answer(broker, connection, group_id, unsaid | results)
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
     return None

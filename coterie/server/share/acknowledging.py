@@ -76,6 +76,12 @@ def find_partition(
     return broker.logs.led(topic_id, index)
 
 
+def partition_error(broker: Services, wanted: SharedPartition, may_read: MayRead) -> ErrorCode:
+    """Return why a partition cannot be read here, NONE if it can."""
+    found = find_partition(broker, wanted, may_read)
+    return found if isinstance(found, ErrorCode) else ErrorCode.NONE
+
+
 def acknowledge_all(
     broker: Services,
     key: SessionKey,

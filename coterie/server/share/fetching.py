@@ -31,6 +31,7 @@ from coterie.server.share.acknowledging import (
     MayRead,
     acknowledge_all,
     find_partition,
+    partition_error,
     partitions_of,
 )
 from coterie.server.share.loaded import LoadedPartition
@@ -207,8 +208,7 @@ class ShareFetching:
         return {wanted: _Acquired(error) for wanted, error in errors.items() if error}
 
     def _error_of(self, wanted: SharedPartition) -> ErrorCode:
-        partition = find_partition(self._broker, wanted, self._may_read)
-        return partition if isinstance(partition, ErrorCode) else ErrorCode.NONE
+        return partition_error(self._broker, wanted, self._may_read)
 
     def _look(self, *, is_last: bool) -> None:
         """Acquire what there is, if that is enough or nothing more is waited for."""

@@ -8,7 +8,7 @@ import time
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from coterie.address import Address
@@ -129,7 +129,13 @@ def give_id(broker: RunningBroker, answer: Any) -> None:
         shard.new_uuid = lambda: text
 
 
-def give_topic_ids(broker: RunningBroker, conversation: Conversation, answer: Any) -> None:
+class HasTopics(Protocol):
+    """A conversation that knows the ids of its topics by name."""
+
+    topic_ids: dict[str, bytes]
+
+
+def give_topic_ids(broker: RunningBroker, conversation: HasTopics, answer: Any) -> None:
     """Let our broker make up the ids of topics that Kafka has made up."""
     for each in answer.topics:
         assert not each.error_code, each

@@ -17,7 +17,14 @@ from coterie.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from coterie.protocol.messages.share_fetch import ShareFetchRequest
 from tests.compared.consumer_groups.__main__ import give_topic_ids, records
 from tests.compared.share_groups.conversation import Conversation
-from tests.compared.share_groups.parts import MEMBER_CONNECTIONS, Asked, Closing, Parked, Part, Pause
+from tests.compared.share_groups.parts import (
+    MEMBER_CONNECTIONS,
+    Asked,
+    Closing,
+    Parked,
+    Part,
+    Pause,
+)
 from tests.compared.share_groups.stored import states
 from tests.compared.transactions.__main__ import differences
 from tests.compared.transactions.plain_values import plain
@@ -77,7 +84,7 @@ def _answer(side: Side, asked: Asked, request: Any, raw: Any) -> Answer:
     asked.step.learn(side, raw)
     if asked.step.ends:
         side.settle(asked.step.ends)
-    value = "closed" if raw is None else plain(raw, side)
+    value: Any = "closed" if raw is None else plain(raw, side)
     if isinstance(request, ShareFetchRequest) and raw is not None:
         _drop_cut_batches(value)
     return Answer(asked, request, raw, value)

@@ -128,7 +128,9 @@ class Administrator:
         """Describe the offsets of a group."""
         asked = None
         if self._maybe(0.5):
-            names = self.random.sample(list(topics), min(len(topics), self.random.choice((0, 1, 2))))
+            names = self.random.sample(
+                list(topics), min(len(topics), self.random.choice((0, 1, 2)))
+            )
             asked = [
                 DescribeShareGroupOffsetsRequestTopic(
                     topic_name=name, partitions=list(range(topics[name]))

@@ -157,7 +157,9 @@ class Conversation:
         group, member = self._group(), self.random.choice(MEMBERS)
         epoch = self.epochs.get((group, member), 0)
         if self._maybe(0.15):
-            epoch = self.random.choice((0, -1, -1, -1, -2, epoch + 1, epoch - 1, epoch - 1, epoch - 2))
+            epoch = self.random.choice(
+                (0, -1, -1, -1, -2, epoch + 1, epoch - 1, epoch - 1, epoch - 2)
+            )
         names: list[str] | None = None
         if epoch == 0 or self._maybe(0.15):
             known = [*self.topics, f"{self.name}-c", f"{self.name}-absent"]

@@ -88,15 +88,17 @@ class Readers:
         connection = self._connection(group, member, epoch)
         if session is None or epoch == 0:
             added = self._some(member)
-            acknowledged = self._acknowledged(group, member, added, version) if (
-                self._maybe(0.04)
-            ) else {}
+            acknowledged = (
+                self._acknowledged(group, member, added, version) if (self._maybe(0.04)) else {}
+            )
         else:
             added = self._some(member) if self._maybe(0.1) and member != SINGLE else []
             known = sorted(session.partitions) or self.partitions
-            acknowledged = self._acknowledged(group, member, known, version) if (
-                not self.unsteady.get(group) and self._maybe(0.4)
-            ) else {}
+            acknowledged = (
+                self._acknowledged(group, member, known, version)
+                if (not self.unsteady.get(group) and self._maybe(0.4))
+                else {}
+            )
         request = ShareFetchRequest(
             group_id=group if self._maybe(0.995) else None,
             member_id=member if self._maybe(0.99) else self.random.choice(("", None, "m" * 37)),
@@ -113,7 +115,7 @@ class Readers:
             request.share_acquire_mode = self.random.choice((0,) * 30 + (1,) * 20 + (2,))
             self._renew(request, acknowledged)
         loads = session is None or epoch == 0 or added or self.unsteady.get(group, 0) > 0
-        loads = loads or not session.partitions.issuperset(acknowledged)
+        loads = loads or session is None or not session.partitions.issuperset(acknowledged)
         if loads and not request.is_renew_ack:
             self.unsteady[group] = max(0, self.unsteady.get(group, 0) - 1)
             request.max_wait_ms, request.min_bytes = LOADED_MS, MORE_THAN_THERE_IS
@@ -143,9 +145,7 @@ class Readers:
             group_id=group if self._maybe(0.995) else None,
             member_id=member if self._maybe(0.99) else self.random.choice(("", None, "m" * 37)),
             share_session_epoch=epoch,
-            topics=self._topics(
-                [], acknowledged, ShareAcknowledgeTopic, ShareAcknowledgePartition
-            ),
+            topics=self._topics([], acknowledged, ShareAcknowledgeTopic, ShareAcknowledgePartition),
         )
         if version > 1:
             self._renew(request, acknowledged)
@@ -213,9 +213,7 @@ class Readers:
         chosen = self.random.sample(mine, min(len(mine), 1 + self._maybe(0.3)))
         if not chosen or self._maybe(0.05):
             chosen = [self.random.choice(known)]
-        return {
-            each: self._batches(self._offsets(group, each, member), version) for each in chosen
-        }
+        return {each: self._batches(self._offsets(group, each, member), version) for each in chosen}
 
     def _offsets(self, group: str, partition: Partition, member: str) -> list[int]:
         holders = self.held.get((group, partition), {})
@@ -288,7 +286,7 @@ class Readers:
             for part in topic.partitions:
                 where = (topic.topic_id, part.partition_index)
                 if part.error_code or part.acknowledge_error_code in (6, 3, 69, -1):
-                    self.unsteady[key[0]] = 2
+                    self.unsteady[key[0]] = UNSTEADY
                 if not part.acknowledge_error_code:
                     self._drop_acknowledged(request, key, where)
                 held = self.held.setdefault((key[0], where), {}).setdefault(key[1], set())
@@ -309,7 +307,7 @@ class Readers:
         for topic in answer.responses:
             for part in topic.partitions:
                 if part.error_code in (6, 3, 69, -1):
-                    self.unsteady[key[0]] = 2
+                    self.unsteady[key[0]] = UNSTEADY
                 if not part.error_code:
                     self._drop_acknowledged(request, key, (topic.topic_id, part.partition_index))
 

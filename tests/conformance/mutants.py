@@ -5,7 +5,8 @@
 The bugs are those of the simulation and of the transcripts, planted into the core, those of the
 transaction coordinator, those of share partitions, some of the handlers of records and topics,
 those of logins and rights, on a broker that has an authorizer, and those of several brokers. Each
-is served to the checks in virtual time. First the check about the broken rule runs, then, if it passes, all others.
+is served to the checks in virtual time. First the check about the broken rule runs, then, if it
+passes, all others.
 """
 
 import asyncio

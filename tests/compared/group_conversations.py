@@ -81,7 +81,13 @@ _SPREAD = (
 )
 
 
-class GroupConversation(Protocol):
+class HasTopics(Protocol):
+    """A conversation that knows the ids of its topics by name."""
+
+    topic_ids: dict[str, bytes]
+
+
+class GroupConversation(HasTopics, Protocol):
     """The requests of one conversation, one after the other.
 
     Attributes:
@@ -95,7 +101,6 @@ class GroupConversation(Protocol):
     name: str
     groups: tuple[str, ...]
     topics: dict[str, int]
-    topic_ids: dict[str, bytes]
     settings: dict[str, dict[str, str]]
 
     def requests(self) -> Iterator[tuple[Any, int]]:
@@ -171,7 +176,7 @@ def give_id(broker: RunningBroker, answer: Any) -> None:
         shard.new_uuid = lambda: text
 
 
-def give_topic_ids(broker: RunningBroker, conversation: GroupConversation, answer: Any) -> None:
+def give_topic_ids(broker: RunningBroker, conversation: HasTopics, answer: Any) -> None:
     """Let our broker make up the ids of topics that Kafka has made up."""
     for each in answer.topics:
         assert not each.error_code, each

@@ -3,9 +3,10 @@
     python -m tests.conformance.mutants [NAME...]      (make conformance-mutants)
 
 The bugs are those of the simulation and of the transcripts, planted into the core, those of the
-transaction coordinator, some of the handlers of records and topics, those of logins and rights,
-on a broker that has an authorizer, and those of several brokers. Each is served to the
-checks in virtual time. First the check about the broken rule runs, then, if it passes, all others.
+transaction coordinator, those of share partitions, some of the handlers of records and topics,
+those of logins and rights, on a broker that has an authorizer, and those of several brokers. Each
+is served to the checks in virtual time. First the check about the broken rule runs, then, if it
+passes, all others.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from tests.conformance.brokers import outcomes_at_a_cluster, outcomes_of
 from tests.conformance.cluster_plants import CLUSTER_PLANTS
 from tests.conformance.plants import PLANTS as SERVER_PLANTS
 from tests.conformance.security_plants import SECURITY_PLANTS
+from tests.conformance.share_plants import SHARE_PLANTS
 from tests.conformance.transaction_plants import TRANSACTION_PLANTS
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
@@ -92,7 +94,7 @@ class Found(NamedTuple):
 def visible_plants() -> list[Plant]:
     """Return every bug that a client can see."""
     plants = [*PLANTS, *(plant for plant, _ in MORE_PLANTS), *SERVER_PLANTS]
-    plants += (*TRANSACTION_PLANTS, *SECURITY_PLANTS, *CLUSTER_PLANTS)
+    plants += (*TRANSACTION_PLANTS, *SHARE_PLANTS, *SECURITY_PLANTS, *CLUSTER_PLANTS)
     return [plant for plant in plants if plant.name not in INVISIBLE]
 
 

@@ -5,6 +5,7 @@ import pytest
 from tests.conformance.cluster_plants import CLUSTER_PLANTS
 from tests.conformance.mutants import INVISIBLE, find, first_check, visible_plants
 from tests.conformance.security_plants import SECURITY_PLANTS
+from tests.conformance.share_plants import SHARE_PLANTS
 from tests.conformance.transaction_plants import TRANSACTION_PLANTS
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
@@ -23,7 +24,7 @@ SLICE = (
 )
 BY_NAME = {plant.name: plant for plant in visible_plants()}
 PLANTED = [*(BY_NAME[name] for name in SLICE), *TRANSACTION_PLANTS, *SECURITY_PLANTS]
-PLANTED += CLUSTER_PLANTS
+PLANTED += [*SHARE_PLANTS, *CLUSTER_PLANTS]
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=[plant.name.replace(" ", "-") for plant in PLANTED])

@@ -20,7 +20,8 @@ SCENARIOS = [*range(1, 120), *range(127, 155)]
 CONSUMER_SCENARIOS = range(1, 108)
 TEXT = (ROOT / "COVERAGE.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| ([KST]\d+) \|(?:[^|]*\|)? (.*) \|$", TEXT, re.MULTILINE))
-TRANSACTION_ROWS = dict(re.findall(r"^\| (X\d+) \|[^|]*\| (.*) \|$", TEXT, re.MULTILINE))
+# Those that checks show: of transactions, and of share groups.
+CHECKED_ROWS = dict(re.findall(r"^\| ([XY]\d+) \|[^|]*\| (.*) \|$", TEXT, re.MULTILINE))
 LINKS = re.compile(r"\]\(([^)]+)\)")
 CITATION = re.compile(r"\b([KST])(\d+)(?: to S(\d+))?\b")
 COMPARED = "Kafka 4.3.1 does the same"
@@ -61,9 +62,10 @@ def test_every_trace_is_shown() -> None:
     assert [row for row in ROWS if row[0] == "T"] == [f"T{number}" for number in range(1, 13)]
 
 
-def test_every_scenario_of_transactions_is_shown_by_checks_that_exist() -> None:
-    assert list(TRANSACTION_ROWS) == [f"X{number}" for number in range(1, 68)]
-    for row, cell in TRANSACTION_ROWS.items():
+def test_every_scenario_of_transactions_and_share_groups_is_shown_by_checks_that_exist() -> None:
+    expected = [f"X{number}" for number in range(1, 68)]
+    assert list(CHECKED_ROWS) == expected + [f"Y{number}" for number in range(1, 86)]
+    for row, cell in CHECKED_ROWS.items():
         names = set(re.findall(r"`(\w+/\w+)`", cell))
         assert names <= situations(), row
         assert names or LINKS.findall(cell), row

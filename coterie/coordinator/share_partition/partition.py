@@ -163,17 +163,20 @@ class SharePartition:
 
         Records whose lock has expired meanwhile are as after that.
         """
+        has_expired = False
         for state in self._states_of(transition):
             self.count_final(state, -1)
             state.writing = None
             if state.lock_expired:
+                has_expired = True
                 state.lock_expired = False
                 state.enter(released_state(state.delivery_count, delivery_limit))
                 self.count_final(state, 1)
             else:
                 state.state = ACQUIRED
                 state.member_id = transition.member_id
-        self.advance()
+        if has_expired:
+            self.advance()
 
     def _states_of(self, transition: Transition) -> list[InFlightState]:
         """Return the states that a transition has entered and that nothing has changed since."""

@@ -14,6 +14,7 @@ from coterie.coordinator.kernel.shard_state import ACTIVE, availability_error
 from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.share_state.reader import ShareStateReader
 from coterie.coordinator.share_state.requests import (
+    ReadSummary,
     ShareKey,
     StateRequest,
     StateResult,
@@ -95,7 +96,8 @@ class ShareCoordinator(Partitions[ShareStateShard]):
         shard = self.shards[self.partition_for(key)]
         if shard.state is not ACTIVE:
             return Effects(unavailable(request, availability_error(shard.state)))
-        if key.topic_id == _NO_TOPIC_ID:
+        # A summary calls it a topic that does not exist, as in Kafka.
+        if key.topic_id == _NO_TOPIC_ID and not isinstance(request, ReadSummary):
             return Effects(_NO_TOPIC_ID_GIVEN)
         if key.partition < 0:
             return Effects(_NEGATIVE_PARTITION)

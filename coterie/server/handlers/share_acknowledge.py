@@ -21,6 +21,7 @@ from coterie.server.share.acknowledging import (
     acknowledge_each,
     acknowledged_partitions,
     ids_error,
+    partition_errors,
     partitions_of,
 )
 from coterie.server.share.limits import HANDLED_AT_ONCE
@@ -69,6 +70,8 @@ class _Acknowledging:
         self._session = session
         self._may_read = may_read
         self._results: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
+        # With acknowledgements each partition of the request is answered.
+        self._unsaid: dict[SharedPartition, ErrorCode] = {}
         # How many results there will be; None before that is known.
         self._count: int | None = None
         self._delayed: DelayedResponse | None = None
@@ -88,7 +91,8 @@ class _Acknowledging:
         return None
 
     def _apply(self) -> Generator[None, None, None]:
-        asked = acknowledged_partitions(partitions_of(self._request.topics))
+        wanted = partitions_of(self._request.topics)
+        asked = acknowledged_partitions(wanted)
         yield
         yield from acknowledge_each(
             self._broker,
@@ -100,6 +104,9 @@ class _Acknowledging:
         )
         if self._request.share_session_epoch == FINAL_EPOCH:
             self._broker.loop.call_soon(self._broker.share.end_session, self._session)
+        if asked:
+            left = [each for each in wanted if each not in asked]
+            self._unsaid = yield from partition_errors(self._broker, left, self._may_read)
         self._count = len(asked)
 
     def _done(self, wanted: SharedPartition, error: ErrorCode, message: str | None) -> None:
@@ -118,7 +125,8 @@ class _Acknowledging:
     def _response(self) -> Generator[None, None, ShareAcknowledgeResponse]:
         leaders = Leaders(self._broker, self._connection)
         topics: dict[bytes, list[ShareAcknowledgePartitionResponse]] = {}
-        for count, (wanted, (error, message)) in enumerate(self._results.items(), 1):
+        results = {each: (error, None) for each, error in self._unsaid.items()} | self._results
+        for count, (wanted, (error, message)) in enumerate(results.items(), 1):
             topic_id, index = wanted
             part = ShareAcknowledgePartitionResponse(
                 partition_index=index,

@@ -16,7 +16,7 @@ from coterie.server.handlers.moved_leaders import endpoints_of
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
-from coterie.server.share.limits import READ_AT_ONCE
+from coterie.server.share.limits import HANDLED_AT_ONCE, READ_AT_ONCE
 from coterie.server.share.sessions import SessionKey, SharedPartition
 
 _MAX_ID_LENGTH = 36
@@ -80,6 +80,19 @@ def find_partition(
     if not may_read(topic.name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return broker.logs.led(topic_id, index)
+
+
+def partition_errors(
+    broker: Services, partitions: Iterable[SharedPartition], may_read: MayRead
+) -> Generator[None, None, dict[SharedPartition, ErrorCode]]:
+    """Return why each partition cannot be read here, NONE if it can; in steps."""
+    errors = {}
+    for count, wanted in enumerate(partitions, 1):
+        found = find_partition(broker, wanted, may_read)
+        errors[wanted] = found if isinstance(found, ErrorCode) else ErrorCode.NONE
+        if not count % HANDLED_AT_ONCE:
+            yield
+    return errors
 
 
 def acknowledge_each(

@@ -9,7 +9,7 @@ others. Its connection is muted from the beginning then.
 """
 
 from asyncio import TimerHandle
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import AcquiredRecords as AcquiredPart
@@ -27,7 +27,7 @@ from coterie.server.share.acknowledging import (
     MayRead,
     acknowledge_each,
     acknowledged_partitions,
-    find_partition,
+    partition_errors,
     partitions_of,
 )
 from coterie.server.share.limits import HANDLED_AT_ONCE
@@ -130,7 +130,7 @@ class ShareFetching:
             done=self._one_acknowledged,
         )
         if self._acknowledgements:
-            self._listed = yield from self._errors_of(wanted)
+            self._listed = yield from partition_errors(self._broker, wanted, self._may_read)
         if is_final:
             self._broker.loop.call_soon(self._broker.share.end_session, session)
         if is_final or request.is_renew_ack:
@@ -139,24 +139,13 @@ class ShareFetching:
             self._refusal = refused(ErrorCode.UNKNOWN_SERVER_ERROR)
             return {}
         if request.max_records <= 0 or request.max_bytes <= 0:
-            errors = yield from self._errors_of(list(session.partitions))
+            named = list(session.partitions)
+            errors = yield from partition_errors(self._broker, named, self._may_read)
             return {each: Acquired(error) for each, error in errors.items() if error}
         self._looking = Looking(
             self._broker, request, session, self._may_read, self._changed, self._finish
         )
         return (yield from self._looking.look(is_last=request.max_wait_ms <= 0))
-
-    def _errors_of(
-        self, partitions: Iterable[SharedPartition]
-    ) -> Generator[None, None, dict[SharedPartition, ErrorCode]]:
-        """Return why each partition cannot be fetched, or NONE."""
-        errors = {}
-        for count, wanted in enumerate(partitions, 1):
-            found = find_partition(self._broker, wanted, self._may_read)
-            errors[wanted] = found if isinstance(found, ErrorCode) else ErrorCode.NONE
-            if not count % HANDLED_AT_ONCE:
-                yield
-        return errors
 
     def _one_acknowledged(
         self, wanted: SharedPartition, error: ErrorCode, message: str | None

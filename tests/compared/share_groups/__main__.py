@@ -84,7 +84,7 @@ def _answer(side: Side, asked: Asked, request: Any, raw: Any) -> Answer:
     asked.step.learn(side, raw)
     if asked.step.ends:
         side.settle(asked.step.ends)
-    value = "closed" if raw is None else plain(raw, side)
+    value: Any = "closed" if raw is None else plain(raw, side)
     if isinstance(request, ShareFetchRequest) and raw is not None:
         _drop_cut_batches(value)
     return Answer(asked, request, raw, value)

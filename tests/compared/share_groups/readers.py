@@ -115,7 +115,7 @@ class Readers:
             request.share_acquire_mode = self.random.choice((0,) * 30 + (1,) * 20 + (2,))
             self._renew(request, acknowledged)
         loads = session is None or epoch == 0 or added or self.unsteady.get(group, 0) > 0
-        loads = loads or not session.partitions.issuperset(acknowledged)
+        loads = loads or session is None or not session.partitions.issuperset(acknowledged)
         if loads and not request.is_renew_ack:
             self.unsteady[group] = max(0, self.unsteady.get(group, 0) - 1)
             request.max_wait_ms, request.min_bytes = LOADED_MS, MORE_THAN_THERE_IS
@@ -286,7 +286,7 @@ class Readers:
             for part in topic.partitions:
                 where = (topic.topic_id, part.partition_index)
                 if part.error_code or part.acknowledge_error_code in (6, 3, 69, -1):
-                    self.unsteady[key[0]] = 2
+                    self.unsteady[key[0]] = UNSTEADY
                 if not part.acknowledge_error_code:
                     self._drop_acknowledged(request, key, where)
                 held = self.held.setdefault((key[0], where), {}).setdefault(key[1], set())
@@ -307,7 +307,7 @@ class Readers:
         for topic in answer.responses:
             for part in topic.partitions:
                 if part.error_code in (6, 3, 69, -1):
-                    self.unsteady[key[0]] = 2
+                    self.unsteady[key[0]] = UNSTEADY
                 if not part.error_code:
                     self._drop_acknowledged(request, key, (topic.topic_id, part.partition_index))
 

@@ -150,6 +150,9 @@ def test_odd_keys() -> None:
         (KEY._replace(topic_id=bytes([9] * 16)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]:
         assert coordinated.ask(Initialize(key, 0, 0)).error is error
+    for topic_id in (bytes(16), bytes([9] * 16)):
+        summary = coordinated.ask(ReadSummary(KEY._replace(topic_id=topic_id), 0))
+        assert summary.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not coordinated.pairs
 
 

@@ -7,7 +7,6 @@ _PARTITION = "coterie.coordinator.share_partition.partition:SharePartition."
 _ACQUIRING = "coterie.coordinator.share_partition.acquisition:"
 _LEADER = "coterie.server.share.leader:ShareLeader."
 _PERSISTER = "coterie.server.share_state.persister:Persister."
-_STATE = "coterie.coordinator.share_state.share_state:ShareState."
 
 PLANTS = (
     Plant(
@@ -51,12 +50,6 @@ PLANTS = (
         "locks do not end",
         f"{_PARTITION}expire_locks",
         fault=answers(None),
-    ),
-    Plant(
-        "the persisted start offset is that of the first snapshot",
-        f"{_STATE}take_update",
-        "if value.start_offset != NO_OFFSET:",
-        "if self.start_offset == NO_OFFSET:",
     ),
     Plant(
         "a load forgets the updates behind a snapshot",

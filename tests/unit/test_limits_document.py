@@ -20,6 +20,7 @@ CONSTANTS = {
     "access rules": ("MOST_RULES",),
     "brokers of a process": ("MOST_BROKERS",),
     "access rules that one DeleteAcls removes": ("MOST_REMOVED",),
+    "internal topics of streams groups that could not be created, remembered": ("MOST_FAILURES",),
     "kept decisions of the authorizer": ("MOST_DECISIONS", "MOST_CLIENTS"),
     "smallest request": ("SMALLEST_REQUEST_BYTES",),
     "array elements of a request, nested ones included": ("REQUEST_ELEMENT_BUDGET",),

@@ -43,6 +43,15 @@ def extend_session(step: GroupStep[Any], member: SessionMember, kind: str, timeo
     assert member.armed_ms <= deadline_ms, "a timer fires before the session ends, or with it"
 
 
+def start_session(step: GroupStep[Any], member: Any, kind: str, timeout_ms: int) -> None:
+    """Let the session of a member that has one of its own length end `timeout_ms` from now.
+
+    Args: those of `extend_session`.
+    """
+    member.session_ms = timeout_ms
+    extend_session(step, member, kind, timeout_ms)
+
+
 def has_session_left(step: GroupStep[Any], member: SessionMember, kind: str) -> bool:
     """Handle that the entry of a session has fired; return whether it was armed again."""
     assert member.armed_ms <= step.now_ms, f"the timer of {member.member_id} fired early"

@@ -28,7 +28,7 @@ from coterie.server.metadata.topics import Topics
 _REMEMBERED_INTERVALS = 2
 # The most failures that are remembered; clients choose the names. A topic whose failure is
 # forgotten is tried again earlier.
-_MOST_FAILURES = 10_000
+MOST_FAILURES = 10_000
 
 
 class _Failure(NamedTuple):
@@ -119,7 +119,7 @@ class InternalTopics:
                 self._environment.loggers.named(REQUESTS).error(
                     "internal topic not created", topic=name, exc_info=failure
                 )
-            if len(self._failures) >= _MOST_FAILURES:
+            if len(self._failures) >= MOST_FAILURES:
                 self._failures.clear()
             until_ms = self._environment.now_ms() + kept_ms
             self._failures[name] = _Failure(reason, until_ms)

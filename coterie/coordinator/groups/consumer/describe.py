@@ -9,14 +9,12 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.group_state import partitions_of
+from coterie.coordinator.groups.consumer.group_state import CONSUMER, partitions_of
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.describe import AskedGroup, asked_group
+from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.topic_image import TopicImage
-from coterie.protocol.authorized_operations import (
-    AUTHORIZED_OPERATIONS_OMITTED,
-    GROUP_OPERATIONS,
-)
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponseGroup,
@@ -45,14 +43,10 @@ _NO_SUBSCRIPTION = ConsumerGroupMemberMetadataValue(
 )
 
 
-class DescribedConsumerGroup:
+class DescribedConsumerGroup(AskedGroup):
     """One group of a ConsumerGroupDescribe request."""
 
-    __slots__ = ("group_id", "with_operations")
-
-    def __init__(self, group_id: str, *, with_operations: bool) -> None:
-        self.group_id = group_id
-        self.with_operations = with_operations
+    __slots__ = ()
 
 
 class _SeenMember(NamedTuple):
@@ -90,26 +84,22 @@ def see_consumer_group(
     partition: PartitionState, asked: DescribedConsumerGroup
 ) -> SeenConsumerGroup:
     """Return what there is to describe of one group, or its error."""
-    group_id = asked.group_id
-    if not group_id:
-        return _not_seen(group_id, ErrorCode.INVALID_GROUP_ID)
-    group = partition.groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
-        text = "is not a consumer group" if group is not None else "not found"
-        return _not_seen(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
+    try:
+        group = asked_group(partition, asked, ConsumerGroup, CONSUMER)
+    except Refusal as refusal:
+        error = describe_error(asked.group_id, refusal.error, refusal.text)
+        return SeenConsumerGroup(error, [], {})
     assert group.exists, f"{group} was given up and is in its partition"
     default = partition.config.consumer.assignors[0]
     described = ConsumerGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,
-        group_id=group_id,
+        group_id=asked.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.preferred_assignor(default),
         members=[],
-        authorized_operations=(
-            GROUP_OPERATIONS if asked.with_operations else AUTHORIZED_OPERATIONS_OMITTED
-        ),
+        authorized_operations=asked.operations,
     )
     members = [_seen(group, member) for member in group.ordered_members()]
     return SeenConsumerGroup(described, members, dict(group.topics.by_id))
@@ -140,10 +130,6 @@ def describe_consumer_group(
     for _ in described_in_steps(seen):
         pass
     return seen.described
-
-
-def _not_seen(group_id: str, error: ErrorCode, text: str | None = None) -> SeenConsumerGroup:
-    return SeenConsumerGroup(describe_error(group_id, error, text), [], {})
 
 
 def _seen(group: ConsumerGroup, member: ConsumerMember) -> _SeenMember:
@@ -212,4 +198,4 @@ def describe_error_part(
 
     A group without an id cannot exist, which is said first.
     """
-    return describe_error(asked.group_id, error if asked.group_id else ErrorCode.INVALID_GROUP_ID)
+    return describe_error(asked.group_id, asked.error(error))

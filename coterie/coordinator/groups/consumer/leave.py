@@ -22,7 +22,7 @@ from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import no_group, refuse_other_type, unknown_member
+from coterie.coordinator.groups.recorded.lookup import find_group, no_group, unknown_member
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
@@ -54,7 +54,9 @@ def leave(
     """Remove a member, or keep the place of a static member that leaves for a while."""
     assert request.member_epoch < 0, f"a heartbeat of epoch {request.member_epoch} does not leave"
     try:
-        group = _group_of(partition, request.group_id)
+        group = find_group(partition, request.group_id, ConsumerGroup, CONSUMER)
+        if group is None:
+            raise no_group(request.group_id)
         member = _leaving(group, request)
     except Refusal as refusal:
         effects = Effects(heartbeat_error(refusal.error, refusal.text))
@@ -89,19 +91,6 @@ def leave(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
     return step.effects
-
-
-def _group_of(partition: PartitionState, group_id: str) -> ConsumerGroup:
-    """Return a consumer group.
-
-    Raises:
-        Refusal: there is no such group, or it is of another type.
-    """
-    group = partition.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
-        return group
-    refuse_other_type(partition, group_id, CONSUMER)
-    raise no_group(group_id)
 
 
 def _leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from coterie.coordinator.groups import sessions
 from coterie.coordinator.groups.consumer.downgrade import (
     begin_classic,
     begin_downgrade,
@@ -28,7 +29,6 @@ from coterie.coordinator.groups.epochs import Bump, Instigator
 from coterie.coordinator.groups.member_facts import joined_fact, removed_fact
 from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_facts import MemberReconciled
@@ -122,8 +122,7 @@ def time_revocation(step: Step, member: ConsumerMember) -> None:
 
 def start_session(step: Step, member: ConsumerMember, timeout_ms: int) -> None:
     """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
-    member.session_ms = timeout_ms
-    extend_session(step, member, TimerKind.SESSION, timeout_ms)
+    sessions.start_session(step, member, TimerKind.SESSION, timeout_ms)
 
 
 class Removed(NamedTuple):

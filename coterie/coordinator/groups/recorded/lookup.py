@@ -1,13 +1,15 @@
 """Which group and which member a heartbeat means, and why it is refused."""
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.group import RecordedGroup
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.effects import Effects, R
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import MemberFenced
+
+G = TypeVar("G", bound=RecordedGroup)
 
 
 def other_type(group_id: str, kind: str) -> Refusal:
@@ -15,19 +17,41 @@ def other_type(group_id: str, kind: str) -> Refusal:
     return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind} group.")
 
 
-def refuse_other_type(partition: PartitionState, group_id: str, kind: str) -> None:
-    """Check that there is no group of an id, after none of this type was found.
+def find_group(partition: PartitionState, group_id: str, cls: type[G], kind: str) -> G | None:
+    """Return a group of a type; None if there is no group of this id.
 
     Args:
         partition: the partition of the id.
         group_id: the id.
-        kind: the type of groups.
+        cls: the class of the groups of the type.
+        kind: its name.
 
     Raises:
-        Refusal: the group is of another type.
+        Refusal: the group is of another type [share-groups/other-types].
     """
-    if group_id in partition.groups:
-        raise other_type(group_id, kind)
+    group = partition.groups.get(group_id)
+    if group is None or isinstance(group, cls):
+        return group
+    raise other_type(group_id, kind)
+
+
+def find_leaving(
+    partition: PartitionState, group_id: str, member_id: str, cls: type[G], kind: str
+) -> tuple[G, Any]:
+    """Return the group and the member of a heartbeat that leaves.
+
+    Args: those of `find_group`, and the id of the member.
+
+    Raises:
+        Refusal: there is no such group or member, or the group is of another type.
+    """
+    group = find_group(partition, group_id, cls, kind)
+    if group is None:
+        raise no_group(group_id)
+    member = group.members.get(member_id)
+    if member is None:
+        raise unknown_member(group, member_id)
+    return group, member
 
 
 def no_group(group_id: str, kind: str = "Group") -> Refusal:
@@ -75,6 +99,31 @@ def refuse_epoch(kind: str, said: int, known: int, more: str = "") -> NoReturn:
         f"group coordinator ({known}){more}. The member must abandon all its partitions and rejoin."
     )
     raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, text)
+
+
+def refused(
+    partition: PartitionState,
+    now_ms: int,
+    request: Any,
+    refusal: Refusal,
+    cls: type[RecordedGroup],
+    response: R,
+) -> Effects[R]:
+    """Return the answer to a heartbeat that was refused, and note that its sender is fenced.
+
+    Args:
+        partition: the partition of the group.
+        now_ms: the time.
+        request: the heartbeat.
+        refusal: why it is refused.
+        cls: the class of the groups of its type.
+        response: the answer.
+    """
+    effects = Effects(response)
+    group = partition.groups.get(request.group_id)
+    if refusal.error is ErrorCode.FENCED_MEMBER_EPOCH and isinstance(group, cls):
+        note_fenced(effects, now_ms, group, request, refusal.error)
+    return effects
 
 
 def note_fenced(

@@ -4,12 +4,10 @@ from typing import Any
 
 from coterie.coordinator.groups.config import SHARE_ASSIGNOR
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.recorded.describe import AskedGroup, asked_group
+from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
-from coterie.protocol.authorized_operations import (
-    AUTHORIZED_OPERATIONS_OMITTED,
-    GROUP_OPERATIONS,
-)
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_group_describe import (
     ShareDescribeAssignment,
@@ -19,38 +17,29 @@ from coterie.protocol.messages.share_group_describe import (
 )
 
 
-class DescribedShareGroup:
+class DescribedShareGroup(AskedGroup):
     """One group of a ShareGroupDescribe request."""
 
-    __slots__ = ("group_id", "with_operations")
-
-    def __init__(self, group_id: str, *, with_operations: bool) -> None:
-        self.group_id = group_id
-        self.with_operations = with_operations
+    __slots__ = ()
 
 
 def describe_share_group(
     partition: PartitionState, asked: DescribedShareGroup
 ) -> ShareGroupDescribeResponseGroup:
     """Return one group: its epochs, and what its members have."""
-    group_id = asked.group_id
-    if not group_id:
-        return describe_error(group_id, ErrorCode.INVALID_GROUP_ID)
-    group = partition.groups.get(group_id)
-    if not isinstance(group, ShareGroup):
-        text = "is not a share group" if group is not None else "not found"
-        return describe_error(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
+    try:
+        group = asked_group(partition, asked, ShareGroup, SHARE)
+    except Refusal as refusal:
+        return describe_error(asked.group_id, refusal.error, refusal.text)
     return ShareGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,
-        group_id=group_id,
+        group_id=asked.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=SHARE_ASSIGNOR,
         members=[_described(group, member) for member in group.ordered_members()],
-        authorized_operations=(
-            GROUP_OPERATIONS if asked.with_operations else AUTHORIZED_OPERATIONS_OMITTED
-        ),
+        authorized_operations=asked.operations,
     )
 
 
@@ -96,4 +85,4 @@ def describe_error_part(
     asked: Any, error: ErrorCode, _version: int
 ) -> ShareGroupDescribeResponseGroup:
     """Return the part of the response about a group whose partition is not available."""
-    return describe_error(asked.group_id, error if asked.group_id else ErrorCode.INVALID_GROUP_ID)
+    return describe_error(asked.group_id, asked.error(error))

@@ -8,14 +8,14 @@ from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.group_type import RecordedType
 from coterie.coordinator.groups.replay import GroupRecords
 from coterie.coordinator.groups.responses import ErrorResponse
-from coterie.coordinator.groups.sessions import has_session_left
+from coterie.coordinator.groups.sessions import has_session_left, start_session
 from coterie.coordinator.groups.share.describe import DescribedShareGroup, describe_error_part
 from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.initialization import (
     delete_state_first,
     forget_topic,
 )
-from coterie.coordinator.groups.share.members import remove_member, start_session
+from coterie.coordinator.groups.share.members import remove_member
 from coterie.coordinator.groups.share.records import ShareRecords
 from coterie.coordinator.groups.share.refusal import heartbeat_error_response, offsets_error
 from coterie.coordinator.groups.share.state_answers import refuse_waiting
@@ -65,7 +65,7 @@ class ShareType(RecordedType):
         step.effects = effects
         timeout_ms = partition.share_settings(group.group_id).session_timeout_ms
         for member in group.members.values():
-            start_session(step, member, timeout_ms)
+            start_session(step, member, TimerKind.SESSION, timeout_ms)
 
     def close(self, group: Any, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """See `GroupType`; what waits for the share coordinator is delayed."""

@@ -9,22 +9,27 @@ from coterie.assignors.model import utf16
 from coterie.coordinator.groups.epochs import JOIN_EPOCH, Bump, may_have_other_topics
 from coterie.coordinator.groups.member_facts import joined_fact
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import check_room, no_group, note_fenced
+from coterie.coordinator.groups.recorded.lookup import (
+    check_room,
+    find_group,
+    no_group,
+    refused,
+)
 from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.sessions import start_session
 from coterie.coordinator.groups.share.epochs import bump_if_needed
 from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.initialization import ask_for_state, begin_initialization
-from coterie.coordinator.groups.share.lookup import find_group, find_member
+from coterie.coordinator.groups.share.lookup import find_member
 from coterie.coordinator.groups.share.member import Partitions, ShareMember
-from coterie.coordinator.groups.share.members import leave, start_session
+from coterie.coordinator.groups.share.members import leave
 from coterie.coordinator.groups.share.refusal import heartbeat_error
 from coterie.coordinator.groups.share.step import Step, step_of_new_group
 from coterie.coordinator.groups.share.target import take_target, update_target
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -53,11 +58,8 @@ def heartbeat(
     except Refusal as refusal:
         if step is not None:
             step.undo()
-        effects = Effects(heartbeat_error(refusal.error, refusal.text))
-        group = partition.groups.get(request.group_id)
-        if refusal.error is ErrorCode.FENCED_MEMBER_EPOCH and isinstance(group, ShareGroup):
-            note_fenced(effects, now_ms, group, request, refusal.error)
-        return effects
+        response = heartbeat_error(refusal.error, refusal.text)
+        return refused(partition, now_ms, request, refusal, ShareGroup, response)
 
 
 def _step(
@@ -72,7 +74,7 @@ def _step(
         Refusal: there is no such group, or it is of another type.
     """
     group_id = request.group_id
-    found = find_group(partition, group_id)
+    found = find_group(partition, group_id, ShareGroup, SHARE)
     if found is not None:
         return Step(partition, found, now_ms, context)
     if request.member_epoch != JOIN_EPOCH:
@@ -104,7 +106,7 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
     if step.effects.operation is None:
         group.note_rest()
     settings = step.partition.share_settings(group.group_id)
-    start_session(step, member, settings.session_timeout_ms)
+    start_session(step, member, TimerKind.SESSION, settings.session_timeout_ms)
     if known is None:
         step.note(joined_fact(group, member, [SHARE], step.context.client, step.now_ms))
     tells = (

@@ -1,27 +1,12 @@
 """Which group and which member a request means."""
 
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
-from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.lookup import (
     refuse_epoch,
-    refuse_other_type,
     unknown_member,
 )
 from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
-
-
-def find_group(partition: PartitionState, group_id: str) -> ShareGroup | None:
-    """Return a share group; None if there is no group of this id.
-
-    Raises:
-        Refusal: the group is of another type [share-groups/other-types].
-    """
-    group = partition.groups.get(group_id)
-    if isinstance(group, ShareGroup):
-        return group
-    refuse_other_type(partition, group_id, SHARE)
-    return None
 
 
 def find_member(group: ShareGroup, member_id: str, epoch: int) -> ShareMember | None:

@@ -3,11 +3,10 @@
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import no_group, unknown_member
+from coterie.coordinator.groups.recorded.lookup import find_leaving
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.groups.share.epochs import bump_epoch, instigator_of
-from coterie.coordinator.groups.share.lookup import find_group
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.timers import TimerKind
@@ -25,12 +24,6 @@ from coterie.protocol.messages.share_group_records import (
 )
 
 
-def start_session(step: Step, member: ShareMember, timeout_ms: int) -> None:
-    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
-    member.session_ms = timeout_ms
-    extend_session(step, member, TimerKind.SESSION, timeout_ms)
-
-
 def leave(
     partition: PartitionState,
     now_ms: int,
@@ -42,12 +35,7 @@ def leave(
     Raises:
         Refusal: there is no such group or member, or the group is of another type.
     """
-    group = find_group(partition, request.group_id)
-    if group is None:
-        raise no_group(request.group_id)
-    member = group.members.get(request.member_id)
-    if member is None:
-        raise unknown_member(group, request.member_id)
+    group, member = find_leaving(partition, request.group_id, request.member_id, ShareGroup, SHARE)
     step = Step(partition, group, now_ms, context)
     if not remove_member(step, member, Bump.LEAVE):
         raise Refusal(LARGE_OPERATION_ERROR)

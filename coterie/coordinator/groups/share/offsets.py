@@ -6,15 +6,15 @@ and writes that it is done; then the client is answered [share-groups/alter-offs
 """
 
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.lookup import find_group
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.share.group import SHARE, ShareGroup
 from coterie.coordinator.groups.share.initialization import (
     ask_when_durable,
     state_to_create,
     state_to_delete,
     write_state,
 )
-from coterie.coordinator.groups.share.lookup import find_group
 from coterie.coordinator.groups.share.refusal import offsets_error
 from coterie.coordinator.groups.share.state_partitions import Topic
 from coterie.coordinator.groups.share.state_request import OffsetsResponse, StateRequest
@@ -211,7 +211,7 @@ def _empty_group(partition: PartitionState, group_id: str) -> ShareGroup | None:
     Raises:
         Refusal: the group has members, or is of another type.
     """
-    group = find_group(partition, group_id)
+    group = find_group(partition, group_id, ShareGroup, SHARE)
     if group is not None and group.members:
         raise Refusal(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
     return group

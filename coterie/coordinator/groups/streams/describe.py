@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.streams.group import StreamsGroup
+from coterie.coordinator.groups.recorded.describe import AskedGroup, asked_group
+from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.tasks import HeldTasks, TaskRoles
 from coterie.coordinator.streams_topology.model import InternalTopic
-from coterie.protocol.authorized_operations import (
-    AUTHORIZED_OPERATIONS_OMITTED,
-    GROUP_OPERATIONS,
-)
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.streams_group_describe import (
     StreamsDescribeAssignment,
@@ -27,38 +25,29 @@ from coterie.protocol.messages.streams_group_describe import (
 from coterie.protocol.messages.streams_group_records import StreamsTopic
 
 
-class DescribedStreamsGroup:
+class DescribedStreamsGroup(AskedGroup):
     """One group of a StreamsGroupDescribe request."""
 
-    __slots__ = ("group_id", "with_operations")
-
-    def __init__(self, group_id: str, *, with_operations: bool) -> None:
-        self.group_id = group_id
-        self.with_operations = with_operations
+    __slots__ = ()
 
 
 def describe_streams_group(
     partition: PartitionState, asked: DescribedStreamsGroup
 ) -> StreamsGroupDescribeResponseGroup:
     """Return one group: its epochs, its topology, and what its members have."""
-    group_id = asked.group_id
-    if not group_id:
-        return describe_error(group_id, ErrorCode.INVALID_GROUP_ID)
-    group = partition.groups.get(group_id)
-    if not isinstance(group, StreamsGroup):
-        text = "is not a streams group" if group is not None else "not found"
-        return describe_error(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
+    try:
+        group = asked_group(partition, asked, StreamsGroup, STREAMS)
+    except Refusal as refusal:
+        return describe_error(asked.group_id, refusal.error, refusal.text)
     return StreamsGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,
-        group_id=group_id,
+        group_id=asked.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         topology=_topology(group),
         members=[_member(group, member) for member in group.ordered_members()],
-        authorized_operations=(
-            GROUP_OPERATIONS if asked.with_operations else AUTHORIZED_OPERATIONS_OMITTED
-        ),
+        authorized_operations=asked.operations,
     )
 
 
@@ -166,4 +155,4 @@ def describe_error_part(
     asked: Any, error: ErrorCode, _version: int
 ) -> StreamsGroupDescribeResponseGroup:
     """Return the part of the response about a group whose partition is not available."""
-    return describe_error(asked.group_id, error if asked.group_id else ErrorCode.INVALID_GROUP_ID)
+    return describe_error(asked.group_id, asked.error(error))

@@ -9,7 +9,7 @@ from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.group_type import RecordedType
 from coterie.coordinator.groups.replay import GroupRecords
 from coterie.coordinator.groups.responses import ErrorResponse
-from coterie.coordinator.groups.sessions import has_session_left
+from coterie.coordinator.groups.sessions import has_session_left, start_session
 from coterie.coordinator.groups.streams.describe import (
     DescribedStreamsGroup,
     describe_error_part,
@@ -17,7 +17,6 @@ from coterie.coordinator.groups.streams.describe import (
 from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
 from coterie.coordinator.groups.streams.members import (
     remove_member,
-    start_session,
     time_revocation,
 )
 from coterie.coordinator.groups.streams.records import StreamsRecords
@@ -63,7 +62,7 @@ class StreamsType(RecordedType):
         step.effects = effects
         timeout_ms = partition.streams_settings(group.group_id).session_timeout_ms
         for member in group.members.values():
-            start_session(step, member, timeout_ms)
+            start_session(step, member, TimerKind.SESSION, timeout_ms)
             time_revocation(step, member)
 
     def removed(self, group: Any, effects: Effects[Any]) -> None:

@@ -13,11 +13,12 @@ from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.lookup import (
     check_room,
     no_group,
-    note_fenced,
-    refuse_other_type,
+    other_type,
+    refused,
 )
 from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.sessions import start_session
 from coterie.coordinator.groups.streams.endpoints import partitions_by_endpoint
 from coterie.coordinator.groups.streams.epochs import bump_if_needed, topics_hash
 from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
@@ -26,7 +27,6 @@ from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.members import (
     leave,
     reconcile_member,
-    start_session,
     time_revocation,
 )
 from coterie.coordinator.groups.streams.refusal import heartbeat_error
@@ -75,11 +75,8 @@ def heartbeat(
     except Refusal as refusal:
         if step is not None:
             step.undo()
-        effects = Effects(heartbeat_error(refusal.error, refusal.text))
-        group = partition.groups.get(request.group_id)
-        if refusal.error is ErrorCode.FENCED_MEMBER_EPOCH and isinstance(group, StreamsGroup):
-            note_fenced(effects, now_ms, group, request, refusal.error)
-        return effects
+        response = heartbeat_error(refusal.error, refusal.text)
+        return refused(partition, now_ms, request, refusal, StreamsGroup, response)
 
 
 def _step(
@@ -103,8 +100,9 @@ def _step(
         return Step(partition, found, now_ms, context)
     before = classic(found)
     converts = joins and before is not None and before.is_empty
-    if not converts:
-        refuse_other_type(partition, group_id, STREAMS)
+    if found is not None and not converts:
+        raise other_type(group_id, STREAMS)
+    if found is None:
         if not joins:
             raise no_group(group_id, "Streams group")
         if not partition.has_room_for_group():
@@ -149,7 +147,7 @@ def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
         begin_delay(step)
     time_revocation(step, member)
     settings = step.partition.streams_settings(group.group_id)
-    start_session(step, member, settings.session_timeout_ms)
+    start_session(step, member, TimerKind.SESSION, settings.session_timeout_ms)
     if known is None:
         step.note(joined_fact(group, member, [STREAMS], step.context.client, step.now_ms))
     shutdown_by = group.shutdown_by

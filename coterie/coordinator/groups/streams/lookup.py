@@ -13,28 +13,13 @@
 """
 
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
-from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.lookup import (
     refuse_epoch,
-    refuse_other_type,
     unknown_member,
 )
 from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.tasks import TaskRoles
-
-
-def find_group(partition: PartitionState, group_id: str) -> StreamsGroup | None:
-    """Return a streams group; None if there is no group of this id.
-
-    Raises:
-        Refusal: the group is of another type [streams-groups/other-types].
-    """
-    group = partition.groups.get(group_id)
-    if isinstance(group, StreamsGroup):
-        return group
-    refuse_other_type(partition, group_id, STREAMS)
-    return None
 
 
 def find_member(

@@ -3,12 +3,11 @@
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import no_group, unknown_member
+from coterie.coordinator.groups.recorded.lookup import find_leaving
 from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.sessions import extend_session
 from coterie.coordinator.groups.streams.epochs import bump_for_removal, instigator_of
-from coterie.coordinator.groups.streams.lookup import find_group
+from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.reconciliation import Reconciled, UnknownState, reconcile
 from coterie.coordinator.groups.streams.states import GroupState, MemberState
@@ -102,12 +101,6 @@ def time_revocation(step: Step, member: StreamsMember) -> None:
 # -- session and removal ---------------------------------------------------------------------------
 
 
-def start_session(step: Step, member: StreamsMember, timeout_ms: int) -> None:
-    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
-    member.session_ms = timeout_ms
-    extend_session(step, member, TimerKind.SESSION, timeout_ms)
-
-
 def leave(
     partition: PartitionState,
     now_ms: int,
@@ -119,12 +112,9 @@ def leave(
     Raises:
         Refusal: there is no such group or member, or the group is of another type.
     """
-    group = find_group(partition, request.group_id)
-    if group is None:
-        raise no_group(request.group_id)
-    member = group.members.get(request.member_id)
-    if member is None:
-        raise unknown_member(group, request.member_id)
+    group, member = find_leaving(
+        partition, request.group_id, request.member_id, StreamsGroup, STREAMS
+    )
     step = Step(partition, group, now_ms, context)
     if not remove_member(step, member, Bump.LEAVE):
         raise Refusal(LARGE_OPERATION_ERROR)

@@ -18,12 +18,14 @@ REPOSITORY = ROOT.parents[1]
 SCENARIOS = [*range(1, 120), *range(127, 155)]
 # Those of consumer groups.
 CONSUMER_SCENARIOS = range(1, 108)
+# Those of streams groups, numbered behind those of share groups.
+STREAMS_SCENARIOS = range(86, 101)
 TEXT = (ROOT / "COVERAGE.md").read_text(encoding="utf-8")
-ROWS = dict(re.findall(r"^\| ([KST]\d+) \|(?:[^|]*\|)? (.*) \|$", TEXT, re.MULTILINE))
+ROWS = dict(re.findall(r"^\| ([DKST]\d+) \|(?:[^|]*\|)? (.*) \|$", TEXT, re.MULTILINE))
 # Those that checks show: of transactions, and of share groups.
 CHECKED_ROWS = dict(re.findall(r"^\| ([XY]\d+) \|[^|]*\| (.*) \|$", TEXT, re.MULTILINE))
 LINKS = re.compile(r"\]\(([^)]+)\)")
-CITATION = re.compile(r"\b([KST])(\d+)(?: to S(\d+))?\b")
+CITATION = re.compile(r"\b([DKST])(\d+)(?: to S(\d+))?\b")
 COMPARED = "Kafka 4.3.1 does the same"
 
 
@@ -51,6 +53,7 @@ def situations() -> set[str]:
 def test_every_scenario_is_shown_or_left_out_with_a_reason() -> None:
     assert [f"S{number}" for number in SCENARIOS] == [row for row in ROWS if row[0] == "S"]
     assert [f"K{number}" for number in CONSUMER_SCENARIOS] == [row for row in ROWS if row[0] == "K"]
+    assert [f"D{number}" for number in STREAMS_SCENARIOS] == [row for row in ROWS if row[0] == "D"]
     for row, cell in ROWS.items():
         if cell.startswith("left out:"):
             assert len(cell) > len("left out: because"), row

@@ -13,6 +13,7 @@ from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
 from tests.transcripts.consumer_plants import CONSUMER_PLANTS
 from tests.transcripts.share_plants import SHARE_PLANTS
+from tests.transcripts.streams_plants import STREAMS_PLANTS
 from tests.transcripts.test_transcripts import ROOT, core_differences
 from tests.transcripts.transaction_plants import TRANSACTION_PLANTS
 
@@ -195,6 +196,7 @@ BUGS = [
     *TRANSACTION_PLANTS,
     *CONSUMER_PLANTS,
     *SHARE_PLANTS,
+    *STREAMS_PLANTS,
 ]
 
 

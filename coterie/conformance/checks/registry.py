@@ -25,6 +25,7 @@ _SUBJECTS = {
     "leave": "LeaveGroup",
     "offsets": "OffsetCommit",
     "consumer_groups": "ConsumerGroupHeartbeat",
+    "streams_groups": "StreamsGroupHeartbeat",
 }
 
 

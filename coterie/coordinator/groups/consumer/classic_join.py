@@ -4,7 +4,7 @@ The answer comes at once, without a leader: the coordinator has assigned already
 member that has to give partitions up first is answered with its old generation.
 """
 
-from coterie.coordinator.groups.classic.join import join
+from coterie.coordinator.groups.classic.join_of_empty import join_empty
 from coterie.coordinator.groups.classic.members import rebalance_timeout_of
 from coterie.coordinator.groups.classic.responses import join_error
 from coterie.coordinator.groups.consumer.classic_members import PROTOCOL_TYPE
@@ -57,7 +57,8 @@ def join_consumer_group(step: Step, request: JoinGroupRequest) -> Effects[JoinGr
     """Handle a JoinGroup that passed the checks of the service."""
     group = step.group
     if group.is_empty:
-        return _join_empty(step, request)
+        tombstones = [(key, None) for key in group.keys(())]
+        return join_empty(step.partition, group, tombstones, step.now_ms, request, step.context)
     try:
         return _join(step, request)
     except Refusal as refusal:
@@ -67,24 +68,6 @@ def join_consumer_group(step: Step, request: JoinGroupRequest) -> Effects[JoinGr
             note_fenced(step, member_id, request.group_instance_id, "JoinGroup")
         step.effects.response = join_error(error, refusal.text or "")
         return step.effects
-
-
-def _join_empty(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:
-    """Put a classic group in the place of one without members, with its offsets.
-
-    A member id that the group does not know leaves it as it is. Kafka forgets the group then
-    without a record [consumer-groups/join-of-an-empty-group].
-    """
-    if request.member_id:
-        return Effects(join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-    partition, group = step.partition, step.group
-    tombstones = [(key, None) for key in group.keys(())]
-    partition.leave_out(group, step.effects)
-    effects = join(partition, step.now_ms, request, step.context)
-    effects.absorb_all_but_replies(step.effects)
-    assert effects.operation is not None, "a group that a join creates is logged"
-    effects.operation.records[:0] = tombstones
-    return effects
 
 
 def _join(step: Step, request: JoinGroupRequest) -> Effects[JoinGroupResponse]:

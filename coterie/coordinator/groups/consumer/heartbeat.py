@@ -60,8 +60,6 @@ from coterie.protocol.messages.consumer_group_heartbeat import (
 # The length of a UUID in Java's text form.
 _UUID_LENGTH = 36
 
-# Another process has the instance id.
-
 # The effects of a heartbeat.
 Beat = Effects[ConsumerGroupHeartbeatResponse]
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from coterie.coordinator.groups.classic.join_of_empty import join_empty
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.group_type import RecordedType
@@ -25,6 +26,8 @@ from coterie.coordinator.groups.streams.step import Step
 from coterie.coordinator.groups.streams.target import compute_part, end_delay
 from coterie.coordinator.groups.streams.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.request import RequestContext
+from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 
@@ -68,6 +71,19 @@ class StreamsType(RecordedType):
         if group.delay_ends_ms:
             group.delay_ends_ms = 0
             effects.cancel(TimerKind.DELAY, group.group_id)
+
+    def handle(
+        self,
+        partition: PartitionState,
+        group: Any,
+        now_ms: int,
+        request: Any,
+        context: RequestContext,
+    ) -> Effects[Any]:
+        """Let a classic member join in the place of an empty group [streams-groups/other-types]."""
+        if isinstance(request, JoinGroupRequest) and group.is_empty:
+            return join_empty(partition, group, group.tombstones(), now_ms, request, context)
+        return super().handle(partition, group, now_ms, request, context)
 
     def timer_fired(
         self,

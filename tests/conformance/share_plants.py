@@ -290,13 +290,6 @@ _OF_SESSIONS = (
         kinds=("share_records/waits_for_records",),
     ),
     Plant(
-        "a release does not end the wait of a share fetch",
-        f"{_LEADER}._changed",
-        "loaded.wake()",
-        "pass",
-        ("share_records/waits_for_a_release",),
-    ),
-    Plant(
         "a share fetch that needs no bytes waits for some",
         f"{_FETCHING}._look",
         "found_bytes >= enough",

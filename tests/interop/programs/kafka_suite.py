@@ -117,7 +117,6 @@ _TOOLS = (
 _LEFT_OUT = ".*(Share|Streams).*"
 _LEFT_OUT_OF_STREAMS = ".*Share.*"
 _FEWER_APIS = "no groups of other types"
-_NEWEST = "brokers of a test begin with the newest features"
 _NO_TIERS = "no tiered storage"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
@@ -136,10 +135,6 @@ _REASONS = {
 # Tests that cannot pass for a reason of their own, by class and the beginning of the method. Kafka
 # may end a Fetch with the beginning of a batch [log/reads].
 _KNOWN = {
-    "StreamsGroupDescribeRequestTest.testStreamsGroupDescribeWhenFeatureFlagNotEnabled": _NEWEST,
-    "StreamsGroupHeartbeatRequestTest.testStreamsGroupHeartbeatIsInaccessibleWhenDisabledBy": (
-        _NEWEST
-    ),
     "StreamsGroupHeartbeatRequestTest.testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopic": (
         "the topic of offsets is always there"
     ),

@@ -53,7 +53,7 @@ public final class OutsideCluster implements ClusterInstance {
             brokers.secure();
         }
         config.features().forEach((feature, level) -> {
-            if (feature == Feature.TRANSACTION_VERSION || feature == Feature.GROUP_VERSION) {
+            if (feature == Feature.TRANSACTION_VERSION || feature == Feature.GROUP_VERSION || feature == Feature.STREAMS_VERSION) {
                 brokers.features.put(feature.featureName(), level);
             }
         });

@@ -18,6 +18,9 @@ from coterie.protocol.messages.share_state_records import (
     ShareUpdateValue,
 )
 
+# Records that a member holds are not persisted: after a load nobody would hold them.
+_PERSISTED = frozenset(int(each) for each in RecordState if each is not RecordState.ACQUIRED)
+
 
 class ShareState:
     """What is persisted of one share partition.
@@ -139,17 +142,19 @@ def from_wire(batches: Sequence[ShareStateBatch]) -> list[StateBatch]:
     """Return states of messages and records.
 
     Raises:
-        MalformedFrame: a state does not exist.
+        MalformedFrame: a state does not exist or is never persisted, or there are no such records.
     """
-    try:
-        return [
-            StateBatch(
-                each.first_offset,
-                each.last_offset,
-                RecordState(each.delivery_state),
-                each.delivery_count,
-            )
-            for each in batches
-        ]
-    except ValueError as error:
-        raise MalformedFrame(str(error)) from None
+    return [_from_wire(each) for each in batches]
+
+
+def _from_wire(batch: ShareStateBatch) -> StateBatch:
+    if batch.delivery_state not in _PERSISTED:
+        raise MalformedFrame(f"{batch.delivery_state} is no state of persisted records")
+    if not 0 <= batch.first_offset <= batch.last_offset or batch.delivery_count < 0:
+        raise MalformedFrame(f"{batch} has no records, or was delivered less than never")
+    return StateBatch(
+        batch.first_offset,
+        batch.last_offset,
+        RecordState(batch.delivery_state),
+        batch.delivery_count,
+    )

@@ -70,15 +70,15 @@ def initialize(client: Client, topic_id: bytes, *partitions: int) -> list[int]:
     return [each.error_code for each in result.partitions]
 
 
-def write(client: Client, topic_id: bytes) -> int:
-    """Write that four records of partition 0 are acknowledged; return the error."""
+def write(client: Client, topic_id: bytes, states: tuple[int, int, int, int] = (0, 3, 2, 1)) -> int:
+    """Write states of partition 0, that four records are acknowledged; return the error."""
     asked = WriteStatePartition(
         partition=0,
         state_epoch=2,
         leader_epoch=0,
         start_offset=0,
         delivery_complete_count=4,
-        state_batches=[ShareStateBatch.of(0, 3, 2, 1)],
+        state_batches=[ShareStateBatch.of(*states)],
     )
     topics = [WriteStateTopic(topic_id=topic_id, partitions=[asked])]
     request = WriteShareGroupStateRequest(group_id=GROUP, topics=topics)
@@ -118,6 +118,18 @@ def test_topic_is_created_by_the_first_search_for_a_coordinator() -> None:
     assert topic.config.overrides["cleanup.policy"] == "delete"
     assert topic.is_internal
     assert topic.is_own
+
+
+@pytest.mark.parametrize(
+    "states", [(0, 3, 1, 1), (0, 3, 3, 1), (3, 0, 2, 1), (-1, 3, 2, 1), (0, 3, 2, -1)]
+)
+def test_states_that_no_leader_writes_are_refused(states: tuple[int, int, int, int]) -> None:
+    """[share-partitions/state-requests]"""
+    client = begun(broker := make_broker(SETTINGS))
+    topic_id = broker.controller.create("t", 1, {}).topic_id
+    assert initialize(client, topic_id, 0) == [0]
+    assert write(client, topic_id, states) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert read(client, topic_id)[3] == []
 
 
 @pytest.mark.parametrize("killed", [False, True])

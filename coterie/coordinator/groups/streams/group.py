@@ -175,6 +175,12 @@ class StreamsGroup(CommittingGroup):
         self.holders.add(member.process_id, member.assigned)
         self.holders.add(member.process_id, member.pending)
 
+    def count_in(self, process_id: str, member: StreamsMember, instead_of: str) -> None:
+        """Count what a member holds as held by one process, and not by another."""
+        for held in (member.assigned, member.pending):
+            self.holders.remove(instead_of, held)
+            self.holders.add(process_id, held)
+
     def _release(self, member: StreamsMember) -> None:
         self.holders.remove(member.process_id, member.assigned)
         self.holders.remove(member.process_id, member.pending)

@@ -129,8 +129,11 @@ def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
     before = NO_TASKS if known is None else known.assigned
     is_first = not group.members
     topics_changed = may_have_other_topics(group)
+    former_process = None if known is None else known.process_id
     cause = _describe(step, known, request)
     member = group.members[member_id]
+    if former_process is None:
+        former_process = member.process_id
     has_topology = group.topology is not None
     take_topology(step, request.topology)
     found = group.metadata_hash
@@ -140,7 +143,7 @@ def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
     check_tasks(configured, tasks)
     bump_if_needed(step, member, cause, found, configured)
     delayed = update_target(step, configured, is_first=is_first)
-    reconcile_member(step, member, tasks)
+    reconcile_member(step, member, tasks, former_process)
     step.require_fit()
     begin_computation(step, TimerKind.TARGET)
     if is_first:

@@ -28,13 +28,23 @@ from coterie.protocol.messages.streams_group_records import StreamsGroupCurrentM
 # -- reconciliation --------------------------------------------------------------------------------
 
 
-def reconcile_member(step: Step, member: StreamsMember, tasks: TaskRoles | None) -> None:
+def reconcile_member(
+    step: Step, member: StreamsMember, tasks: TaskRoles | None, former_process: str
+) -> None:
     """Take a member one step towards its target, and write where it is then.
+
+    Args:
+        step: the step.
+        member: the member.
+        tasks: the tasks that it reports; None if it reports none.
+        former_process: its process before this heartbeat. What it holds counts for that process
+            until the records of the heartbeat are written [streams-groups/held-tasks].
 
     Raises:
         Refusal: it is in a state of other software and has to begin without tasks.
     """
     group = step.group
+    group.count_in(former_process, member, member.process_id)
     try:
         reconciled = reconcile(group, member, tasks)
     except UnknownState:
@@ -43,6 +53,8 @@ def reconcile_member(step: Step, member: StreamsMember, tasks: TaskRoles | None)
             "The streams group member is in a unknown state. The member must abandon all its tasks "
             "and rejoin.",
         ) from None
+    finally:
+        group.count_in(member.process_id, member, former_process)
     if reconciled is None:
         return
     was_settled = member.is_settled(group.target_epoch)

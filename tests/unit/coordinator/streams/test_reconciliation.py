@@ -5,6 +5,8 @@
 
 from typing import Any
 
+import pytest
+
 from coterie.coordinator.groups.streams.states import MemberState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.streams_group_records import (
@@ -152,6 +154,22 @@ def test_standby_waits_for_the_active_task_of_its_process() -> None:
     harness.stream("m1", 2, [])
     assert told(harness.stream("m3", 3)) == {"standby": ["0_0"]}
     assert told(harness.stream("m2", 3)) == {"active": ["0_0"]}
+
+
+@pytest.mark.parametrize(("process", "wanted"), [("r", {"standby": ["0_0"]}), ("p", {})])
+def test_held_tasks_count_for_the_process_before(process: str, wanted: dict[str, Any]) -> None:
+    """A member that names another process in a join holds nothing of that process yet."""
+    harness = StreamsHarness({"in": 1, "store": 1}, standbys=1)
+    harness.load(
+        *harness.written_group(
+            members={"m1": "p", "m2": "q"},
+            current={"m1": ({"0": [0]}, {})},
+            target={"m1": ({}, {"0": [0]}), "m2": ({"0": [0]}, {})},
+        )
+    )
+    assert told(harness.stream("m1", 2)) == {}
+    joined = harness.stream("m1", 0, [], topology=STATEFUL, process_id=process)
+    assert told(joined) == wanted
 
 
 def test_member_in_an_unknown_state_has_to_begin_without_tasks() -> None:

@@ -1,6 +1,6 @@
 """Tables of streams groups: what members run, and the topologies [client/streams-groups]."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -26,7 +26,7 @@ def work_columns(rows: Iterable[Row]) -> list[Column]:
     if not any(row.get("streams") for row in rows):
         return []
     return [
-        Column("TASKS", "streams", text=lambda work: _roles_text(work and work["tasks"])),
+        Column("TASKS", "streams", text=_tasks_text),
         Column("TARGET", "streams", text=_target_text),
         Column("PROCESS", "streams", text=lambda work: printable(_of(work, "process_id"))),
         Column("ENDPOINT", "streams", text=lambda work: printable(_of(work, "endpoint"))),
@@ -67,12 +67,15 @@ def _of(work: Row | None, key: str) -> str:
 
 
 def _target_text(work: Row | None) -> str:
-    return _roles_text(work["target"] if work and work["target"] != work["tasks"] else None)
+    if work is None or work["target"] == work["tasks"]:
+        return NOTHING
+    return _roles_text(work["target"]) or "nothing"
 
 
-def _roles_text(roles: Any) -> str:
+def _tasks_text(work: Row | None) -> str:
+    return NOTHING if work is None else _roles_text(work["tasks"]) or NOTHING
+
+
+def _roles_text(roles: Mapping[str, Any]) -> str:
     """Return tasks by their roles: active 0:0,1;1:0 standby 1:1."""
-    found: Sequence[str] = [
-        f"{role} {assignment_text(tasks)}" for role, tasks in (roles or {}).items() if tasks
-    ]
-    return " ".join(found) or NOTHING
+    return " ".join(f"{role} {assignment_text(tasks)}" for role, tasks in roles.items() if tasks)

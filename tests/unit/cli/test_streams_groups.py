@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coterie.cli.groups.streams_tables import work_columns
 from coterie.client.cluster import Cluster
 from coterie.console.group.look import GroupMemory
 from coterie.console.group.rows import group_json
@@ -17,7 +18,7 @@ from coterie.protocol.messages.streams_group_heartbeat import (
 )
 from coterie.testing import Broker
 from tests.live.deadlines import eventually
-from tests.unit.cli.command import rows_of, run
+from tests.unit.cli.group_commands import groups, refused, rows
 from tests.unit.coordinator.streams.harness import subtopology, topology
 
 GROUP = "sums"
@@ -82,23 +83,6 @@ def beat(cluster: Cluster, member_id: str, epoch: int, **fields: Any) -> Any:
         StreamsGroupHeartbeatResponse,
         lambda response: {GROUP: (response.error_code, response)},
     )[GROUP]
-
-
-def groups(broker: Broker, *words: str) -> Any:
-    return run(None, "groups", *words, "--bootstrap-server", broker.bootstrap_servers)
-
-
-def rows(broker: Broker, *words: str) -> Any:
-    result = groups(broker, *words, "--json")
-    assert result.exit_code == 0, result.output
-    return rows_of(result)
-
-
-def refused(broker: Broker, *words: str) -> str:
-    """Return what a command prints that fails."""
-    result = groups(broker, *words)
-    assert result.exit_code == 1, result.output
-    return " ".join(result.stderr.split())
 
 
 def offsets(broker: Broker) -> list[tuple[str, int, int | None, int | None, str | None]]:
@@ -211,3 +195,14 @@ def changed_without_members(broker: Broker, cluster: Cluster) -> None:
     (deleted,) = rows(broker, "delete", GROUP)
     assert deleted["deleted"]
     assert "does not exist" in refused(broker, "describe", GROUP)
+
+
+def test_a_target_of_nothing_is_not_one_that_is_reached() -> None:
+    some, none = roles({"0": [0]}, {}), roles({}, {})
+    texts = [
+        [column.text(work) for column in work_columns([{"streams": work}])[:2]]
+        for tasks, target in ((some, none), (none, some), (some, some))
+        for work in [{"tasks": tasks, "target": target}]
+    ]
+    assert texts == [["active 0:0", "nothing"], ["-", "active 0:0"], ["active 0:0", "-"]]
+    assert work_columns([{"streams": None}]) == []

@@ -16,10 +16,9 @@ export function memberTable(of) {
     column('library', software, { cell: row => nameOf(software(row) ?? '') }),
     column('partitions', row => row.partition_count, { number: true }),
     column('owns', owns, { cell: row => nameOf(cutTo(owns(row), 60), owns(row)) }),
-    column('tasks', row => tasksOf(row.streams && row.streams.tasks), { cell: row => nameOf(tasksOf(row.streams && row.streams.tasks) ?? '') }),
-    column('target', targetOf, { cell: row => nameOf(targetOf(row) ?? '') }),
-    column('process', row => row.streams && row.streams.process_id, { cell: row => nameOf(row.streams ? row.streams.process_id : '') }),
-    column('endpoint', row => row.streams && row.streams.endpoint, { cell: row => nameOf(row.streams && row.streams.endpoint || '') }),
+    ...[['tasks', row => tasksOf(row.streams?.tasks)], ['target', targetOf],
+      ['process', row => row.streams?.process_id], ['endpoint', row => row.streams?.endpoint]]
+      .map(([title, value]) => column(title, value, { cell: row => nameOf(value(row) ?? '') })),
     column('member since', row => row.joined_ms, { time: true, cell: row => sinceCell(row.joined_ms) }),
     column('last heard', row => row.last_heartbeat_ms, { time: true, cell: row => ago(row.last_heartbeat_ms) }),
     column('session timeout', row => row.session_timeout_ms, ms('session_timeout_ms')),
@@ -31,13 +30,13 @@ export function memberTable(of) {
 // The subtopologies of a streams group.
 export function topologyTable(of) {
   const topics = counts => Object.entries(counts).map(([topic, count]) => `${topic} (${count ?? '?'})`).join(', ');
-  const reads = row => topics({ ...row.source_topics, ...row.repartition_source_topics });
+  const named = (title, value) => column(title, value, { cell: row => nameOf(value(row)) });
   return table('Topology now', [
-    column('subtopology', row => row.subtopology_id, { cell: row => nameOf(row.subtopology_id) }),
+    named('subtopology', row => row.subtopology_id),
     column('tasks', row => row.task_count, { number: true }),
-    column('reads', reads, { cell: row => nameOf(reads(row)) }),
-    column('writes', row => row.repartition_sink_topics.join(', '), { cell: row => nameOf(row.repartition_sink_topics.join(', ')) }),
-    column('changelogs', row => topics(row.state_changelog_topics), { cell: row => nameOf(topics(row.state_changelog_topics)) }),
+    named('reads', row => topics({ ...row.source_topics, ...row.repartition_source_topics })),
+    named('writes', row => row.repartition_sink_topics.join(', ')),
+    named('changelogs', row => topics(row.state_changelog_topics)),
   ], allRows(() => of().topology ? of().topology.subtopologies : []), 'subtopology');
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import click
 
 from coterie.cli.output import printable
-from coterie.client.group_description import SHARE_GROUP, GroupDescription
+from coterie.client.group_description import SHARE_GROUP, STREAMS_GROUP, GroupDescription
 
 # The number of members that an error names; a group may have thousands.
 _NAMED_MEMBERS = 5
@@ -51,17 +51,20 @@ def live_members_text(group: GroupDescription) -> str:
 
 
 def require_owners(groups: Iterable[GroupDescription]) -> None:
-    """Refuse share groups, in which several members may read the same partition.
+    """Refuse groups whose members do not own partitions.
+
+    Several members of a share group may read the same partition, and those of a streams group own
+    tasks.
 
     Raises:
-        CommandFailed: one of the groups is a share group.
+        CommandFailed: one of the groups is a share group or a streams group.
     """
     for group in groups:
-        if group.type == SHARE_GROUP:
+        if group.type in (SHARE_GROUP, STREAMS_GROUP):
             raise CommandFailed(
-                f"Group '{printable(group.group_id)}' is a share group.",
-                "This command is about groups in which a partition has one owner;"
-                " `coterie groups describe` shows share groups, too.",
+                f"Group '{printable(group.group_id)}' is a {group.type} group.",
+                "This command is about groups whose members own partitions;"
+                f" `coterie groups describe` shows {group.type} groups, too.",
             )
 
 

@@ -46,6 +46,7 @@ _STATE_STYLES = {
     "CompletingRebalance": "yellow",
     "Assigning": "yellow",
     "Reconciling": "yellow",
+    "NotReady": "yellow",
 }
 
 

@@ -81,22 +81,10 @@ def describe_by_epochs(
         VersionUnsupported: the broker has no groups of this type.
         Refused: a coordinator responds with another error than GROUP_ID_NOT_FOUND.
     """
-    wanted = list(group_ids)
-    found = cluster.call_coordinators(
-        wanted,
-        request_for,
-        response_type,
-        lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
-    )
-    nodes = cluster.coordinators(wanted)
-    described: dict[str, GroupDescription] = {}
-    for name, group in (found if refused is None else allowed(found, refused)).items():
-        # The broker may know groups of this type, and have them switched off.
-        if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-            continue
-        if group.error_code:
-            raise Refused(group.error_code, f"Group '{name}'", group.error_message)
-        described[name] = GroupDescription(
+    found = groups_with_epochs(cluster, group_ids, request_for, response_type, refused)
+    nodes = cluster.coordinators(found)
+    return {
+        name: GroupDescription(
             group_id=name,
             exists=True,
             type=group_type,
@@ -108,6 +96,35 @@ def describe_by_epochs(
             group_epoch=group.group_epoch,
             assignment_epoch=group.assignment_epoch,
         )
+        for name, group in found.items()
+    }
+
+
+def groups_with_epochs(
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    request_for: Callable[[list[str]], Message],
+    response_type: type[Any],
+    refused: dict[str, int] | None,
+) -> dict[str, Any]:
+    """Return the parts of responses about those groups that are of a type with epochs.
+
+    Arguments and errors are those of `describe_by_epochs`.
+    """
+    found = cluster.call_coordinators(
+        list(group_ids),
+        request_for,
+        response_type,
+        lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
+    )
+    described: dict[str, Any] = {}
+    for name, group in (found if refused is None else allowed(found, refused)).items():
+        # The broker may know groups of this type, and have them switched off.
+        if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            continue
+        if group.error_code:
+            raise Refused(group.error_code, f"Group '{name}'", group.error_message)
+        described[name] = group
     return described
 
 

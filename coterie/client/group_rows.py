@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.client.cluster import TopicPartition
-from coterie.client.group_description import SHARE_GROUP, GroupDescription
+from coterie.client.group_description import (
+    SHARE_GROUP,
+    DescribedTopology,
+    GroupDescription,
+    StreamsWork,
+)
 from coterie.client.progress import Sample, partitions_of_members, rates_between
 from coterie.client.software import Software
 from coterie.client.times import time_text
@@ -72,12 +77,18 @@ def member_rows(group: GroupDescription, software: Mapping[str, Software]) -> li
             "target_epoch": group.assignment_epoch,
             "target_assignment": member.target_assignment,
             "worker": None if member.worker is None else member.worker._asdict(),
+            "streams": None if member.streams is None else _work_row(member.streams),
             "subscription": member.topics,
             "regex": member.regex,
             **_software_row(software.get(member.member_id)),
         }
         for member in sorted(group.members, key=lambda member: member.member_id)
     ]
+
+
+def _work_row(work: StreamsWork) -> Row:
+    roles = {"tasks": work.tasks._asdict(), "target": work.target._asdict()}
+    return work._asdict() | roles
 
 
 def _software_row(software: Software | None) -> Row:
@@ -98,4 +109,14 @@ def state_row(group: GroupDescription) -> Row:
         "group_epoch": group.group_epoch,
         "target_assignment_epoch": group.assignment_epoch,
         "member_count": len(group.members),
+        "topology": None if group.topology is None else _topology_row(group.topology),
+    }
+
+
+def _topology_row(topology: DescribedTopology) -> Row:
+    return {
+        "epoch": topology.epoch,
+        "subtopologies": [
+            each._asdict() | {"task_count": each.task_count} for each in topology.subtopologies
+        ],
     }

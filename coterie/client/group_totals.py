@@ -11,9 +11,6 @@ from coterie.client.progress import (
     total,
 )
 
-# Streams groups are not described.
-WITH_OFFSETS = ("classic", "consumer", "share")
-
 _COUNTS = "member_count", "partition_count", "uncommitted_count", "lag"
 _RATES = "consumed_per_s", "produced_per_s", "lag_growth_per_s"
 

@@ -1,8 +1,8 @@
 """Administration of groups: list, describe, delete.
 
 DescribeGroups only describes classic groups. Groups that it does not find are then described with
-ConsumerGroupDescribe (KIP-848), and then with ShareGroupDescribe (KIP-932), so the caller need not
-distinguish the types [client/group-types].
+ConsumerGroupDescribe (KIP-848), then with ShareGroupDescribe (KIP-932), and then with
+StreamsGroupDescribe (KIP-1071), so the caller need not distinguish the types [client/group-types].
 """
 
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ from coterie.client.errors import Refused, VersionUnsupported
 from coterie.client.group_description import DescribedMember, GroupDescription
 from coterie.client.nodes import Node
 from coterie.client.share_groups import describe_share_groups
+from coterie.client.streams_groups import describe_streams_groups
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscribed_topics
@@ -140,7 +141,7 @@ def describe_groups(
     nodes = cluster.coordinators(wanted)
     described = {name: _classic(found[name], nodes[name]) for name in wanted}
     missing = [name for name, group in described.items() if not group.exists]
-    for describe in (describe_consumer_groups, describe_share_groups):
+    for describe in (describe_consumer_groups, describe_share_groups, describe_streams_groups):
         if missing:
             # A broker may have no groups of this type.
             with suppress(VersionUnsupported):

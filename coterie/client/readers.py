@@ -7,8 +7,8 @@ from coterie.client.consumer_groups import with_matched_topics
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.offsets import committed_offsets_of_groups
 
-# Share and Streams groups are described by requests of their own, and have no such offsets.
-_TYPES = ("classic", "consumer")
+# Share groups have no such offsets.
+_TYPES = ("classic", "consumer", "streams")
 
 
 def groups_of_topics(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[str]]:

@@ -13,7 +13,13 @@ Without a journal `waits_for` of a classic group is None.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from coterie.client.group_description import DescribedMember, GroupDescription
+from coterie.client.group_description import (
+    CONSUMER_GROUP,
+    SHARE_GROUP,
+    STREAMS_GROUP,
+    DescribedMember,
+    GroupDescription,
+)
 from coterie.client.health.epochs import held_partitions, missing_partitions
 from coterie.client.health.finding import names_text, partitions_text
 from coterie.client.health.observation import short_name
@@ -37,7 +43,12 @@ from coterie.protocol.messages.journal_records import (
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 _ASSIGNING, _EMPTY, _STABLE = "Assigning", "Empty", "Stable"
-JOIN_GROUP, SYNC_GROUP, HEARTBEAT = "JoinGroup", "SyncGroup", "ConsumerGroupHeartbeat"
+JOIN_GROUP, SYNC_GROUP = "JoinGroup", "SyncGroup"
+_HEARTBEATS = {
+    CONSUMER_GROUP: "ConsumerGroupHeartbeat",
+    SHARE_GROUP: "ShareGroupHeartbeat",
+    STREAMS_GROUP: "StreamsGroupHeartbeat",
+}
 REVOCATION, MORE_MEMBERS = "revocation", "more members"
 _UNREVOKED = "UNREVOKED_PARTITIONS"
 # The causes of a rebalance that begin with the JoinGroup of the member that is their cause.
@@ -215,7 +226,7 @@ def _of_syncing(
     ]
 
 
-# -- consumer groups -------------------------------------------------------------------------------
+# -- groups with epochs ---------------------------------------------------------------------------
 
 
 def _of_epochs(
@@ -224,12 +235,16 @@ def _of_epochs(
     epoch, target_epoch = group.group_epoch or 0, group.assignment_epoch or 0
     if not group.members or group.state == _STABLE:
         return None, []
+    heartbeat = _HEARTBEATS[group.type]
     if target_epoch < epoch:
         why = f"the next heartbeat of a member computes the target of epoch {epoch}"
-        return [], [Wait(None, None, HEARTBEAT, None, why)]
+        return [], [Wait(None, None, heartbeat, None, why)]
     held = held_partitions(group)
     waiting = {member_id for each in held.values() for member_id in each.waiting_ids}
     timeouts = timeouts_of(facts)
+    reached = [each for each in group.members if (each.member_epoch or 0) >= target_epoch]
+    # A member of a streams group that is behind may hold tasks that it is no longer assigned.
+    is_known = group.type != STREAMS_GROUP or len(reached) == len(group.members)
     waits = []
     for member in group.members:
         name = short_name(member)
@@ -243,11 +258,10 @@ def _of_epochs(
             waits.append(Wait(name, member.member_id, REVOCATION, until_ms, why))
         elif (member.member_epoch or 0) < target_epoch and not member.has_left:
             why = f"it is at epoch {member.member_epoch}, and the target at epoch {target_epoch}"
-            waits.append(Wait(name, member.member_id, HEARTBEAT, None, why))
-        elif member.member_id not in waiting and (free := missing_partitions(member)):
+            waits.append(Wait(name, member.member_id, heartbeat, None, why))
+        elif is_known and member.member_id not in waiting and (free := missing_partitions(member)):
             why = f"{partitions_text(free)} can be its own with its next heartbeat"
-            waits.append(Wait(name, member.member_id, HEARTBEAT, None, why))
-    reached = [each for each in group.members if (each.member_epoch or 0) >= target_epoch]
+            waits.append(Wait(name, member.member_id, heartbeat, None, why))
     return sorted(map(short_name, reached)), waits
 
 

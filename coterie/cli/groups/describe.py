@@ -10,6 +10,7 @@ from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.describe_for_people import Tables, print_for_people
 from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, interval_option, looks_at
 from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT, RATES
+from coterie.cli.groups.streams_tables import print_topology, work_columns
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
     NOTHING,
@@ -27,12 +28,11 @@ from coterie.client.cluster import Cluster
 from coterie.client.commit_times import commit_times
 from coterie.client.group_description import SHARE_GROUP
 from coterie.client.group_rows import member_rows, offset_rows, state_row
-from coterie.client.groups import describe_groups, list_groups
+from coterie.client.groups import TYPES, describe_groups, list_groups
 from coterie.client.progress import Sample, take_sample
 from coterie.client.software import client_software
 
-# Streams groups are not described.
-_SHOWN_TYPES = ("classic", "consumer", "share")
+_CLASSIC = "classic"
 
 GROUP = Column("GROUP", "group")
 CONSUMER_ID = Column("CONSUMER-ID", "consumer_id")
@@ -92,6 +92,9 @@ def command(
 
     The offset of a share group is its start offset, which is kept with the decisions about records.
     Its lag leaves out the records behind it that are done with.
+
+    The members of a streams group have tasks; --members shows these, and --state the topology. A
+    partition belongs to the member with the active task that reads it.
 
     On a terminal there is a line for each group with its totals, and one table for all of them.
     With --verbose and in a pipe the tables are those of kafka-consumer-groups.
@@ -153,7 +156,7 @@ def _look(
 ) -> _Look:
     """Read the groups; without `group_ids`, all of them."""
     if group_ids is None:
-        group_ids = tuple(group.group_id for group in list_groups(cluster, types=_SHOWN_TYPES))
+        group_ids = tuple(group.group_id for group in list_groups(cluster, types=TYPES))
     described = describe_groups(cluster, group_ids)
     found = [group for group in described.values() if group.exists]
     missing = [name for name, group in described.items() if not group.exists]
@@ -178,13 +181,14 @@ def _look(
 
 
 def _not_shown(cluster: Cluster, group_ids: list[str]) -> CommandFailed:
-    """Return why these groups are not shown: they do not exist, or are of another type."""
+    """Return why these groups are not shown: they do not exist, or the broker only lists them."""
     types = {group.group_id: group.type for group in list_groups(cluster)}
     for name in group_ids:
-        if name in types and types[name] not in _SHOWN_TYPES:
+        if types.get(name, _CLASSIC) != _CLASSIC:
             return CommandFailed(
                 f"Group '{printable(name)}' is a {types[name]} group.",
-                f"This command describes groups of the types {', '.join(_SHOWN_TYPES)}.",
+                f"This command describes groups of the types {', '.join(TYPES)},"
+                " if the broker does.",
             )
     return no_such_groups(group_ids)
 
@@ -197,6 +201,8 @@ def _print_as_kafka(look: _Look, view: str, *, verbose: bool) -> None:
         name = printable(group.group_id)
         if group.state == "Empty":
             note(f"Group '{name}' has no active members.")
+        elif group.state == "NotReady":
+            note(f"Group '{name}' is not ready: topics of its topology are missing or do not fit.")
         elif group.state not in ("Stable", "Dead"):
             note(f"Group '{name}' is rebalancing ({group.state}): this may change soon.")
         if view == "offsets" and not rows:
@@ -204,6 +210,8 @@ def _print_as_kafka(look: _Look, view: str, *, verbose: bool) -> None:
         else:
             columns = _COLUMNS[view](rows, verbose=verbose)
             print_table([*columns, *look.shown], rows, fitted=False)
+        if view == "state" and verbose:
+            print_topology([group])
 
 
 def _offset_columns(_: Iterable[Row], *, verbose: bool) -> list[Column]:
@@ -247,6 +255,7 @@ def _member_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:
         HOST,
         CLIENT_ID,
         Column("#PARTITIONS", "partition_count"),
+        *work_columns(rows),
         *(more if verbose else []),
     ]
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT_AGE, RATES, catch_up_text
+from coterie.cli.groups.streams_tables import print_topology, work_columns
 from coterie.cli.output import (
     Column,
     Row,
@@ -70,7 +71,9 @@ def print_for_people(tables: Tables, view: str) -> None:
     if rows and view != "state":
         click.echo()
         columns = _OFFSETS if view == "offsets" else _MEMBERS
-        print_table([*_several(tables), *columns], rows)
+        print_table([*_several(tables), *columns, *work_columns(rows)], rows)
+    if view == "state":
+        print_topology([group for group, _ in tables])
     for group, found in tables:
         if view == "offsets" and not found:
             name = printable(group.group_id)

@@ -16,8 +16,8 @@ from coterie.cli.output import (
     state_style,
 )
 from coterie.client.cluster import Cluster
-from coterie.client.group_totals import WITH_OFFSETS, totals_row
-from coterie.client.groups import describe_groups, list_groups
+from coterie.client.group_totals import totals_row
+from coterie.client.groups import TYPES, describe_groups, list_groups
 from coterie.client.progress import Sample, take_sample
 
 
@@ -41,7 +41,7 @@ def list_totals(
 
     def look(before: _Look | None) -> _Look:
         listed = list_groups(cluster, states, types)
-        known = [each.group_id for each in listed if each.type in WITH_OFFSETS]
+        known = [each.group_id for each in listed if each.type in TYPES]
         described = {n: g for n, g in describe_groups(cluster, known).items() if g.exists}
         sample = take_sample(cluster, described.values())
         earlier = before.sample if before else None

@@ -23,7 +23,7 @@ from coterie.console.routes import Request, Route
 from coterie.protocol.errors import ErrorCode
 from coterie.server.network import http_errors
 
-# Share and Streams groups have no committed offsets of this kind, or are listed as others.
+# Share groups have no committed offsets.
 _WITHOUT_OFFSETS = ("share",)
 # The offsets of so many groups are asked for together: an answer of some megabytes.
 _GROUPS_AT_ONCE = 200

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from coterie.client import times
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.group_description import GroupDescription
-from coterie.client.group_totals import WITH_OFFSETS
-from coterie.client.groups import describe_groups, list_groups
+from coterie.client.groups import TYPES, describe_groups, list_groups
 from coterie.client.health.checks import Found, findings
 from coterie.client.health.observation import CHECKED_TYPES, Look, look_at, observe
 from coterie.client.progress import Sample
@@ -104,7 +103,7 @@ class GroupMemory:
             return None
         if self._state[0] != group.state:
             self._state = group.state, now_ms
-        has_offsets = group.type in WITH_OFFSETS
+        has_offsets = group.type in TYPES
         before = self._looks[0] if self._looks else None
         is_checked = group.type in CHECKED_TYPES
         checked = self._check(cluster, look, before) if is_checked else None
@@ -141,7 +140,7 @@ class GroupMemory:
     def _listed_group(self, cluster: Cluster) -> GroupDescription | None:
         """Return a group of a type whose members no request describes that this client knows."""
         for listed in list_groups(cluster):
-            if listed.group_id == self.group_id and listed.type not in WITH_OFFSETS:
+            if listed.group_id == self.group_id and listed.type not in TYPES:
                 return GroupDescription(
                     group_id=self.group_id,
                     exists=True,

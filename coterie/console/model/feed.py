@@ -14,8 +14,7 @@ from typing import Any
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError, Refused, error_name
 from coterie.client.group_description import GroupDescription
-from coterie.client.group_totals import WITH_OFFSETS
-from coterie.client.groups import describe_groups, list_groups
+from coterie.client.groups import TYPES, describe_groups, list_groups
 from coterie.client.health.checks import findings
 from coterie.client.health.finding import Severity
 from coterie.client.health.observation import CHECKED_TYPES, Look, Past, observe, whole_look
@@ -120,7 +119,7 @@ class GroupsFeed:
         began_ms = now_ms()
         brokers = cluster.metadata([])
         listed = list_groups(cluster)
-        names = [each.group_id for each in listed if each.type in WITH_OFFSETS]
+        names = [each.group_id for each in listed if each.type in TYPES]
         # It is the same until the broker is started again.
         is_live = self._cluster["state"] == "live"
         data_dir = self._cluster["data_dir"] if is_live else data_directory(cluster)

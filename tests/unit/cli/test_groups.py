@@ -247,6 +247,7 @@ def test_describe_members_decodes_assignments() -> None:
         "target_epoch": None,
         "target_assignment": None,
         "worker": None,
+        "streams": None,
         "subscription": None,
         "regex": None,
         "client_software": None,
@@ -313,6 +314,7 @@ def test_describe_state_shows_coordinator_strategy_and_size() -> None:
         "group_epoch": None,
         "target_assignment_epoch": None,
         "member_count": 1,
+        "topology": None,
     }
 
 
@@ -320,15 +322,13 @@ def test_describe_reports_a_group_of_another_type() -> None:
     broker = describing()
     broker.responses[ApiKey.LIST_GROUPS] = ListGroupsResponse(
         error_code=0,
-        groups=[
-            ListGroupsResponseGroup(group_id="s", protocol_type="streams", group_type="streams")
-        ],
+        groups=[ListGroupsResponseGroup(group_id="s", protocol_type="future", group_type="future")],
     )
     with broker:
         named = run(broker, "groups", "describe", "s")
         every = run(broker, "groups", "describe", "--all-groups")
     assert named.exit_code == 1
-    assert "Group 's' is a streams group." in named.stderr
+    assert "Group 's' is a future group." in named.stderr
     assert (every.exit_code, every.stdout) == (0, "")
 
 

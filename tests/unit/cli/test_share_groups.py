@@ -12,7 +12,7 @@ from coterie.protocol.messages.share_group_heartbeat import (
 )
 from coterie.testing import Broker
 from tests.live.deadlines import eventually
-from tests.unit.cli.command import rows_of, run
+from tests.unit.cli.group_commands import refused, rows
 
 GROUP = "crew"
 NO_WAIT = {"group.share.assignment.interval.ms": "0"}
@@ -46,23 +46,6 @@ def beat(cluster: Cluster, epoch: int, *topics: str) -> Any:
         ShareGroupHeartbeatResponse,
         lambda response: {GROUP: (response.error_code, response)},
     )[GROUP]
-
-
-def groups(broker: Broker, *words: str) -> Any:
-    return run(None, "groups", *words, "--bootstrap-server", broker.bootstrap_servers)
-
-
-def rows(broker: Broker, *words: str) -> Any:
-    result = groups(broker, *words, "--json")
-    assert result.exit_code == 0, result.output
-    return rows_of(result)
-
-
-def refused(broker: Broker, *words: str) -> str:
-    """Return what a command prints that fails."""
-    result = groups(broker, *words)
-    assert result.exit_code == 1, result.output
-    return " ".join(result.stderr.split())
 
 
 def offsets(broker: Broker) -> list[tuple[str, int, int | None, int | None]]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 from coterie.coordinator.groups.share.describe import describe_error
+from coterie.coordinator.groups.streams import describe as streams
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
@@ -37,6 +38,10 @@ from coterie.protocol.messages.metadata import (
 from coterie.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
+)
+from coterie.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
 )
 from coterie.protocol.wire import Message
 
@@ -69,6 +74,7 @@ class FakeBroker:
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
             ApiKey.CONSUMER_GROUP_DESCRIBE: _no_consumer_groups,
             ApiKey.SHARE_GROUP_DESCRIBE: _no_share_groups,
+            ApiKey.STREAMS_GROUP_DESCRIBE: _no_streams_groups,
             **(responses or {}),
         }
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -234,6 +240,16 @@ def _no_share_groups(
     error = ErrorCode.GROUP_ID_NOT_FOUND
     return ShareGroupDescribeResponse(
         groups=[describe_error(each, error) for each in request.group_ids]
+    )
+
+
+def _no_streams_groups(
+    request: StreamsGroupDescribeRequest, _version: int
+) -> StreamsGroupDescribeResponse:
+    """Answer that none of the groups is a streams group."""
+    error = ErrorCode.GROUP_ID_NOT_FOUND
+    return StreamsGroupDescribeResponse(
+        groups=[streams.describe_error(each, error) for each in request.group_ids]
     )
 
 

@@ -23,9 +23,9 @@ def member(name: str, **more: Any) -> DescribedMember:
 def group(state: str, *members: DescribedMember, **more: Any) -> GroupDescription:
     """A group with members."""
     node = Node(1, Address("127.0.0.1", 9092))
-    protocol_type = "consumer"
+    group_type, protocol_type = "consumer" if "group_epoch" in more else "classic", "consumer"
     return GroupDescription(
-        "g", True, "classic", state, protocol_type, "range", node, list(members), **more
+        "g", True, group_type, state, protocol_type, "range", node, list(members), **more
     )
 
 
@@ -167,6 +167,21 @@ def test_members_of_a_consumer_group_wait_for_partitions() -> None:
     (wait,) = waits(phase_of(seen, []))
     assert (wait.member_id, wait.what) == ("b", "ConsumerGroupHeartbeat")
     assert "t-1" in wait.why
+
+
+def test_no_task_is_called_free_while_a_member_is_behind() -> None:
+    """[client/streams-groups]: what it has yet to give up is not described."""
+    owner = member("a", member_epoch=6, target_assignment={"t": [0]})._replace(
+        assignment={"t": [0]}
+    )
+    other = member("b", member_epoch=7, target_assignment={"t": [1]})
+    seen = group("Reconciling", owner, other, group_epoch=7, assignment_epoch=7)
+    seen = seen._replace(type="streams")
+    (wait,) = waits(phase_of(seen, []))
+    assert (wait.member_id, wait.what) == ("a", "StreamsGroupHeartbeat")
+    seen = seen._replace(members=[owner._replace(member_epoch=7), other])
+    (wait,) = waits(phase_of(seen, []))
+    assert (wait.member_id, wait.what) == ("b", "StreamsGroupHeartbeat")
 
 
 def test_a_target_that_is_due_waits_for_any_heartbeat() -> None:

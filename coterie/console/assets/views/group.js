@@ -10,7 +10,7 @@ import { moveOn, range, setRange, setWhole, watch } from '/shared/time.js';
 import { HOUR, MINUTE, duration, moment } from '/shared/words.js';
 import { changeButtons } from '/views/changes.js';
 import { stateBadge } from '/views/group_list.js';
-import { memberTable, partitionTable } from '/views/group_tables.js';
+import { memberTable, partitionTable, topologyTable } from '/views/group_tables.js';
 import { phaseBox } from '/views/phase.js';
 import { replayPart } from '/views/replay.js';
 import { unownedBy } from '/views/unowned.js';
@@ -27,7 +27,7 @@ const AROUND_MS = MINUTE;
 
 export function open(main, params) {
   const id = params.group;
-  let now = null, group = null, end = Date.now(), windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null;
+  let now = null, group = null, end = Date.now(), windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null, topology = null;
   let unowned = new Map();
   const [head, times, past, lagHost, lists] = ['div', 'div', 'div', 'div', 'div'].map(tag => document.createElement(tag));
   const phase = phaseBox(), wrong = wrongList({ ofGroup: true }), replay = replayPart(id);
@@ -103,6 +103,10 @@ export function open(main, params) {
   function drawLists() {
     const at = Date.now();
     unowned = group ? unownedBy(group, at - HOUR, at) : new Map();
+    if (now.topology && !topology) {
+      topology = topologyTable(() => now);
+      lists.prepend(Object.assign(document.createElement('h2'), { textContent: 'Topology now' }), topology.element);
+    }
     if (!members) {
       members = memberTable(() => now);
       partitions = partitionTable(() => now, row => unowned.get(`${row.topic}-${row.partition}`) ?? null);
@@ -112,6 +116,7 @@ export function open(main, params) {
     }
     members.update();
     partitions.update();
+    if (topology) topology.update();
   }
 
   function receive(name, data) {

@@ -16,12 +16,28 @@ export function memberTable(of) {
     column('library', software, { cell: row => nameOf(software(row) ?? '') }),
     column('partitions', row => row.partition_count, { number: true }),
     column('owns', owns, { cell: row => nameOf(cutTo(owns(row), 60), owns(row)) }),
+    ...[['tasks', row => tasksOf(row.streams?.tasks)], ['target', targetOf],
+      ['process', row => row.streams?.process_id], ['endpoint', row => row.streams?.endpoint]]
+      .map(([title, value]) => column(title, value, { cell: row => nameOf(value(row) ?? '') })),
     column('member since', row => row.joined_ms, { time: true, cell: row => sinceCell(row.joined_ms) }),
     column('last heard', row => row.last_heartbeat_ms, { time: true, cell: row => ago(row.last_heartbeat_ms) }),
     column('session timeout', row => row.session_timeout_ms, ms('session_timeout_ms')),
     column('rebalance timeout', row => row.rebalance_timeout_ms, ms('rebalance_timeout_ms')),
     column('rebalances caused', row => row.rebalances_caused, { number: true }),
   ], allRows(() => of().members || []), 'member');
+}
+
+// The subtopologies of a streams group.
+export function topologyTable(of) {
+  const topics = counts => Object.entries(counts).map(([topic, count]) => `${topic} (${count ?? '?'})`).join(', ');
+  const named = (title, value) => column(title, value, { cell: row => nameOf(value(row)) });
+  return table('Topology now', [
+    named('subtopology', row => row.subtopology_id),
+    column('tasks', row => row.task_count, { number: true }),
+    named('reads', row => topics({ ...row.source_topics, ...row.repartition_source_topics })),
+    named('writes', row => row.repartition_sink_topics.join(', ')),
+    named('changelogs', row => topics(row.state_changelog_topics)),
+  ], allRows(() => of().topology ? of().topology.subtopologies : []), 'subtopology');
 }
 
 // `unowned(row)` is how long the partition was without owner in the last hour; null if that is not known.
@@ -51,6 +67,19 @@ function owns({ assignment }) {
   if (!assignment) return null;
   const entries = Array.isArray(assignment) ? byTopic(assignment) : Object.entries(assignment);
   return entries.map(([topic, numbers]) => `${topic} ${runs(numbers)}`).join(', ');
+}
+
+// "active 0: 0–1; standby 1: 0": tasks by their roles; null without tasks.
+function tasksOf(roles) {
+  if (!roles) return null;
+  return Object.entries(roles).filter(([, tasks]) => Object.keys(tasks).length).map(([role, tasks]) =>
+    `${role} ${Object.entries(tasks).map(([id, numbers]) => `${id}: ${runs(numbers)}`).join(', ')}`).join('; ') || null;
+}
+
+// What a member is to have, where that is not what it has.
+function targetOf({ streams }) {
+  const target = streams ? tasksOf(streams.target) : null;
+  return streams && target !== tasksOf(streams.tasks) ? target ?? 'nothing' : null;
 }
 
 function byTopic(assignment) {

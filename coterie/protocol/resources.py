@@ -205,10 +205,17 @@ def names_of(request: Any, kind: ResourceType) -> Iterator[str | bytes]:
                 yield from _named(request, names)
 
 
+def _parts(value: Any) -> list[Any]:
+    """Return the elements of a list, or the one structure; nothing for null."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
 def _named(request: Any, names: Names) -> Iterator[str | bytes]:
     holders = [request]
     for field in names.path[:-1]:
-        holders = [each for holder in holders for each in getattr(holder, field) or ()]
+        holders = [each for holder in holders for each in _parts(getattr(holder, field))]
     for holder in holders:
         if names.field and getattr(holder, names.field) != names.value:
             continue

@@ -27,9 +27,11 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
+from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from coterie.protocol.refusals import refusal
 from coterie.protocol.resources import ResourceType, Touched, groups_of, names_of, resources
 from coterie.protocol.schema import fields_of
+from tests.unit.coordinator.streams.harness import subtopology, topology
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec" / "security.md"
 ROW = re.compile(r"^\| ([A-Z]\w+) \| (.+) \| (.+) \|$", re.MULTILINE)
@@ -57,11 +59,11 @@ def test_the_specification_lists_the_same_operations_and_places() -> None:
 
 
 def follow(cls: Any, path: tuple[str, ...]) -> Any:
-    """Return the class of the elements to which lists lead."""
+    """Return the class of the structures to which lists and structures lead."""
     for name in path:
         (field,) = [each for each in fields_of(cls) if each.name == name]
-        assert field.type.element is not None
-        cls = field.type.element.struct
+        cls = (field.type.element or field.type).struct
+        assert cls is not None
     return cls
 
 
@@ -116,6 +118,24 @@ def test_paths_lead_to_declared_names_and_errors(api: ApiKey) -> None:
             ),
             ResourceType.GROUP,
             ["g"],
+        ),
+        (
+            StreamsGroupHeartbeatRequest(
+                group_id="g",
+                member_id="m",
+                member_epoch=0,
+                endpoint_information_epoch=-1,
+                topology=topology(subtopology("0", "a"), subtopology("1", "b")),
+            ),
+            ResourceType.TOPIC,
+            ["a", "b"],
+        ),
+        (
+            StreamsGroupHeartbeatRequest(
+                group_id="g", member_id="m", member_epoch=3, endpoint_information_epoch=0
+            ),
+            ResourceType.TOPIC,
+            [],
         ),
     ],
 )

@@ -22,6 +22,11 @@ DEFAULTS = {
     "group.consumer.min.session.timeout.ms": "45000",
     "group.consumer.session.timeout.ms": "45000",
     "group.initial.rebalance.delay.ms": "3000",
+    "group.share.assignment.interval.ms": "1000",
+    "group.share.heartbeat.interval.ms": "5000",
+    "group.share.min.heartbeat.interval.ms": "5000",
+    "group.share.min.record.lock.duration.ms": "15000",
+    "group.share.min.session.timeout.ms": "45000",
     "group.min.session.timeout.ms": "6000",
 }
 # What the checks of logins and rights need: an administrator, an authorizer and tokens.

@@ -16,6 +16,7 @@ _STATES = "coterie.coordinator.share_state.shard:ShareStateShard"
 _OFFSETS = "coterie.coordinator.groups.share.offsets"
 _SESSIONS = "coterie.server.share.sessions:ShareSessions"
 _FETCHING = "coterie.server.share.fetching:ShareFetching"
+_LOOKING = "coterie.server.share.looking"
 _LEADER = "coterie.server.share.leader:ShareLeader"
 _READING = "coterie.server.share.reading"
 _HANDLER = "coterie.server.handlers.share_fetch"
@@ -192,13 +193,13 @@ _OF_ACQUISITION = (
     Plant(
         "the first batch is limited, too",
         f"{_READING}:read",
-        "if is_limited and len(data) > max_bytes:",
-        "if len(data) > max_bytes:",
+        "is_strict = extent.is_strict or bool(found.data)",
+        "is_strict = True",
         ("share_records/large_record",),
     ),
     Plant(
         "deleted records are waited for",
-        f"{_FETCHING}._read",
+        f"{_LOOKING}:Looking._examine",
         "if share.next_fetch_offset() < log_start_offset:",
         "if False:",
         ("share_records/deleted_records",),
@@ -221,8 +222,8 @@ _OF_SESSIONS = (
     ),
     Plant(
         "a session outlives its connection",
-        f"{_HANDLER}:_session",
-        "connection.when_closed(session, partial(share.end_session, session))",
+        f"{_LEADER}.open_session",
+        "connection.when_closed(session, partial(self.end_session, session))",
         "pass",
         ("share_sessions/end_of_a_connection",),
     ),
@@ -257,43 +258,43 @@ _OF_SESSIONS = (
     ),
     Plant(
         "partitions are not forgotten",
-        f"{_FETCHING}.answer",
-        "session.partitions.pop((topic.topic_id, index), None)",
+        f"{_SESSIONS}.change",
+        "session.partitions.pop(each, None)",
         "pass",
         ("share_sessions/forgotten_partition",),
     ),
     Plant(
         "an opening request forgets partitions",
-        f"{_FETCHING}.answer",
-        "() if self._is_opening else request.forgotten_topics_data",
-        "request.forgotten_topics_data",
+        f"{_FETCHING}._begin",
+        "() if self._is_opening else forgotten",
+        "forgotten",
         ("share_sessions/forgotten_with_the_opening",),
     ),
     Plant(
         "only partitions with acknowledgements are answered",
-        f"{_FETCHING}.answer",
-        "self._listed = {each: self._error_of(each) for each in wanted}",
-        "self._listed = {each: self._error_of(each) for each in wanted if wanted[each]}",
+        f"{_FETCHING}._begin",
+        "partition_errors(self._broker, wanted, self._may_read)",
+        "partition_errors(self._broker, asked, self._may_read)",
         ("share_sessions/listed_beside_acknowledgements",),
     ),
     Plant(
         "any acquire mode is accepted",
-        f"{_FETCHING}.answer",
-        "elif request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:",
-        "elif False:",
+        f"{_FETCHING}._begin",
+        "if request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:",
+        "if False:",
         ("share_sessions/unknown_acquire_mode",),
     ),
     Plant(
         "an append does not end the wait of a share fetch",
-        f"{_FETCHING}.records_appended",
+        f"{_LOOKING}:_Watch.records_appended",
         fault=does_nothing,
         kinds=("share_records/waits_for_records",),
     ),
     Plant(
         "a share fetch that needs no bytes waits for some",
-        f"{_FETCHING}._look",
-        "found_bytes >= enough",
-        "found_bytes >= max(1, enough)",
+        f"{_LOOKING}:Looking._has_enough",
+        ">= self._enough_bytes",
+        ">= max(1, self._enough_bytes)",
         ("share_records/least_bytes_of_zero",),
     ),
 )

@@ -10,9 +10,9 @@ from tests.crash.many_logs import MANY
 from tests.crash.scenarios import SCENARIOS
 
 # One crash in so many is tried: a prime, so that operations differ in which of theirs are tried.
-_SAMPLE = {"death": 127, "power": 499}
+_SAMPLE = {"death": 251, "power": 997}
 # Where several logs wait for a sync, there are many times more.
-_SAMPLE_OF_MANY = {"death": 499, "power": 3_989}
+_SAMPLE_OF_MANY = {"death": 997, "power": 7_993}
 _MANY = [scenario.__name__ for scenario in MANY]
 _MODES = [pytest.param(True, id="commit"), pytest.param(False, id="never")]
 
@@ -41,7 +41,7 @@ def test_every_call_fails_in_turn(scenario: str, fault: str, flush: bool) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("history", ["aar", "aAr", "arAr"])
+@pytest.mark.parametrize("history", ["aar", "aAr"])
 def test_every_window_of_compaction(history: str) -> None:
     result = run(Task("window", history, True, 0, 0))
     assert result.failures == []

@@ -31,9 +31,13 @@ _GIVEN_MS = 6_000
 _SESSIONS = "max.incremental.fetch.session.cache.slots"
 _OPENS_A_SESSION = re.compile(r"\bsession_epoch=0\b")
 _SLOTS = 1_000
-# What switches the protocol of consumer groups on, besides the level of the feature.
-_PROTOCOLS, _CONSUMER = "group.coordinator.rebalance.protocols", "consumer"
-_CONSUMER_APIS = ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
+# What switches the protocols of groups on, besides the levels of their features: the word, and the
+# APIs that need it.
+_PROTOCOLS = "group.coordinator.rebalance.protocols"
+_APIS_OF_PROTOCOLS = {
+    "consumer": ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+    "streams": ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
+}
 # What a broker of checks of logins and rights has.
 _AUTHORIZER = "authorizer.class.name"
 _TOKEN, _TOKEN_KEY = "DelegationToken", "delegation.token.secret.key"
@@ -130,14 +134,16 @@ def _settings_reason(check: Check, target: Target) -> str:
 
 
 def _protocol_reason(check: Check, target: Target) -> str:
-    """Return how the broker switches the protocol of consumer groups off, if a check needs it."""
-    if not any(each.api in _CONSUMER_APIS for each in check.requests):
-        return ""
-    if target.settings.get(GROUP_LEVEL) == "0":
-        return f"needs {GROUP_LEVEL}=1, the broker has 0"
-    protocols = target.settings.get(_PROTOCOLS, _CONSUMER)
-    if _CONSUMER not in protocols:
-        return f"needs {_PROTOCOLS} with {_CONSUMER}, the broker has {protocols}"
+    """Return how the broker switches a protocol of groups off that a check needs."""
+    called = {each.api for each in check.requests}
+    for word, apis in _APIS_OF_PROTOCOLS.items():
+        if called.isdisjoint(apis):
+            continue
+        if word == "consumer" and target.settings.get(GROUP_LEVEL) == "0":
+            return f"needs {GROUP_LEVEL}=1, the broker has 0"
+        protocols = target.settings.get(_PROTOCOLS, word)
+        if word not in protocols:
+            return f"needs {_PROTOCOLS} with {word}, the broker has {protocols}"
     return ""
 
 

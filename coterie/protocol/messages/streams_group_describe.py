@@ -124,8 +124,8 @@ class StreamsGroupDescribeResponseGroup(Struct):
     error_message: String | None = None
     group_id: String
     group_state: String
-    group_epoch: Int32
-    assignment_epoch: Int32
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
     topology: StreamsDescribeTopology | None = None
     members: list[StreamsGroupDescribeResponseMember]
     authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED

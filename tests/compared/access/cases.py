@@ -330,6 +330,16 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("DeleteShareGroupOffsets", {"group_id": "g-absent", "topics": [
         {"topic_name": name} for name in TOPICS
     ]}),
+    # Nobody is a member of the group, so nothing is created.
+    ("StreamsGroupHeartbeat", {
+        "group_id": "g-absent", "member_id": "m", "member_epoch": 3,
+        "endpoint_information_epoch": 0, "topology": {"epoch": 0, "subtopologies": [{
+            "subtopology_id": "0", "source_topics": TOPICS, "source_topic_regex": [],
+            "state_changelog_topics": [], "repartition_sink_topics": [],
+            "repartition_source_topics": [], "copartition_groups": [],
+        }]},
+    }),
+    ("StreamsGroupDescribe", {"group_ids": GROUPS, "include_authorized_operations": "true"}),
 ]  # fmt: skip
 
 

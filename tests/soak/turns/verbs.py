@@ -70,11 +70,17 @@ _EXPECTED: dict[str, ErrorCode] = {
     # All groups but one are classic.
     "ConsumerGroupDescribe, wide": ErrorCode.GROUP_ID_NOT_FOUND,
     "ShareGroupDescribe, wide": ErrorCode.GROUP_ID_NOT_FOUND,
+    "StreamsGroupDescribe, wide": ErrorCode.GROUP_ID_NOT_FOUND,
+    # It lists tasks, and those who do are members that list all of their roles.
+    "StreamsGroupHeartbeat, wide": ErrorCode.INVALID_REQUEST,
+    "StreamsGroupHeartbeat, deep": ErrorCode.INVALID_REQUEST,
     # No topic has the id, and so no share partition is initialised.
     "InitializeShareGroupState, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "InitializeShareGroupState, deep": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "ReadShareGroupState, wide": ErrorCode.INVALID_REQUEST,
     "ReadShareGroupState, deep": ErrorCode.INVALID_REQUEST,
+    "ReadShareGroupStateSummary, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    "ReadShareGroupStateSummary, deep": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "WriteShareGroupState, wide": ErrorCode.INVALID_REQUEST,
     "WriteShareGroupState, deep": ErrorCode.INVALID_REQUEST,
     # It has no session.

@@ -44,7 +44,9 @@ def reconcile_member(
         Refusal: it is in a state of other software and has to begin without tasks.
     """
     group = step.group
-    group.count_in(former_process, member, member.process_id)
+    has_moved = member.process_id != former_process
+    if has_moved:
+        group.count_in(former_process, member, member.process_id)
     try:
         reconciled = reconcile(group, member, tasks)
     except UnknownState:
@@ -54,7 +56,8 @@ def reconcile_member(
             "and rejoin.",
         ) from None
     finally:
-        group.count_in(member.process_id, member, former_process)
+        if has_moved:
+            group.count_in(member.process_id, member, former_process)
     if reconciled is None:
         return
     was_settled = member.is_settled(group.target_epoch)

@@ -1,5 +1,7 @@
 """Our own broker passes the checks, and nothing is left behind. `make conformance` runs all."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from coterie.conformance.checks.check import Check
@@ -26,10 +28,20 @@ _BAD = (Status.DEVIATES, Status.FAILS)
 
 def first_and_last_version_of_each() -> list[Check]:
     """Return the checks without those of the versions between the first and the last one."""
+    return [each for found in _situations() for each in (found[0], *found[1:][-1:])]
+
+
+def last_version_of_each() -> list[Check]:
+    """Return the checks of the last version of each situation."""
+    return [found[-1] for found in _situations()]
+
+
+def _situations() -> Iterable[list[Check]]:
+    """Return the checks of each situation, which differ in the version."""
     situations: dict[str, list[Check]] = {}
     for check in all_checks():
         situations.setdefault(check.situation, []).append(check)
-    return [each for found in situations.values() for each in (found[0], *found[1:][-1:])]
+    return situations.values()
 
 
 @pytest.mark.timeout(300)

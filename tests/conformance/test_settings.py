@@ -9,7 +9,7 @@ from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.results import Status
 from tests.conformance.brokers import outcomes_of
 from tests.conformance.settings import OTHER_SETTINGS, UNUSUAL_SETTINGS
-from tests.conformance.test_our_broker import first_and_last_version_of_each
+from tests.conformance.test_our_broker import last_version_of_each
 
 pytestmark = pytest.mark.asyncio
 
@@ -23,18 +23,18 @@ _AREAS = {each.area for each in all_checks() if each.transcript.path.suffix == "
 
 @pytest.mark.parametrize("name", UNUSUAL_SETTINGS)
 async def test_no_false_alarm(name: str) -> None:
-    checks = [each for each in first_and_last_version_of_each() if each.area in _AREAS]
+    checks = [each for each in last_version_of_each() if each.area in _AREAS]
     outcomes, leftovers = await outcomes_of(checks, UNUSUAL_SETTINGS[name])
     assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
     assert not leftovers
     # A check that does not hold is skipped, and only such a one.
-    assert sum(each.status is Status.PASS for each in outcomes) > 280
+    assert sum(each.status is Status.PASS for each in outcomes) > 230
 
 
 @pytest.mark.parametrize("name", OTHER_SETTINGS)
 async def test_no_check_takes_a_default_for_granted(name: str) -> None:
     settings = OTHER_SETTINGS[name]
-    outcomes, leftovers = await outcomes_of(first_and_last_version_of_each(), settings)
+    outcomes, leftovers = await outcomes_of(last_version_of_each(), settings)
     assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
-    assert sum(each.status is Status.PASS for each in outcomes) > 500
+    assert sum(each.status is Status.PASS for each in outcomes) > 400
     assert all("TOPIC_DELETION_DISABLED" in each for each in leftovers)

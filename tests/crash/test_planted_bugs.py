@@ -12,10 +12,29 @@ from tests.crash.plants import CANARY, PLANTS, find
 from tests.faults import Fault, answers, does_nothing
 from tests.planting import Plant, planted
 
+# Searches that take more than ten seconds each: `make crash` has them, and all others.
+_LONG = {
+    "the only durable snapshot is removed by the next start",
+    "a frame follows one that could not be written",
+    "a write-ahead file is removed although the sync of a log failed",
+    "a failed attempt to replace a file is written over",
+    "the oldest record of a key survives a cleaning",
+    "the name of a write-ahead file is not synced",
+    "an append goes to the old segment after a roll that failed halfway",
+    "a cleaned segment takes its place without a sync",
+    "the transaction index of a recovered segment is never synced",
+    "old segments are removed before the cleaned one's name is synced",
+}
+_SEARCHED = [plant for plant in PLANTS if plant.name not in _LONG]
+
+
+def test_the_long_searches_are_those_of_bugs_that_are_there() -> None:
+    assert len(_SEARCHED) + len(_LONG) == len(PLANTS)
+
 
 # A search is computing alone; on a machine with much other work one of them took two minutes.
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("plant", PLANTS, ids=[plant.name.replace(" ", "-") for plant in PLANTS])
+@pytest.mark.parametrize("plant", _SEARCHED, ids=lambda plant: plant.name.replace(" ", "-"))
 def test_a_planted_bug_is_found(plant: Plant) -> None:
     assert find(plant)
 

@@ -38,6 +38,10 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataValue,
     CurrentTopicPartitions,
 )
+from coterie.protocol.messages.share_group_records import ShareGroupTargetAssignmentMetadataKey
+from coterie.protocol.messages.streams_group_records import (
+    StreamsGroupTargetAssignmentMetadataKey,
+)
 from coterie.protocol.wire import Message
 
 _STATES = {state.value: state.name for state in MemberState}
@@ -51,6 +55,14 @@ _KINDS = {
     ConsumerGroupRegularExpressionKey: "regex",
 }
 
+# Records of the epoch of a target have the word of those of a member's target; a tombstone needs
+# another one.
+_TARGET_EPOCHS = (
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ShareGroupTargetAssignmentMetadataKey,
+    StreamsGroupTargetAssignmentMetadataKey,
+)
+
 
 def consumer_record_text(key: Any, value: Message | None, start_ms: int, names: Names) -> str:
     """Return the text of a record of a consumer group.
@@ -61,14 +73,26 @@ def consumer_record_text(key: Any, value: Message | None, start_ms: int, names: 
         start_ms: the start of virtual time.
         names: the names of the transcript.
     """
-    parts = [_KINDS[type(key)], quote(key.group_id)]
+    text = None if value is None else _value_text(value, start_ms, names)
+    return record_text(_KINDS[type(key)], key, text)
+
+
+def record_text(kind: str, key: Any, value: str | None) -> str:
+    """Return the text of a record of a group of any type with heartbeats.
+
+    Args:
+        kind: the word for records of its type.
+        key: the key.
+        value: the text of the value; None for a tombstone.
+    """
+    parts = [kind, quote(key.group_id)]
     if isinstance(key, ConsumerGroupRegularExpressionKey):
         parts.append(quote(key.regular_expression))
     elif hasattr(key, "member_id"):
         parts.append(quote(key.member_id))
-    elif value is None and isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
+    elif value is None and isinstance(key, _TARGET_EPOCHS):
         parts.append("epoch")
-    parts.append("tombstone" if value is None else _value_text(value, start_ms, names))
+    parts.append("tombstone" if value is None else value)
     return " ".join(parts)
 
 

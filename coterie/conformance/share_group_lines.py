@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coterie.conformance.consumer_group_lines import at_text
+from coterie.conformance.consumer_group_lines import at_text, record_text
 from coterie.conversation.consumer_group_requests import assignment_map
 from coterie.conversation.names import Names
 from coterie.conversation.syntax import format_list, quote
@@ -40,13 +40,8 @@ def share_record_text(key: Any, value: Message | None, start_ms: int, names: Nam
         start_ms: the start of virtual time.
         names: the names of the transcript.
     """
-    parts = [_KINDS[type(key)], quote(key.group_id)]
-    if hasattr(key, "member_id"):
-        parts.append(quote(key.member_id))
-    elif value is None and isinstance(key, ShareGroupTargetAssignmentMetadataKey):
-        parts.append("epoch")
-    parts.append("tombstone" if value is None else _value_text(value, start_ms, names))
-    return " ".join(parts)
+    text = None if value is None else _value_text(value, start_ms, names)
+    return record_text(_KINDS[type(key)], key, text)
 
 
 def _value_text(value: Any, start_ms: int, names: Names) -> str:

@@ -10,7 +10,7 @@ log+ streams-assignment orders m1 2/0 STABLE {0: [0@2]} pending {0: [1@2]}
 
 from typing import Any
 
-from coterie.conformance.consumer_group_lines import at_text, owned_map
+from coterie.conformance.consumer_group_lines import at_text, owned_map, record_text
 from coterie.conversation.names import Names
 from coterie.conversation.streams_groups import endpoint_text, roles_text, tags_text
 from coterie.conversation.streams_topology import topology_text
@@ -53,13 +53,8 @@ def streams_record_text(key: Any, value: Message | None, start_ms: int, names: N
         start_ms: the start of virtual time.
         names: the names of the transcript.
     """
-    parts = [_KINDS[type(key)], quote(key.group_id)]
-    if hasattr(key, "member_id"):
-        parts.append(quote(key.member_id))
-    elif value is None and isinstance(key, StreamsGroupTargetAssignmentMetadataKey):
-        parts.append("epoch")
-    parts.append("tombstone" if value is None else _value_text(value, start_ms, names))
-    return " ".join(parts)
+    text = None if value is None else _value_text(value, start_ms, names)
+    return record_text(_KINDS[type(key)], key, text)
 
 
 def _value_text(value: Any, start_ms: int, names: Names) -> str:

@@ -292,6 +292,7 @@ class SharedParts(SharedServices):
     def _end_work(self) -> None:
         self.flusher.stop()
         self.disk.stop()
+        self.logs.opener.end()
         self.environment.stop()
 
     # --- failures ---------------------------------------------------------------------------------

@@ -56,12 +56,13 @@ class LogOpener:
         self._waiting: dict[Partition, list[Callable[[], None]]] = {}
         # Partitions whose turn comes when others are open.
         self._queue: deque[Partition] = deque()
-        # Partitions whose files a thread uses now.
-        self._in_use: set[Partition] = set()
+        # Partitions whose files a thread uses now, or has used without a report to the event loop.
+        self._in_use: dict[Partition, LogOpening] = {}
         # Those that were being opened when the deletion of their topic began.
         self._to_hold: set[Partition] = set()
         # Some of these, and what to call when none of them is left.
         self._leaving: list[tuple[set[Partition], Callable[[], None]]] = []
+        self._has_ended = False
 
     def may_open(self, partition: Partition) -> bool:
         """Return whether a partition that is not open may be after `open`."""
@@ -174,6 +175,16 @@ class LogOpener:
         else:
             then()
 
+    def end(self) -> None:
+        """Open nothing any more, and close what threads have opened: the broker has stopped.
+
+        The threads report to the event loop, which may not turn again before the directory is
+        closed or used by the next broker. Nothing that waits is called.
+        """
+        self._has_ended = True
+        for opening in self._in_use.values():
+            _abandon(opening)
+
     def _opening(self, partition: Partition) -> LogOpening:
         return self._data.opening(
             partition.topic.name, partition.index, self._log_config(partition), self._now_ms()
@@ -183,19 +194,20 @@ class LogOpener:
         while self._queue and len(self._in_use) < _HANDED_OVER:
             partition = self._queue.popleft()
             assert partition not in self._in_use, "one thread uses the files of a partition"
-            self._in_use.add(partition)
-            opening = self._opening(partition)
+            opening = self._in_use[partition] = self._opening(partition)
             self._disk.submit(once(opening.run), partial(self._settle, partition, opening))
 
     def _settle(self, partition: Partition, opening: LogOpening, error: Exception | None) -> None:
         assert partition in self._in_use, "the work of a thread ends once"
-        self._in_use.remove(partition)
+        del self._in_use[partition]
         assert len(self._in_use) < _HANDED_OVER, "few logs are opened at a time"
+        if self._has_ended:
+            _abandon(opening)
+            return
         self._begin_some()
         if partition.state is not PartitionState.OPENING:
             # The topic was deleted, or the data directory was lost.
-            if opening.log is not None:
-                opening.log.abandon()
+            _abandon(opening)
             self._unused(partition)
             return
         if error is None:
@@ -256,3 +268,9 @@ class LogOpener:
             remedy=remedy_for(error),
             **({"exc_info": error} if ours else {}),
         )
+
+
+def _abandon(opening: LogOpening) -> None:
+    """Close the files of a log that nobody uses, if it was opened."""
+    if opening.log is not None:
+        opening.log.abandon()

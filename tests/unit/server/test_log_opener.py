@@ -22,7 +22,7 @@ from coterie.server.workers import WorkerThreads, once
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.opening import LogOpening
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import Client, ManualEnvironment, logged, make_broker
+from tests.unit.server.manual import Client, ManualEnvironment, logged, make_broker, restarted
 from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 from tests.unit.server.running import PATIENCE_S, RunningBroker
@@ -157,6 +157,29 @@ class TestWaiting:
         broker.controller.create("t", 2, {})
         assert set(states(broker)) == {PartitionState.CLOSED}
         produce_to(client, 0, disk)
+
+    @pytest.mark.parametrize("ends_in_order", [True, False])
+    @pytest.mark.parametrize("is_opened", [True, False])
+    def test_opening_that_is_reported_after_the_end_leaves_no_file(
+        self, client: Client, disk: SlowDisk, *, is_opened: bool, ends_in_order: bool
+    ) -> None:
+        """The directory is closed then, and perhaps used by the next broker."""
+        produce_to(client, 0, disk)
+        client = Client(restarted(client.broker, killed=True))
+        broker, files = client.broker, client.broker.shared.data.files
+        broker.logs.opener._disk = disk
+        client.send(fetch_request((0, 0)), 12)
+        ((steps, report),) = disk.work
+        if is_opened:
+            list(steps)
+        if ends_in_order:
+            broker.shared.close()
+        else:
+            broker.shared.abandon()
+        assert files.count == 0
+        list(steps)
+        report(None)
+        assert files.count == 0
 
 
 def produce_to(client: Client, partition: int, disk: SlowDisk) -> None:

@@ -60,6 +60,7 @@ class Present(NamedTuple):
 
     Attributes:
         sessions: those of its members, by their ids.
+        state: its state at that moment; None if it is not known.
         waits_for: in words for what it waits; None if it is at rest, or if that is not known.
         records: what is in flight in a share group, at most `MOST_RANGES` of them; None in other
             groups.
@@ -67,6 +68,7 @@ class Present(NamedTuple):
     """
 
     sessions: Mapping[str, MemberSession]
+    state: str | None = None
     waits_for: str | None = None
     records: tuple[InPartition, ...] | None = None
     delivery_limit: int | None = None
@@ -126,11 +128,13 @@ def _present(brokers: list["Broker"], group_id: str) -> Present | None:
             continue
         now_ms = broker.now_ms()
         sessions = {each.member_id: each for each in sessions_of(group, now_ms)}
-        waits_for = group.waits_for(now_ms)
+        present = Present(sessions, group.state_name, group.waits_for(now_ms))
         if not isinstance(group, ShareGroup):
-            return Present(sessions, waits_for)
-        limit = broker.share.settings(group_id).delivery_limit
-        return Present(sessions, waits_for, _records(broker, brokers, group_id), limit)
+            return present
+        return present._replace(
+            records=_records(broker, brokers, group_id),
+            delivery_limit=broker.share.settings(group_id).delivery_limit,
+        )
     return None
 
 

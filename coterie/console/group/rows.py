@@ -36,9 +36,12 @@ Json = dict[str, Any]
 def group_json(seen: Seen) -> Json:
     """Return everything that the page of a group shows but for its history."""
     group = seen.group
-    owed = None if seen.present is None else owed_of(seen.present)
-    phase = phase_of(group, seen.facts, owed)
-    said = None if seen.present is None else seen.present.waits_for
+    # The group may have gone on since it was described.
+    present = seen.present
+    if present is not None and present.state not in (None, group.state):
+        present = None
+    phase = phase_of(group, seen.facts, None if present is None else owed_of(present))
+    said = None if present is None else present.waits_for
     if said and (not phase.waits_for or group.state == NOT_READY):
         # The protocol does not tell it, such as why the topics of a streams group are wrong.
         phase = phase._replace(waits_for=[Wait(None, None, said, None, "")])

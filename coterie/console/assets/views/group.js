@@ -30,7 +30,7 @@ const AROUND_MS = MINUTE;
 export function open(main, params) {
   const id = params.group;
   let now = null, group = null, end = Date.now(), windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null, topology = null, records = null;
-  let unowned = new Map(), heard = null;
+  let unowned = new Map(), heard = null, bare = null;
   const [head, times, past, lagHost, lists] = ['div', 'div', 'div', 'div', 'div'].map(tag => document.createElement(tag));
   const phase = phaseBox(), wrong = wrongList({ ofGroup: true }), replay = replayPart(id);
   main.append(head, phase.element, wrong.element, times, lagHost, past, lists, replay.element);
@@ -112,11 +112,11 @@ export function open(main, params) {
       lists.prepend(Object.assign(document.createElement('h2'), { textContent: 'Topology now' }), topology.element);
     }
     if (!members) {
-      heard = document.createElement('p');
-      heard.className = 'note';
+      [heard, bare] = ['p', 'p'].map(tag => Object.assign(document.createElement(tag), { className: 'note' }));
+      bare.textContent = 'No offset is committed, and no partition has an owner.';
       members = memberTable(() => now);
       partitions = partitionTable(() => now, row => unowned.get(`${row.topic}-${row.partition}`) ?? null);
-      for (const [title, ...made] of [['Members now', heard, members.element], ['Partitions now', partitions.element]])
+      for (const [title, ...made] of [['Members now', heard, members.element], ['Partitions now', bare, partitions.element]])
         lists.append(Object.assign(document.createElement('h2'), { textContent: title }), ...made);
     } else {
       members.update();
@@ -133,8 +133,9 @@ export function open(main, params) {
 
   // What only the broker itself tells, where it does not.
   function sayHeard() {
-    heard.hidden = !now.exists || now.tells_present || !now.members.length;
-    heard.textContent = `When a member was last heard${now.type === 'share' ? ', and who has locked which records,' : ''} is
+    bare.hidden = now.partitions.length > 0;
+    heard.hidden = now.members.length > 0 && now.tells_present;
+    heard.textContent = !now.members.length ? 'The group has no members.' : `When a member was last heard${now.type === 'share' ? ', and who has locked which records,' : ''} is
       not known here: no request of Kafka’s protocol tells it. A broker of Coterie does, with serve --console, or if
       its console has --control-url.`;
   }

@@ -10,6 +10,9 @@ export function memberTable(of) {
   const ms = name => ({ number: true, cell: row => row[name] === null ? '' : duration(row[name]) });
   return table('Members now', [
     column('member', row => row.name, { cell: row => nameOf(row.name, row.consumer_id) }),
+    column('has sent', row => row.waits_for),
+    column('last heard', row => row.last_heartbeat_ms, { time: true, cell: row => ago(row.last_heartbeat_ms) }),
+    column('session left', row => row.session_left_ms, { number: true, cell: row => leftCell(row.session_left_ms) }),
     column('client', row => row.client_id, { cell: row => nameOf(row.client_id) }),
     column('instance', row => row.group_instance_id, { cell: row => nameOf(row.group_instance_id ?? '—') }),
     column('host', row => row.host, { cell: row => nameOf(row.host.replace(/^\//, '')) }),
@@ -20,9 +23,6 @@ export function memberTable(of) {
       ['process', row => row.streams?.process_id], ['endpoint', row => row.streams?.endpoint]]
       .map(([title, value]) => column(title, value, { cell: row => value(row) ? nameOf(value(row)) : '' })),
     column('member since', row => row.joined_ms, { time: true, cell: row => sinceCell(row.joined_ms) }),
-    column('has sent', row => row.waits_for),
-    column('last heard', row => row.last_heartbeat_ms, { time: true, cell: row => ago(row.last_heartbeat_ms) }),
-    column('session left', row => row.session_left_ms, { number: true, cell: row => leftCell(row.session_left_ms) }),
     column('session timeout', row => row.session_timeout_ms, ms('session_timeout_ms')),
     column('rebalance timeout', row => row.rebalance_timeout_ms, ms('rebalance_timeout_ms')),
     column('rebalances caused', row => row.rebalances_caused, { number: true }),
@@ -38,13 +38,13 @@ export function recordTable(of) {
     column('offsets', row => row.first_offset, { number: true, cell: row => el('a', { href: addressOf({
       topic: row.topic, partition: row.partition, offset: row.first_offset }) }, records(row) === 1
       ? grouped(row.first_offset) : `${grouped(row.first_offset)}–${grouped(row.last_offset)}`) }),
-    column('records', records, { number: true }),
-    column('state', row => row.state),
     column('locked by', row => row.member ?? row.member_id, { cell: row => row.member_id === null ? ''
       : nameOf(row.member ?? `${row.member_id}, which is no member`, row.member_id) }),
     column('locked for', row => row.lock_ms, { number: true, cell: row => leftCell(row.lock_ms) }),
     column('delivery', row => row.delivery_count, { number: true, cell: row => most() === null
       ? grouped(row.delivery_count) : `${grouped(row.delivery_count)} of ${grouped(most())}` }),
+    column('state', row => row.state),
+    column('records', records, { number: true }),
   ], allRows(() => of().records || []), 'range');
 }
 

@@ -25,7 +25,8 @@ function snooze(finding) {
 }
 
 // The list as an element; `update(findings, summary)` shows them, `summary` says how the groups are if
-// nothing is wrong; findings that are null are not known yet, and `undefined` are not looked for. With `ofGroup` it belongs to the page of a group, whose name is not repeated.
+// nothing is wrong. Findings that are null are not known yet, and for `undefined` nobody looks. With
+// `ofGroup` it belongs to the page of a group, whose name is not repeated.
 export function wrongList({ ofGroup = false } = {}) {
   const element = document.createElement('section');
   element.className = 'wrong-now';

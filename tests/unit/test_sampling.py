@@ -1,5 +1,6 @@
 """The table of sampled tests names tests that exist, and each of them still runs some cases."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def names_left_out(*names: str) -> set[str]:
 @pytest.mark.parametrize("test", ONE_IN)
 def test_a_sampled_test_exists(test: str) -> None:
     path, _, name = test.partition("::")
-    assert f"\ndef {name}(" in (ROOT / path).read_text()
+    assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
     assert ONE_IN[test] > 1
 
 
@@ -39,4 +40,4 @@ def test_one_in_so_many_cases_runs() -> None:
 
 
 def test_few_selected_cases_all_run() -> None:
-    assert names_left_out(*(f"{SAMPLED}[{case}]" for case in "abcde")) == set()
+    assert names_left_out(*(f"{SAMPLED}[{case}]" for case in "ab")) == set()

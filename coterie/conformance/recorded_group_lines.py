@@ -1,5 +1,7 @@
 """Lines about a group that its records make, of any type: `state`, `timer`."""
 
+from typing import Any
+
 from coterie.conversation.syntax import format_list, format_time, quote
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.timers import TimerKind as ConsumerTimer
@@ -12,7 +14,7 @@ from coterie.coordinator.kernel.purgatory import Purgatory
 
 _SESSIONS = (ConsumerTimer.SESSION, ShareTimer.SESSION, StreamsTimer.SESSION)
 # The timers of members, by the type of their group.
-_MEMBER_TIMERS: dict[type[RecordedGroup], tuple[str, ...]] = {
+_MEMBER_TIMERS: dict[type[RecordedGroup[Any]], tuple[str, ...]] = {
     ConsumerGroup: (
         ConsumerTimer.SESSION,
         ConsumerTimer.REVOCATION,
@@ -24,14 +26,16 @@ _MEMBER_TIMERS: dict[type[RecordedGroup], tuple[str, ...]] = {
 }
 
 
-def recorded_state_text(group: RecordedGroup) -> str:
+def recorded_state_text(group: RecordedGroup[Any]) -> str:
     """Return one line about a group as the core holds it."""
     epochs = f"epoch={group.epoch} assignment_epoch={group.target_epoch}"
     members = format_list([f"{each} {group.members[each].epoch}" for each in group.ordered_ids()])
     return f"state {quote(group.group_id)} {group.state_name} {epochs} members={members}"
 
 
-def recorded_timer_texts(group: RecordedGroup, purgatory: Purgatory, start_ms: int) -> list[str]:
+def recorded_timer_texts(
+    group: RecordedGroup[Any], purgatory: Purgatory, start_ms: int
+) -> list[str]:
     """Return the armed timers of a group and its members, each with the time at which it acts.
 
     A session timer shows the member's deadline, which heartbeats move. The entry in the timer wheel

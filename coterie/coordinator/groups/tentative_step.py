@@ -21,7 +21,7 @@ from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.messages.journal_records import Fact
 from coterie.protocol.wire import Message
 
-G = TypeVar("G", bound=RecordedGroup)
+G = TypeVar("G", bound=RecordedGroup[Any])
 
 
 class TentativeStep(GroupStep[G], Generic[G]):

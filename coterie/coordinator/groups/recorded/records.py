@@ -15,7 +15,7 @@ class RecordedGroups(GroupRecords):
         groups: by id, those of which the log says anything. They are the live groups.
     """
 
-    def __init__(self, keys: tuple[type, ...], create: Callable[[str], RecordedGroup]) -> None:
+    def __init__(self, keys: tuple[type, ...], create: Callable[[str], RecordedGroup[Any]]) -> None:
         """Start without records.
 
         Args:

@@ -46,7 +46,7 @@ class RecordKeys(NamedTuple):
     others: tuple[type[Any], ...]
 
     @property
-    def all(self) -> tuple[type, ...]:
+    def all(self) -> tuple[type[Message], ...]:
         """All of them."""
         return (*self[:-1], *self.others)
 

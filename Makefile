@@ -9,7 +9,8 @@ endif
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SERVER := $(VENV)/.server
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# uv downloads and installs side by side, pip one by one.
+PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 LOCK   := requirements-dev.txt
 JOBS   ?= 2
 EXTRAS ?= dev
@@ -22,13 +23,11 @@ help:  ## list the verbs
 
 setup: $(READY)  ## make .venv with everything in it, by requirements-dev.txt; PYTHON=python3.13 makes .venv-3.13
 
-# uv downloads and installs side by side, pip one by one. Neither has to find versions that fit.
+# Nothing has to find versions that fit: the lock file has them.
 $(READY): pyproject.toml $(LOCK)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 ifeq ($(EXTRAS),dev)
-	@if command -v uv >/dev/null; \
-	  then uv pip install --quiet --python $(BIN)/python --no-deps --requirement $(LOCK); \
-	  else $(PIP) --no-deps --requirement $(LOCK); fi
+	@$(PIP) --no-deps --requirement $(LOCK)
 	@$(PIP) --no-deps --no-build-isolation --editable .
 else
 	@$(PIP) --editable '.[$(EXTRAS)]'

@@ -28,6 +28,7 @@ from coterie.coordinator.share_partition.in_flight import (
 from coterie.coordinator.share_partition.states import (
     ACQUIRED,
     ARCHIVED,
+    AVAILABLE,
     FINAL_STATES,
     RecordState,
     StateBatch,
@@ -102,7 +103,8 @@ class SharePartition:
             if unread is not None and unread < batch.first_offset:
                 return unread
             for state in batch.states:
-                if state.can_be_acquired:
+                # As `can_be_acquired`, without a call for each.
+                if state.state is AVAILABLE and state.writing is None:
                     return state.first_offset
         return self.end_offset + 1 if self.batches else self.end_offset
 
@@ -117,7 +119,7 @@ class SharePartition:
         for batch in self.batches.within(offset, self.end_offset):
             for state in batch.states_within(offset, self.end_offset):
                 if state.can_be_acquired:
-                    left -= state.records
+                    left -= state.last_offset - max(state.first_offset, offset) + 1
                     if left <= 0:
                         return batch.last_offset
         return max(self.end_offset, offset - 1) + left
@@ -156,6 +158,10 @@ class SharePartition:
         for state in self._states_of(transition):
             state.writing, state.lock_expired = None, False
             self.locks.cancel(state.first_offset)
+        for first_offset, last_offset in transition.ranges:
+            for batch in self.batches.within(first_offset, last_offset):
+                if batch.is_split:
+                    batch.join(first_offset, last_offset)
         self.advance()
 
     def undo(self, transition: Transition, delivery_limit: int) -> None:
@@ -210,15 +216,22 @@ class SharePartition:
         assert state.state is ACQUIRED, f"{state} is not acquired"
         self.locks.arm(state.first_offset, deadline_ms)
 
-    def split(self, batch: InFlightBatch) -> None:
-        """Give each record of a batch its own state, and its own lock with the same deadline."""
-        if batch.is_split:
-            return
-        deadline_ms = self.locks.deadline_ms(batch.first_offset)
-        batch.split()
-        if deadline_ms is not None:
-            for state in batch.states:
-                self.locks.arm(state.first_offset, deadline_ms)
+    def split(
+        self, batch: InFlightBatch, first_offset: int, last_offset: int
+    ) -> list[InFlightState]:
+        """Let each record of a batch have its own state; return those of a range.
+
+        Those that the range begins or ends within are cut there, each part with its own lock of the
+        same deadline.
+        """
+        batch.is_split = True
+        for offset in (first_offset, last_offset + 1):
+            parts = batch.cut(offset)
+            if parts is not None:
+                deadline_ms = self.locks.deadline_ms(parts[0].first_offset)
+                if deadline_ms is not None:
+                    self.locks.arm(offset, deadline_ms)
+        return batch.states_within(first_offset, last_offset)
 
     def expire_locks(self, now_ms: int, delivery_limit: int) -> StateWrite | None:
         """Release the records whose locks have expired [share-partitions/locks].
@@ -307,7 +320,7 @@ class SharePartition:
             return
         for batch in self.batches.within(self.start_offset, log_start_offset - 1):
             if batch.last_offset >= log_start_offset:
-                self.split(batch)
+                self.split(batch, batch.first_offset, log_start_offset - 1)
             self._forget(batch, log_start_offset - 1)
         self.read_to(log_start_offset - 1)
         self._move_start(log_start_offset)

@@ -22,7 +22,7 @@ from coterie.coordinator.share_partition.partition import SharePartition
 from coterie.coordinator.share_state.requests import NO_OFFSET, Read, ShareKey, StateResult, Write
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.server.config.config import Config
-from coterie.server.config.share_leaders import ShareSettings, share_settings
+from coterie.server.config.share_leaders import ShareSettings
 from coterie.server.environment import Environment
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import OPEN, Partition
@@ -70,7 +70,7 @@ class ShareLeader:
             persister: asks share coordinators.
             slices: long work.
         """
-        self._config = config
+        self._settings = config.share_leaders
         self._loop = environment.loop
         self._now_ms = environment.now_ms
         self._opener = opener
@@ -87,7 +87,7 @@ class ShareLeader:
 
     def settings(self, group_id: str) -> ShareSettings:
         """Return the settings of a group as they are now."""
-        return share_settings(self._config, group_id)
+        return self._settings.of(group_id)
 
     # --- partitions -------------------------------------------------------------------------------
 
@@ -313,8 +313,9 @@ class ShareLeader:
         if deadline_ms is None:
             self._locks.cancel(loaded.key)
             return
-        self._locks.arm(loaded.key, deadline_ms)
-        self._set_timer()
+        if self._locks.deadline_ms(loaded.key) != deadline_ms:
+            self._locks.arm(loaded.key, deadline_ms)
+            self._set_timer()
 
     def next_lock_ms(self) -> int | None:
         """Return when a lock may end next; None if nothing is locked."""

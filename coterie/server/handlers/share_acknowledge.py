@@ -70,7 +70,8 @@ class _Acknowledging:
         self._session = session
         self._may_read = may_read
         self._results: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
-        # With acknowledgements each partition of the request is answered.
+        # With acknowledgements each partition of the request is answered, otherwise those with an
+        # error.
         self._unsaid: dict[SharedPartition, ErrorCode] = {}
         # How many results there will be; None before that is known.
         self._count: int | None = None
@@ -104,9 +105,9 @@ class _Acknowledging:
         )
         if self._request.share_session_epoch == FINAL_EPOCH:
             self._broker.loop.call_soon(self._broker.share.end_session, self._session)
-        if asked:
-            left = [each for each in wanted if each not in asked]
-            self._unsaid = yield from partition_errors(self._broker, left, self._may_read)
+        left = [each for each in wanted if each not in asked]
+        unsaid = yield from partition_errors(self._broker, left, self._may_read)
+        self._unsaid = {each: error for each, error in unsaid.items() if asked or error}
         self._count = len(asked)
 
     def _done(self, wanted: SharedPartition, error: ErrorCode, message: str | None) -> None:

@@ -244,7 +244,7 @@ class ShareFetching:
             is_told = self._is_opening or partitions.get(wanted, False) or part is not NOTHING
             if not is_told and wanted not in self._listed:
                 continue
-            if wanted in partitions and wanted in found:
+            if wanted in partitions and wanted in found and not self._is_opening:
                 partitions[wanted] = bool(part.error)
             error = self._listed.get(wanted, ErrorCode.NONE)
             error, message = self._acknowledged.get(wanted, (error, None))

@@ -35,9 +35,11 @@ RELEASED_S = 0.06
 # After a change of states by others share partitions may have to be loaded at any time.
 UNSTEADY = 1_000_000
 _RELEASE, _RENEW = 2, 4
-# This member has one partition. Those with several have no small limits: in which order several
-# partitions come to be read after one another is a matter of a hash in Kafka.
+# This member asks for one partition. Where there are several there are no small limits: in which
+# order several partitions come to be read after one another is a matter of a hash in Kafka, and it
+# reads those at which it looks for the first time and the others separately, each with the limit.
 SINGLE = "m0"
+_NO_LIMIT_BYTES, _NO_LIMIT_RECORDS = 1 << 20, 100_000
 
 
 @dataclass
@@ -105,12 +107,18 @@ class Readers:
             share_session_epoch=epoch,
             max_wait_ms=_SHORT_MS,
             min_bytes=self.random.choice((1, 1, 1, 0)),
-            max_bytes=self.random.choice((1 << 20,) * 7 + (1, 150, 0)),
-            max_records=self._max_records(member, acknowledged),
+            max_bytes=self.random.choice((_NO_LIMIT_BYTES,) * 7 + (1, 150, 0)),
+            max_records=self._max_records(acknowledged),
             batch_size=self.random.choice((500, 500, 1, 3)),
             topics=self._topics(added, acknowledged, ShareFetchTopic, ShareFetchPartition),
             forgotten_topics_data=self._forgotten(session),
         )
+        fetched = {*added, *acknowledged}
+        if session is not None and epoch:
+            fetched |= session.partitions
+        if len(fetched) > 1:
+            request.max_bytes = request.max_bytes and _NO_LIMIT_BYTES
+            request.max_records = request.max_records and _NO_LIMIT_RECORDS
         if version > 1:
             request.share_acquire_mode = self.random.choice((0,) * 30 + (1,) * 20 + (2,))
             self._renew(request, acknowledged)
@@ -164,13 +172,11 @@ class Readers:
             return self.random.choice((0, 0, -1, -1, session.epoch + 1, session.epoch - 1, -2))
         return session.epoch
 
-    def _max_records(self, member: str, acknowledged: dict[Partition, list[Any]]) -> int:
+    def _max_records(self, acknowledged: dict[Partition, list[Any]]) -> int:
         types = {t for each in acknowledged.values() for b in each for t in b.acknowledge_types}
         if _RELEASE in types:
             # When what is released can be acquired is a matter of time.
             return 0
-        if member != SINGLE:
-            return self.random.choice((100_000,) * 6 + (0,))
         return self.random.choice((500, 500, 500, 1, 2, 3, 7, 20, 0))
 
     def _some(self, member: str) -> list[Partition]:

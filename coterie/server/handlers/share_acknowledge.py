@@ -4,6 +4,7 @@ The answer waits until what was said is persisted [share-partitions/acknowledgem
 """
 
 from collections.abc import Generator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_acknowledge import (
@@ -104,7 +105,8 @@ class _Acknowledging:
             done=self._done,
         )
         if self._request.share_session_epoch == FINAL_EPOCH:
-            self._broker.loop.call_soon(self._broker.share.end_session, self._session)
+            ended = partial(self._broker.share.end_session, self._session, is_final=True)
+            self._broker.loop.call_soon(ended)
         left = [each for each in wanted if each not in asked]
         unsaid = yield from partition_errors(self._broker, left, self._may_read)
         self._unsaid = {each: error for each, error in unsaid.items() if asked or error}

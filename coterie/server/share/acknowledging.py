@@ -114,8 +114,10 @@ def acknowledge_each(
             AcknowledgedBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
             for batch in wire
         ]
-        error = shape_error(batches, may_renew=may_renew)
-        found = error or find_partition(broker, each, may_read)
+        found: Partition | ErrorCode = ErrorCode.UNKNOWN_TOPIC_ID
+        if each[0] in broker.topics.by_id:
+            error = shape_error(batches, may_renew=may_renew)
+            found = error or find_partition(broker, each, may_read)
         if isinstance(found, ErrorCode):
             done(each, found, None)
         else:

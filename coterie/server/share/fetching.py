@@ -10,6 +10,7 @@ others. Its connection is muted from the beginning then.
 
 from asyncio import TimerHandle
 from collections.abc import Generator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import AcquiredRecords as AcquiredPart
@@ -132,7 +133,8 @@ class ShareFetching:
         if self._acknowledgements:
             self._listed = yield from partition_errors(self._broker, wanted, self._may_read)
         if is_final:
-            self._broker.loop.call_soon(self._broker.share.end_session, session)
+            ended = partial(self._broker.share.end_session, session, is_final=True)
+            self._broker.loop.call_soon(ended)
         if is_final or request.is_renew_ack:
             return {}
         if request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:

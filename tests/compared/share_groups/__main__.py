@@ -5,6 +5,8 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -27,6 +29,7 @@ from tests.compared.share_groups.parts import (
     Pause,
 )
 from tests.compared.share_groups.readers import MORE_THAN_THERE_IS
+from tests.compared.share_groups.settling import settle
 from tests.compared.share_groups.stored import states
 from tests.compared.transactions.__main__ import differences
 from tests.compared.transactions.plain_values import plain
@@ -45,7 +48,7 @@ SETTINGS = {
 _PROPAGATION_S = 0.6
 # Until a fetch surely waits, and until what a connection held is released.
 _PARKED_S = 0.05
-_CLOSED_S = 0.15
+_CLOSED_S = 0.3
 _RUN = 200
 # How a record is refused whose batch is split, and how one whose batch is not.
 _SPLIT_TEXTS = (
@@ -94,6 +97,10 @@ def answers(side: Side, part: Part) -> Iterator[Answer]:
         yield from answers(side, part.meanwhile)
         raw = side.receive(request, version, fetch.connection)
         yield _answer(side, fetch, request, raw, begun)
+
+
+def _all_answers(part: Part, side: Side) -> list[Answer]:
+    return list(answers(side, part))
 
 
 def _answer(side: Side, asked: Asked, request: Any, raw: Any, begun: float) -> Answer:
@@ -157,6 +164,9 @@ def create(
         for each in answer.topics:
             side.topic_names[each.topic_id] = each.name
     # Kafka learns of topics a little later than their creation is answered.
+    numbers = {each.name: list(range(each.num_partitions)) for each in request.topics}
+    while any(each.error_code for each in sides[0].list_offsets(numbers, -1)):
+        time.sleep(_PARKED_S)
     time.sleep(_PROPAGATION_S)
     conversation.learn_topics()
 
@@ -202,6 +212,7 @@ class Comparison:
         sides: list[Side],
         broker: RunningBroker,
         verbose: bool,
+        at_once: Executor,
     ) -> None:
         """Begin.
 
@@ -210,12 +221,14 @@ class Comparison:
             sides: Kafka and Coterie.
             broker: ours.
             verbose: whether what was said before a difference is printed.
+            at_once: lets both brokers do a part at the same time.
         """
         self._conversation = conversation
         self._sides = sides
         self._broker = broker
         self._verbose = verbose
         self._history: list[str] = []
+        self._at_once = at_once
         self.requests = self.found = 0
         self.is_over = False
 
@@ -230,7 +243,9 @@ class Comparison:
                 if isinstance(request, CreateTopicsRequest):
                     create(self._sides, self._broker, self._conversation, request)
                     continue
-            kafkas, ours = (list(answers(side, part)) for side in self._sides)
+            kafkas, ours = self._at_once.map(partial(_all_answers, part), self._sides)
+            if isinstance(part, Asked) and part.settles is not None:
+                settle(self._sides, part.settles)
             if isinstance(part, Closing):
                 self._history.append(repr(part))
             for kafka, our in zip(kafkas, ours, strict=True):
@@ -261,9 +276,7 @@ class Comparison:
         self._history.append(f"{text}\n        {kafka.value}")
         if kafka.raw is not None:
             self._conversation.learn(kafka.asked, kafka.request, kafka.raw)
-        different = [
-            each for each in differences(kafka.value, our.value) if not _as_offsets(each)
-        ]
+        different = [each for each in differences(kafka.value, our.value) if not _as_offsets(each)]
         if different and is_known(kafka):
             # What follows differs, too.
             self.is_over = True
@@ -306,6 +319,7 @@ def main() -> int:
     with (
         RunningBroker(SETTINGS) as broker,
         connected(options.kafka, broker.address, more=len(MEMBER_CONNECTIONS)) as sides,
+        ThreadPoolExecutor(len(sides)) as at_once,
     ):
         _make_state_topic(sides, run)
         for seed in range(options.seed, options.seed + options.conversations):
@@ -317,7 +331,7 @@ def main() -> int:
                 writes=options.writes,
             )
             prepare(sides, broker, conversation)
-            comparison = Comparison(conversation, sides, broker, options.verbose)
+            comparison = Comparison(conversation, sides, broker, options.verbose, at_once)
             comparison.run()
             requests, found = requests + comparison.requests, found + comparison.found
     print(f"{requests} requests, {found} answers differ")

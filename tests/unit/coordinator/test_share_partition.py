@@ -310,6 +310,17 @@ def test_log_start_moves_over_records_in_flight() -> None:
     assert partition.next_fetch_offset() == 20
 
 
+def test_log_start_moves_the_start_offset_no_further() -> None:
+    """Records behind it that are done count with the next write, as in Kafka."""
+    partition, batches = SharePartition(0, 0), log(5, 5)
+    fetch(partition, batches, max_records=5)
+    done(partition, say(partition, 0, 1, RELEASE, REJECT))
+    partition.move_log_start(1)
+    assert (partition.start_offset, partition.next_fetch_offset()) == (1, 5)
+    done(partition, say(partition, 4, 4, ACCEPT))
+    assert partition.start_offset == 2
+
+
 def test_compacted_batches_are_archived() -> None:
     """A batch that is gone from the log does not hold the start offset."""
     partition = SharePartition(0, 0)

@@ -40,6 +40,9 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "50",
     "group.share.assignment.interval.ms": "0",
+    # Members and transactions live as long as a conversation, however long it takes.
+    "group.share.max.session.timeout.ms": "3600000",
+    "group.share.session.timeout.ms": "3600000",
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.max.record.lock.duration.ms": "3600000",
     "share.coordinator.snapshot.update.records.per.snapshot": "5",

@@ -33,6 +33,8 @@ from tests.compared.transactions.side import Who
 _PROPAGATION_S = 0.6
 LONG_LOCK_MS, SHORT_LOCK_MS = 3_600_000, 1_000
 _EXPIRED_S = 1.3
+# A transaction lives as long as a conversation, however long it takes.
+_TRANSACTION_MS = 900_000
 
 
 @dataclass
@@ -108,7 +110,7 @@ class Conversation:
             yield from kind()
 
     def _begin(self) -> Iterator[Part]:
-        yield Asked(InitProducer(5, Who(self.producer), self.producer))
+        yield Asked(InitProducer(5, Who(self.producer), self.producer, timeout_ms=_TRANSACTION_MS))
         for group in self.groups:
             lock = str(LONG_LOCK_MS)
             yield alter_group(group, "share.record.lock.duration.ms", lock)

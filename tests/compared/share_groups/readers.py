@@ -26,8 +26,8 @@ from tests.compared.share_groups.parts import (
 
 # Topic id and number.
 Partition = tuple[bytes, int]
-# A fetch that may begin to load share partitions waits until they are surely loaded. Of one alone it
-# does not have to wait so long: without a least size it is answered when that is loaded.
+# A fetch that may begin to load share partitions waits until they are surely loaded. Of one alone
+# it does not have to wait so long: without a least size it is answered when that is loaded.
 _LOADED_MS, _ONE_LOADED_MS = 2_500, 5_000
 # With 0 Kafka sometimes finds nothing: the end of the wait and the first look meet each other.
 SHORT_MS = 25

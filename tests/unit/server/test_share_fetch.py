@@ -281,7 +281,8 @@ class TestErrors:
 
     def test_of_the_opening_fetch_is_told_once(self) -> None:
         """[share-partitions/fetch-answers]: with a later one the next answer names it again."""
-        sharing = Sharing(auto_offset_reset="by_duration:PT1H")
+        sharing = Sharing()
+        sharing.set_group(auto_offset_reset="by_duration:PT1H")
         one = sharing.member("one")
         assert lone_part(one.fetch(max_wait_ms=500)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
         sharing.set_group(auto_offset_reset="latest")

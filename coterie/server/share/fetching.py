@@ -71,7 +71,8 @@ class ShareFetching:
         # Answers to acknowledgements, and how many there will be; None before that is known.
         self._acknowledged: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
         self._acknowledgements: int | None = None
-        # With acknowledgements each partition of the request is answered.
+        # With acknowledgements that make sense each partition of the request is answered, otherwise
+        # those that have acknowledgements or an error.
         self._listed: dict[SharedPartition, ErrorCode] = {}
         # The answer if the request is refused after its acknowledgements were applied.
         self._refusal: ShareFetchResponse | None = None
@@ -122,7 +123,7 @@ class ShareFetching:
         asked = acknowledged_partitions(wanted)
         self._acknowledgements = len(asked)
         yield
-        yield from acknowledge_each(
+        make_sense = yield from acknowledge_each(
             self._broker,
             session.key,
             asked,
@@ -131,7 +132,12 @@ class ShareFetching:
             done=self._one_acknowledged,
         )
         if self._acknowledgements:
-            self._listed = yield from partition_errors(self._broker, wanted, self._may_read)
+            errors = yield from partition_errors(self._broker, wanted, self._may_read)
+            self._listed = {
+                each: error
+                for each, error in errors.items()
+                if make_sense or error or each in asked
+            }
         if is_final:
             ended = partial(self._broker.share.end_session, session, is_final=True)
             self._broker.loop.call_soon(ended)

@@ -309,6 +309,23 @@ class TestErrors:
         part = lone_part(one.acknowledged(topics=[topic]))
         assert part.error_code == ErrorCode.UNKNOWN_TOPIC_ID, "before the shape is looked at"
 
+    def test_named_partitions_are_answered_with_acknowledgements_that_make_sense(self) -> None:
+        """[share-partitions/fetch-answers]"""
+        sharing = Sharing(1)
+        one = sharing.member("one")
+        assert one.acquire(max_wait_ms=500) == [(0, 0, 1)]
+        sharing.broker.controller.create("other", 1, {})
+        other = sharing.broker.topics.by_name["other"].topic_id
+        named = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=[])
+        for first, answered in ((1, 1), (0, 2)):
+            batches = [AcknowledgementBatch.of(first, 0, [ACCEPT])]
+            asked = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
+            topics = [
+                ShareAcknowledgeTopic(topic_id=sharing.topic_id, partitions=[asked]),
+                ShareAcknowledgeTopic(topic_id=other, partitions=[named]),
+            ]
+            assert len(one.acknowledged(topics=topics).responses) == answered
+
     def test_of_a_deleted_topic(self) -> None:
         sharing = Sharing(1)
         one = sharing.member("one")

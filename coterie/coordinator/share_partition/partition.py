@@ -238,7 +238,8 @@ class SharePartition:
             self.count_final(state, 1)
             released.append(state.batch())
         write = self.to_write(released)
-        self.advance()
+        if write is not None:
+            self.advance()
         return write
 
     # -- the ends ----------------------------------------------------------------------------------

@@ -283,6 +283,17 @@ def test_aborted_records_are_archived_and_cut_out() -> None:
     assert (other.start_offset, other.next_fetch_offset()) == (0, 2)
 
 
+def test_start_offset_does_not_move_before_a_lock_ends() -> None:
+    """The timer of locks may come before the first of them ends; then nothing is written."""
+    partition = SharePartition(0, 0)
+    assert fetch(partition, log(2, 2), aborted=[LogBatch(0, 1)]) == [(2, 3, 1)]
+    assert partition.expire_locks(LOCK_MS - 1, 5) is None
+    assert partition.start_offset == 0
+    write = partition.expire_locks(LOCK_MS, 5)
+    assert write is not None
+    assert (write.start_offset, partition.start_offset) == (0, 2)
+
+
 def test_aborted_records_do_not_reach_the_limit() -> None:
     """The start offset moves over them without a write where they would stop the group."""
     partition = SharePartition(0, 0)

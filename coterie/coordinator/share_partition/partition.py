@@ -251,7 +251,8 @@ class SharePartition:
             self.count_final(state, 1)
             released.append(state.batch())
         write = self.to_write(released)
-        self.advance()
+        if write is not None:
+            self.advance()
         return write
 
     # -- the ends ----------------------------------------------------------------------------------
@@ -310,7 +311,10 @@ class SharePartition:
         self.delivery_complete_count = 0
 
     def move_log_start(self, log_start_offset: int) -> None:
-        """Forget what is gone from the front of the log [share-partitions/log-start]."""
+        """Forget what is gone from the front of the log [share-partitions/log-start].
+
+        Records behind it that are done already count with the next write, as in Kafka.
+        """
         if log_start_offset <= self.start_offset:
             return
         if not self.batches or log_start_offset > self.end_offset:
@@ -324,7 +328,6 @@ class SharePartition:
             self._forget(batch, log_start_offset - 1)
         self.read_to(log_start_offset - 1)
         self._move_start(log_start_offset)
-        self.advance()
 
     def _forget(self, batch: InFlightBatch, last_offset: int) -> None:
         """Archive the records of a batch up to an offset, whoever has them."""

@@ -1,8 +1,8 @@
 """What a broker keeps for the share groups that read the partitions it leads.
 
-Share partitions are loaded by the first fetch and kept while their group has a session here. Every
-change that a member makes is persisted before it is answered; the end of a lock is persisted too,
-but nobody waits for it [share-partitions/leader].
+Share partitions are loaded by the first fetch and kept until a connection is closed that has opened
+a session of their group, and none is left. Every change that a member makes is persisted before it
+is answered; the end of a lock is persisted too, but nobody waits for it [share-partitions/leader].
 
 Locks end by one timer of the event loop, at the deadline of the first lock of all.
 """
@@ -10,6 +10,7 @@ Locks end by one timer of the event loop, at the deadline of the first lock of a
 from asyncio import TimerHandle
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
 from coterie.coordinator.share_partition.acknowledgement import (
@@ -254,21 +255,32 @@ class ShareLeader:
             connection.when_closed(session, partial(self.end_session, session))
         return session
 
-    def end_session(self, session: ShareSession) -> None:
-        """End a session, release what its member has acquired, and forget what nobody uses.
+    def end_session(self, session: ShareSession, *, is_final: bool = False) -> None:
+        """End a session, and release what its member has acquired.
 
-        Of a session of many partitions a part is released now, and the rest in later turns.
+        Of a session of many partitions a part is released now, and the rest in later turns. What
+        nobody uses then is forgotten when the connection is closed, as in Kafka.
+
+        Args:
+            session: the session.
+            is_final: whether its member has ended it, on a connection that may be open.
         """
         if not self.sessions.remove(session):
             return
+        group_id = session.key[0]
         session.connection.when_closed(session, None)
-        ending = self._ending[session.key] = self._released(session)
+        released = self._released(session)
+        if not is_final:
+            released = chain(released, self._forgotten(group_id))
+        elif any(ShareKey(group_id, *each) in self._loaded for each in session.partitions):
+            session.connection.when_closed(group_id, partial(self._forget_unused, group_id))
+        self._ending[session.key] = released
 
         def ended() -> None:
-            if self._ending.get(session.key) is ending:
+            if self._ending.get(session.key) is released:
                 del self._ending[session.key]
 
-        self._slices.begin(ending, ended)
+        self._slices.begin(released, ended)
 
     def _released(self, session: ShareSession) -> Iterator[None]:
         group_id, member_id = session.key
@@ -276,6 +288,12 @@ class ShareLeader:
             self.release(ShareKey(group_id, topic_id, index), member_id)
             if not count % READ_AT_ONCE:
                 yield
+
+    def _forget_unused(self, group_id: str) -> None:
+        self._slices.begin(self._forgotten(group_id), lambda: None)
+
+    def _forgotten(self, group_id: str) -> Iterator[None]:
+        """Forget the share partitions of a group, unless it has a session."""
         for count, key in enumerate([key for key in self._loaded if key.group_id == group_id], 1):
             if self.sessions.has_group(group_id):
                 return

@@ -28,12 +28,16 @@ from coterie.coordinator.share_partition.in_flight import (
 from coterie.coordinator.share_partition.states import (
     ACQUIRED,
     ARCHIVED,
+    AVAILABLE,
     FINAL_STATES,
     RecordState,
     StateBatch,
     join_neighbours,
     released_state,
 )
+
+# Records, and the member that had them.
+MemberRecords = tuple[str, StateBatch]
 
 
 class SharePartition:
@@ -145,6 +149,15 @@ class SharePartition:
         self.count_final(state, 1)
         return state.batch()
 
+    def let_go(
+        self, transition: Transition, state: InFlightState, delivery_limit: int
+    ) -> StateBatch:
+        """Release records as a part of a transition; return what is to be persisted."""
+        batch = self.enter(transition, state, released_state(state.delivery_count, delivery_limit))
+        if batch.state is not AVAILABLE:
+            transition.given_up.append(batch)
+        return batch
+
     def to_write(self, batches: list[StateBatch]) -> StateWrite | None:
         """Return what is to be persisted of batches; None without any."""
         if not batches:
@@ -195,7 +208,7 @@ class SharePartition:
         """
         transition = Transition(member_id)
         released = [
-            self.enter(transition, state, released_state(state.delivery_count, delivery_limit))
+            self.let_go(transition, state, delivery_limit)
             for batch in self.batches
             for state in batch.states
             if state.state is ACQUIRED and state.member_id == member_id
@@ -220,8 +233,15 @@ class SharePartition:
             for state in batch.states:
                 self.locks.arm(state.first_offset, deadline_ms)
 
-    def expire_locks(self, now_ms: int, delivery_limit: int) -> StateWrite | None:
+    def expire_locks(
+        self, now_ms: int, delivery_limit: int, failed: list[MemberRecords] | None = None
+    ) -> StateWrite | None:
         """Release the records whose locks have expired [share-partitions/locks].
+
+        Args:
+            now_ms: the time.
+            delivery_limit: how often a record is delivered at most.
+            failed: gets the records and who had them.
 
         Returns:
             What is to be persisted. The records are released whether that succeeds or not.
@@ -234,9 +254,12 @@ class SharePartition:
                 state.lock_expired = True
                 continue
             assert state.state is ACQUIRED, f"{state} is locked"
+            member_id = state.member_id
             state.enter(released_state(state.delivery_count, delivery_limit))
             self.count_final(state, 1)
             released.append(state.batch())
+            if failed is not None:
+                failed.append((member_id, state.batch()))
         write = self.to_write(released)
         self.advance()
         return write

@@ -13,7 +13,7 @@ from coterie.protocol.java_hash import partition_for
 # The part of each partition in which groups are sampled: a few hundred records.
 _SAMPLE_BYTES = 64 << 10
 # The record types whose keys start with a group id [pipeline/key-types].
-_GROUP_KEY_TYPES = frozenset((0, 1, 2, 3, 4, 5, 6, 7, 8, 16))
+_GROUP_KEY_TYPES = frozenset((*range(9), *range(10, 17)))
 _KEY_PREFIX_BYTES = 4
 
 

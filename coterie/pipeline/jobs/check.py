@@ -67,7 +67,8 @@ _COLUMNS = {
     ),
     "consumer_epochs": _columns(
         "consumer_epochs",
-        "group_id", "log_offset", "kind", "is_tombstone", "group_epoch", "target_epoch",
+        "group_id", "log_offset", "record_type", "kind", "is_tombstone", "group_epoch",
+        "target_epoch",
         "member_id", "member_epoch", "assigned", "pending_revocation",
     ),
     "offset_commits": _columns(

@@ -63,7 +63,7 @@ class EpochTimeline:
     def __init__(self, group_id: str) -> None:
         """Begin without members."""
         self.group_id = group_id
-        self._holdings = Holdings(group_id)
+        self._holdings: Holdings = Holdings(group_id)
         self._sessions = Sessions(group_id)
         self._handovers = Handovers(group_id)
         self._members: dict[str, Subscriber] = {}
@@ -187,6 +187,9 @@ class EpochTimeline:
             self._holdings.forget_lost()
             self._close(at_ms)
 
+    def initialized(self, partitions: int) -> None:
+        """This many partitions have a share state; only share groups have any."""
+
     def shall_have(self, member_id: str, partitions: Iterable[TopicPartition] | None) -> None:
         """A member has another target; it counts as soon as the target as a whole does."""
         self._new_targets[member_id] = frozenset(partitions or ())
@@ -254,12 +257,16 @@ class EpochTimeline:
             step.state,
         )
         self._steps[member_id] = step._replace(at_ms=before.at_ms) if before and same else step
+        self._settle(member_id, step)
+
+    def _settle(self, member_id: str, step: Step) -> None:
+        """End the rebalance if a member with this step was the last that had to follow."""
         if step.state == STABLE and not step.pending and step.member_epoch == self._epoch:
             self._unsettled.discard(member_id)
         else:
             self._unsettled.add(member_id)
         if self._open is not None and not self._unsettled:
-            self._close(at_ms)
+            self._close(step.at_ms)
 
     def converged(self, epoch: int, at_ms: int) -> None:
         """All members have reached the target of an epoch, according to the journal."""

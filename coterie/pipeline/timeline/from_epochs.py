@@ -52,7 +52,17 @@ def epochs_history(
         topic_names: the known names by topic id; other topics are named by their ids.
         facts: the facts of the journal about it as a consumer group, in order.
     """
-    reader = _Reader(group_id, topic_names or {})
+    return history_from(EpochTimeline(group_id), rows, topic_names, facts)
+
+
+def history_from(
+    timeline: EpochTimeline,
+    rows: Iterable[Row],
+    topic_names: Mapping[str, str] | None,
+    facts: Sequence[Any],
+) -> GroupHistory:
+    """Work out the history of a group with the timeline of its type; see `epochs_history`."""
+    reader = _Reader(timeline, topic_names or {})
     for at_ms, row, fact in _together(rows, facts):
         if row is None:
             reader.fact(fact)
@@ -122,8 +132,8 @@ def _subjects_of(fact: Any) -> tuple[_Subject, ...]:
 class _Reader:
     """Brings records and facts to the timeline of a group."""
 
-    def __init__(self, group_id: str, topic_names: Mapping[str, str]) -> None:
-        self.timeline = EpochTimeline(group_id)
+    def __init__(self, timeline: EpochTimeline, topic_names: Mapping[str, str]) -> None:
+        self.timeline = timeline
         self._topic_names = topic_names
 
     def row(self, row: Row, at_ms: int, fact: Any) -> None:
@@ -141,6 +151,8 @@ class _Reader:
             case "regex":
                 topics = None if is_removed else row["topics"] or ()
                 timeline.resolved(row["regex"], topics, at_ms)
+            case "share_states" if not is_removed:
+                timeline.initialized(len(row["initialized"] or ()))
             case "target_member":
                 given = None if is_removed else self._partitions(row["assigned"])
                 timeline.shall_have(row["member_id"], given)

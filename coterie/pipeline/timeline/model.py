@@ -12,7 +12,7 @@ from coterie.assignors.model import TopicPartition
 from coterie.protocol.messages import connect_protocol
 
 # The types of groups; CONSUMER is also the protocol type of consumers.
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 # How sessions end, and begin again, when a group with members changes its type.
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
 
@@ -172,7 +172,7 @@ class Rebalance(NamedTuple):
         moved_min: the moves that a balanced assignment needs; None if unknown
             [pipeline/moved-without-need].
         evidence: how it is known.
-        group_type: CLASSIC or CONSUMER; the generations of a consumer group are epochs.
+        group_type: CLASSIC, CONSUMER or SHARE; the generations of the latter two are epochs.
         cut_off_by: UPGRADE or DOWNGRADE if the group became one of the other type before the
             rebalance had ended [pipeline/changed-type].
     """
@@ -211,7 +211,7 @@ class Rebalance(NamedTuple):
     @property
     def is_first(self) -> bool:
         """Whether the group had no generation before, so that nothing was interrupted."""
-        if self.group_type == CONSUMER:
+        if self.group_type != CLASSIC:
             # Its epochs begin with 1, and the first member raises that.
             return self.from_generation is None and (self.to_generation or 0) <= 2
         return self.from_generation is None and self.to_generation == 1

@@ -6,7 +6,12 @@ from typing import NamedTuple, Protocol
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.consumer_groups import with_matched_topics
-from coterie.client.group_description import CONSUMER_GROUP, DescribedMember, GroupDescription
+from coterie.client.group_description import (
+    CONSUMER_GROUP,
+    SHARE_GROUP,
+    DescribedMember,
+    GroupDescription,
+)
 from coterie.client.groups import CONSUMER_PROTOCOL_TYPE, describe_groups
 from coterie.client.history import NoJournal
 from coterie.client.journal_reader import read_histories
@@ -20,8 +25,8 @@ from coterie.protocol.messages.journal_records import Fact
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
-# The types of groups whose members own partitions and commit offsets.
-CHECKED_TYPES = ("classic", "consumer")
+# The types of groups that can be checked.
+CHECKED_TYPES = ("classic", "consumer", SHARE_GROUP)
 
 
 class Look(NamedTuple):
@@ -118,6 +123,11 @@ class Observation(NamedTuple):
     def is_consumer_group(self) -> bool:
         """Whether it is of type "consumer" (KIP-848)."""
         return self.group.type == CONSUMER_GROUP
+
+    @property
+    def is_share_group(self) -> bool:
+        """Whether its members share partitions (KIP-932)."""
+        return self.group.type == SHARE_GROUP
 
     @property
     def consumers(self) -> list[DescribedMember]:

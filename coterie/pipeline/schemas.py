@@ -26,6 +26,13 @@ TOPIC_ID_PARTITION = pa.struct([("topic_id", pa.string()), ("partition", pa.int3
 # Share groups record both.
 NAMED_PARTITION = pa.struct([("topic", pa.string()), *TOPIC_ID_PARTITION])
 
+# A task of a streams group; its role is active, standby or warm-up.
+TASK = pa.struct([("subtopology", pa.string()), ("partition", pa.int32()), ("role", pa.string())])
+# What a member has: a partition, or a task with its subtopology as the topic; the role is null for
+# partitions.
+HELD = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("role", pa.string())])
+SUBTOPOLOGY = pa.struct([("subtopology", pa.string()), ("topics", list_of(pa.string()))])
+
 # The position and time of a record. Every view of records begins with these columns.
 _PLACE = [
     ("log_partition", pa.int32()),
@@ -114,8 +121,8 @@ CONSUMER_EPOCHS = pa.schema(
         *_PLACE,
         ("group_id", pa.string()),
         ("record_type", pa.int16()),
-        # group, topics, member, target, target_member, current_member or regex; share_states of a
-        # share group.
+        # group, topics, member, target, target_member, current_member, regex or topology;
+        # share_states of a share group.
         ("kind", pa.string()),
         ("is_tombstone", pa.bool_()),
         ("group_epoch", pa.int32()),
@@ -137,6 +144,16 @@ CONSUMER_EPOCHS = pa.schema(
         ("state", pa.string()),
         ("assigned", list_of(TOPIC_ID_PARTITION)),
         ("pending_revocation", list_of(TOPIC_ID_PARTITION)),
+        # Of streams groups (KIP-1071); of a group the validated epoch of its topology.
+        ("topology_epoch", pa.int32()),
+        ("standby_replicas", pa.int32()),
+        ("process_id", pa.string()),
+        ("endpoint", pa.string()),
+        ("client_tags", list_of(pa.string())),
+        ("assigned_tasks", list_of(TASK)),
+        ("pending_tasks", list_of(TASK)),
+        # The topics whose partitions the tasks read.
+        ("subtopologies", list_of(SUBTOPOLOGY)),
         # The partitions whose share state is being made, or exists; the topics whose is deleted.
         ("initializing", list_of(NAMED_PARTITION)),
         ("initialized", list_of(NAMED_PARTITION)),

@@ -24,8 +24,8 @@ poison_records = partial(
     judged_as,
     rule="poison_record",
     finding=error,
-    remedy="Look at the records: `coterie groups deliveries --archived` has their offsets, and"
-    " `coterie topics records` shows them. The group does not get them again; write them to the"
+    remedy="Look at the records: `coterie groups deliveries --archived` has their offsets, and the"
+    " console shows them. The group does not get them again; write them to the"
     " topic anew when their processing is mended. Let the application reject what it cannot"
     " process, and keep it elsewhere.",
 )

@@ -32,6 +32,7 @@ from coterie.pipeline.timeline.model import (
     GroupHistory,
     identity_of,
 )
+from coterie.pipeline.timeline.tasks import OWNING_ROLES
 from coterie.protocol.messages.journal_records import (
     Fact,
     MemberRemoved,
@@ -156,6 +157,7 @@ class _Recorded(Changes):
         return [
             Owned(each.topic, each.partition, each.member_key, each.from_ms, each.to_ms)
             for each in self._history.ownership
+            if each.role in OWNING_ROLES
         ]
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.assignors.model import TopicPartition
 from coterie.pipeline.timeline.epoch_state import RunningRebalance, Step
-from coterie.pipeline.timeline.epochs import EpochTimeline
+from coterie.pipeline.timeline.epochs import TOPICS, EpochTimeline
 from coterie.pipeline.timeline.from_epochs import history_from
 from coterie.pipeline.timeline.holdings import Holdings
 from coterie.pipeline.timeline.model import (
@@ -114,6 +114,7 @@ class ShareTimeline(EpochTimeline):
     def __init__(self, group_id: str) -> None:
         """Begin without members."""
         super().__init__(group_id)
+        self.group_type = SHARE
         self._holdings = self._shared = _Shared(group_id)
         self._has_initialized = False
 
@@ -133,10 +134,15 @@ class ShareTimeline(EpochTimeline):
         self.computed(epoch, at_ms, self._requested_assignor(), changed, 0)
 
     def bumped(
-        self, epoch: int, at_ms: int, recorded: Trigger | None, members: int | None = None
+        self,
+        epoch: int,
+        at_ms: int,
+        recorded: Trigger | None,
+        members: int | None = None,
+        otherwise: str = TOPICS,
     ) -> None:
         """The epoch rose; see `EpochTimeline`."""
-        super().bumped(epoch, at_ms, recorded, members)
+        super().bumped(epoch, at_ms, recorded, members, otherwise)
         self._has_initialized = False
 
     def stepped(self, member_id: str, step: Step) -> None:
@@ -152,10 +158,9 @@ class ShareTimeline(EpochTimeline):
         self._steps[member_id] = step
         self._settle(member_id, step)
 
-    def _inferred_trigger(self, at_ms: int) -> Trigger:
-        found = super()._inferred_trigger(at_ms)
-        is_plain = found.member_key is None and self._has_initialized
-        return Trigger(INITIALIZED) if is_plain else found
+    def _inferred_trigger(self, at_ms: int, otherwise: str) -> Trigger:
+        cause = INITIALIZED if self._has_initialized else otherwise
+        return super()._inferred_trigger(at_ms, cause)
 
     def _generation(self, opened: RunningRebalance, at_ms: int) -> Generation:
         found = super()._generation(opened, at_ms)
@@ -163,12 +168,10 @@ class ShareTimeline(EpochTimeline):
             each._replace(assigned=tuple(sorted(self._shared.of(each.key))))
             for each in found.members
         )
-        return found._replace(protocol_type=SHARE, members=members)
+        return found._replace(members=members)
 
     def _rebalance(
         self, opened: RunningRebalance, at_ms: int | None, generation: Generation | None
     ) -> Rebalance:
         found = super()._rebalance(opened, at_ms, generation)
-        return found._replace(
-            partitions=self._shared.partitions(), moved=0, moved_min=None, group_type=SHARE
-        )
+        return found._replace(partitions=self._shared.partitions(), moved=0, moved_min=None)

@@ -65,6 +65,11 @@ export function unitOf(rebalance) {
   return rebalance && rebalance.type && rebalance.type !== 'classic' ? 'epoch' : 'generation';
 }
 
+// What the members of a group are given.
+export function workOf(group) {
+  return group.tasks ? 'task' : 'partition';
+}
+
 // The rows of a group as objects, made when they are needed for the first time.
 export function rowsOf(group) {
   const rows = (kind, found) => (found || []).map(row => named(kind, row, group.zero));

@@ -95,6 +95,7 @@ def _reconciled(step: Step, member: StreamsMember, now: Reconciled) -> MemberRec
         added=len(after - before),
         revoked=len(before - after),
         state_ms=step.now_ms - member.changed_ms if member.changed_ms else -1,
+        group_type=STREAMS,
     )
 
 

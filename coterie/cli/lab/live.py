@@ -21,7 +21,7 @@ _CLEAR_LINE = "\r\x1b[K"
 @click.option(
     "--client", required=True, metavar="NAME",
     help="Who takes part: aiokafka, kafka-python, confluent, confluent-share, connect,"
-    " old-consumer, old-consumer-java or rocketmq.",
+    " kafka-streams, old-consumer, old-consumer-java or rocketmq.",
 )  # fmt: skip
 @click.option(
     "--machine",

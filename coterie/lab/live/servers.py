@@ -73,10 +73,11 @@ class Servers:
         delay_ms = run.parameters.initial_delay_ms
         if delay_ms < 0:
             delay_ms = _INITIAL_DELAY_MS
+        delays = ("group.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms")
         config = {
             **FAST_GROUPS,
             **_share_settings(run.parameters),
-            "group.initial.rebalance.delay.ms": str(delay_ms),
+            **dict.fromkeys(delays, str(delay_ms)),
         }
         data_dir = str(run.directory / "data") if on_disk else ":memory:"
         port = free_port()

@@ -4,7 +4,6 @@ Rules: [client/checks-of-tasks].
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -106,22 +105,77 @@ def test_group_at_rest_has_no_finding() -> None:
         assert found(seen(*members)) == []
 
 
+HAS = (member("a", [0, 1, 2], [0, 1], epoch=2), member("b", [], [2]))
+# What a member was asked for is not in its description any more.
+ASKED = (member("a", [0, 1], epoch=2), member("b", [], [2]))
+FOUND: list[tuple[str, Observation, str, str, str]] = [
+    (
+        "held-back-tasks",
+        seen(*HAS, state="Reconciling"),
+        "warning",
+        "a",
+        "a has not given up 1 task, and b waits for tasks. It has sent no heartbeat",
+    ),
+    (
+        "held-back-tasks",
+        seen(*HAS, state="Reconciling", facts=[computed(40)]),
+        "error",
+        "a",
+        "has not given up 1 task for 40 s",
+    ),
+    (
+        "held-back-tasks",
+        seen(*ASKED, state="Reconciling", facts=[computed(9), asked("a", 8)]),
+        "warning",
+        "a",
+        "has not given up 2 tasks for 8 s",
+    ),
+    (
+        "held-back-tasks",
+        seen(*ASKED, state="Reconciling", facts=[computed(50), asked("a", 40)]),
+        "error",
+        "a",
+        "It was asked for them, and has not reported",
+    ),
+    (
+        "topology-not-ready",
+        seen(member("a", []), state="NotReady", source=None),
+        "error",
+        "t",
+        "1 source topic of the topology does not exist",
+    ),
+    (
+        "topology-not-ready",
+        seen(member("a", []), state="NotReady"),
+        "error",
+        "",
+        "internal topics are missing, or topics that are read together",
+    ),
+    (
+        "unequal-topologies",
+        seen(member("a", [0, 1, 2]), topology_epoch=1),
+        "warning",
+        "a",
+        "1 member has another topology epoch than the group, which is at 1.",
+    ),
+    (
+        "members-without-tasks",
+        seen(member("a", [0, 1, 2]), member("b", [])),
+        "warning",
+        "b",
+        "1 member has no task: the group has 2 members for 3 active tasks.",
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("facts", "severity", "words"),
-    [
-        ((), "warning", "has not given up 1 task, and b waits for tasks. It has sent no heartbeat"),
-        ((computed(40),), "error", "has not given up 1 task for 40 s"),
-        ((computed(9), asked("a", 8)), "warning", "has not given up 2 tasks for 8 s"),
-        ((computed(50), asked("a", 40)), "error", "It was asked for them, and has not reported"),
-    ],
+    ("check", "observation", "severity", "subject", "cause"), FOUND, ids=[each[0] for each in FOUND]
 )
-def test_held_back_tasks(facts: Sequence[Fact], severity: str, words: str) -> None:
-    # What a member was asked for is not in its description any more.
-    has = [0, 1] if any(isinstance(each, MemberReconciled) for each in facts) else [0, 1, 2]
-    members = member("a", has, [0, 1], epoch=2), member("b", [], [2])
-    group = seen(*members, state="Reconciling", facts=facts)
-    assert found(group) == [("held-back-tasks", severity, "a")]
-    assert words in findings(group)[0].finding.cause
+def test_check_finds(
+    check: str, observation: Observation, severity: str, subject: str, cause: str
+) -> None:
+    assert found(observation) == [(check, severity, subject)]
+    assert cause in findings(observation)[0].finding.cause
 
 
 def test_members_that_do_not_follow_are_one_finding() -> None:
@@ -139,20 +193,5 @@ def test_tasks_that_are_given_up_between_the_looks_are_no_finding() -> None:
     assert found(seen(*now, earlier=before, state="Reconciling")) == []
 
 
-@pytest.mark.parametrize(("source", "subject"), [(None, "t"), (3, "")])
-def test_topology_that_is_not_ready(source: int | None, subject: str) -> None:
-    group = seen(member("a", []), state="NotReady", source=source)
-    assert found(group) == [("topology-not-ready", "error", subject)]
-
-
-def test_members_without_tasks_and_with_another_topology() -> None:
-    group = seen(member("a", [0, 1, 2]), member("b", []), topology_epoch=1)
-    assert found(group) == [
-        ("unequal-topologies", "warning", "a, b"),
-        ("members-without-tasks", "warning", "b"),
-    ]
-
-
 def test_partitions_without_an_owner() -> None:
-    values: dict[str, Any] = {"state": "Stable"}
-    assert ("unassigned-partitions", "error", "t-2") in found(seen(member("a", [0, 1]), **values))
+    assert ("unassigned-partitions", "error", "t-2") in found(seen(member("a", [0, 1])))

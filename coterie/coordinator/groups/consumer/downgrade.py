@@ -22,6 +22,7 @@ from coterie.coordinator.groups.consumer.group_state import Partitions
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.recorded.revocation import cancel_revocation
 from coterie.coordinator.kernel.append import Pair
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged
@@ -245,9 +246,7 @@ def cancel_timers(step: Step, member: ConsumerMember) -> None:
     if member.armed_ms:
         member.armed_ms = 0
         step.cancel(TimerKind.SESSION, member_id)
-    if member.revocation is not None:
-        member.revocation = None
-        step.cancel(TimerKind.REVOCATION, member_id)
+    cancel_revocation(step, member, TimerKind.REVOCATION)
     if member.awaits_join:
         member.awaits_join = False
         step.cancel(TimerKind.REJOIN, member_id)

@@ -23,6 +23,7 @@ from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.lookup import find_group, no_group, unknown_member
+from coterie.coordinator.groups.recorded.revocation import cancel_revocation
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
@@ -68,9 +69,7 @@ def leave(
         _leave_for_a_while(step, member)
         if not step.fits():
             return Effects(heartbeat_error(LARGE_OPERATION_ERROR))
-        if member.revocation is not None:
-            member.revocation = None
-            step.cancel(TimerKind.REVOCATION, member.member_id)
+        cancel_revocation(step, member, TimerKind.REVOCATION)
         assert member.instance_id is not None, f"{member} is not static"
         step.note(
             StaticMemberLeft(

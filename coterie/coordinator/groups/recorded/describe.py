@@ -1,6 +1,6 @@
 """What descriptions of groups have in common whose members send heartbeats."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.group import RecordedGroup
@@ -12,7 +12,7 @@ from coterie.protocol.authorized_operations import (
 )
 from coterie.protocol.errors import ErrorCode
 
-G = TypeVar("G", bound=RecordedGroup)
+G = TypeVar("G", bound=RecordedGroup[Any])
 
 
 class AskedGroup:

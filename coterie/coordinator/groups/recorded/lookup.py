@@ -9,7 +9,7 @@ from coterie.coordinator.kernel.effects import Effects, R
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import MemberFenced
 
-G = TypeVar("G", bound=RecordedGroup)
+G = TypeVar("G", bound=RecordedGroup[Any])
 
 
 def other_type(group_id: str, kind: str) -> Refusal:
@@ -64,13 +64,13 @@ def no_group(group_id: str, kind: str = "Group") -> Refusal:
     return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
 
 
-def unknown_member(group: RecordedGroup, member_id: str) -> Refusal:
+def unknown_member(group: RecordedGroup[Any], member_id: str) -> Refusal:
     """Return the refusal of a request of somebody who is no member."""
     text = f"Member {member_id} is not a member of group {group.group_id}."
     return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, text)
 
 
-def check_room(group: RecordedGroup, kind: str, limit: int) -> None:
+def check_room(group: RecordedGroup[Any], kind: str, limit: int) -> None:
     """Check that a group has room for one more member.
 
     Raises:
@@ -106,7 +106,7 @@ def refused(
     now_ms: int,
     request: Any,
     refusal: Refusal,
-    cls: type[RecordedGroup],
+    cls: type[RecordedGroup[Any]],
     response: R,
 ) -> Effects[R]:
     """Return the answer to a heartbeat that was refused, and note that its sender is fenced.
@@ -129,7 +129,7 @@ def refused(
 def note_fenced(
     effects: Effects[Any],
     now_ms: int,
-    group: RecordedGroup,
+    group: RecordedGroup[Any],
     request: Any,
     error: ErrorCode,
     holder: str | None = None,

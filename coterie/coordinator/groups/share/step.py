@@ -1,7 +1,5 @@
 """One step of a share group: its records change the group at once, and can be taken back."""
 
-from typing import Any
-
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.group import ShareGroup
@@ -12,13 +10,9 @@ from coterie.protocol.errors import ErrorCode
 
 
 class Step(TentativeStep[ShareGroup]):
-    """A step of one share group: the value that every function of a verb receives.
+    """A step of one share group: the value that every function of a verb receives."""
 
-    Attributes:
-        computation: the computation of a large target that follows this step.
-    """
-
-    __slots__ = ("_initializing_since", "_most_members", "computation")
+    __slots__ = ("_initializing_since",)
 
     def __init__(
         self,
@@ -28,15 +22,11 @@ class Step(TentativeStep[ShareGroup]):
         context: RequestContext = NO_REQUEST,
     ) -> None:
         super().__init__(partition, group, now_ms, context)
-        self.computation: Any = None
-        self._most_members = group.most_members
         self._initializing_since = group.initializing_since
 
     def undo(self) -> None:
         """See `TentativeStep`."""
         super().undo()
-        assert not self.creates or self.group.is_blank, f"{self.group} is new and has records"
-        self.group.most_members = self._most_members
         self.group.initializing_since = self._initializing_since
 
 

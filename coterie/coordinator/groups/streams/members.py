@@ -3,6 +3,7 @@
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded import revocation
 from coterie.coordinator.groups.recorded.lookup import find_leaving
 from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
@@ -100,18 +101,10 @@ def _reconciled(step: Step, member: StreamsMember, now: Reconciled) -> MemberRec
 
 
 def time_revocation(step: Step, member: StreamsMember) -> None:
-    """Arm or cancel the timer in which a member has to give tasks up [streams-groups/timers].
-
-    It is not armed anew by heartbeats that report nothing new.
-    """
-    if member.state is not MemberState.UNREVOKED_TASKS:
-        if member.revocation is not None:
-            member.revocation = None
-            step.cancel(TimerKind.REVOCATION, member.member_id)
-    elif member.revocation is not member.current:
-        member.revocation = member.current
-        deadline_ms = step.now_ms + member.rebalance_timeout_ms
-        step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)
+    """Arm or cancel the timer in which a member has to give tasks up."""
+    is_asked = member.state is MemberState.UNREVOKED_TASKS
+    if is_asked or member.revocation is not None:
+        revocation.time_revocation(step, member, TimerKind.REVOCATION, is_asked=is_asked)
 
 
 # -- session and removal ---------------------------------------------------------------------------
@@ -156,9 +149,7 @@ def remove_member(step: Step, member: StreamsMember, cause: Bump) -> bool:
     if member.armed_ms:
         member.armed_ms = 0
         step.cancel(TimerKind.SESSION, member_id)
-    if member.revocation is not None:
-        member.revocation = None
-        step.cancel(TimerKind.REVOCATION, member_id)
+    revocation.cancel_revocation(step, member, TimerKind.REVOCATION)
     if not group.members:
         group.shutdown_by = None
     step.note(removed_fact(group, member, identity, cause, step.now_ms))

@@ -10,6 +10,8 @@ from coterie.coordinator.share_partition.states import ACKNOWLEDGED, ARCHIVED, A
 from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs.check import check
 from coterie.pipeline.jobs.run import run
+from coterie.pipeline.report.data import page_data
+from coterie.pipeline.report.reading import read_content
 from coterie.pipeline.store import Store
 from coterie.protocol.messages.share_facts import LOCK_TIMEOUT, RELEASE, FailedDelivery
 from tests.pipeline.jobs.shared import SharedGroup
@@ -72,6 +74,12 @@ def test_deliveries_with_how_they_ended(tmp_path: Path) -> None:
         (10, 3, "delivery limit"),
         (11, 2, "rejected"),
     ]
+    # The page has them, too.
+    (shown,) = page_data(read_content(Store.reading(output)))["groups"]
+    assert [each[:2] for each in shown["shared"]] == [["a-0", 12], ["a-1", 0]]
+    assert [each[:3] for each in shown["poison"]] == [["a-0", 10, 3], ["a-0", 11, 2]]
+    assert [each[6] for each in shown["failed"]].count("lock timeout") == 1
+    assert len(shown["failed"]) == 4
     # Where the group is, is what other groups commit, and so its progress is theirs.
     assert table(output, "commit_velocity_1m", "topic", "partition", "last_offset")[-2:] == [
         ("a", 0, 12),

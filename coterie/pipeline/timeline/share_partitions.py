@@ -8,6 +8,7 @@ where the group really is, behind everything that is done with at the front, alt
 the one before [share-partitions/start-offset].
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -134,13 +135,11 @@ class SharedPartition:
         self.counts[what] = self.counts.get(what, 0) + records
 
     def _known(self, delivery: Delivery) -> list[int]:
-        if not self.poison:
-            return []
-        return [
-            offset
-            for offset in self.poison
-            if delivery.first_offset <= offset <= delivery.last_offset
-        ]
+        offsets = range(delivery.first_offset, delivery.last_offset + 1)
+        # The shorter one is gone through: most deliveries are of few records.
+        if len(offsets) < len(self.poison):
+            return [each for each in offsets if each in self.poison]
+        return [each for each in self.poison if each in offsets]
 
     def _poison(self, ended: Ended, offset: int) -> PoisonRecord:
         delivery = ended.delivery
@@ -180,6 +179,9 @@ class ShareStory:
             if isinstance(fact, DeliveriesFailed):
                 place = fact.topic, fact.partition
                 self._failed.setdefault(place, []).extend((fact, each) for each in fact.deliveries)
+        for failed in self._failed.values():
+            # The clock of a broker may differ from that of the one before.
+            failed.sort(key=_at_ms)
 
     def read(self, key: bytes | None, value: bytes | None, at_ms: int, log_offset: int) -> None:
         """Take a record of the group.
@@ -211,12 +213,14 @@ class ShareStory:
         topic = place[0]
         if delivery.became == ACKNOWLEDGED.name:
             return Ended(topic, delivery, ACCEPTED, None)
-        for fact, failed in self._failed.get(place, ()):
+        facts = self._failed.get(place, [])
+        first = bisect_left(facts, delivery.at_ms - _SAME_MS, key=_at_ms)
+        last = bisect_right(facts, delivery.at_ms + _SAME_MS, key=_at_ms)
+        for fact, failed in facts[first:last]:
             if (
                 failed.first_offset <= delivery.first_offset
                 and delivery.last_offset <= failed.last_offset
                 and failed.delivery_count == delivery.delivery_count
-                and abs(fact.at_ms - delivery.at_ms) <= _SAME_MS
             ):
                 how = LOCK_TIMEOUT if fact.cause == LOCK_TIMEOUT else DELIVERY_LIMIT
                 return Ended(topic, delivery, how, failed.member_id or None)
@@ -227,6 +231,10 @@ class ShareStory:
         # No group gives a record up after its first delivery [share-partitions/acknowledgement].
         is_rejected = is_recorded or delivery.delivery_count <= 1
         return Ended(topic, delivery, REJECTED if is_rejected else None, None)
+
+
+def _at_ms(failed: tuple[DeliveriesFailed, FailedDelivery]) -> int:
+    return failed[0].at_ms
 
 
 def story_of(

@@ -3,10 +3,10 @@
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import find_leaving
+from coterie.coordinator.groups.recorded.lookup import existing_group, existing_member
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.epochs import bump_epoch, instigator_of
-from coterie.coordinator.groups.share.group import SHARE, ShareGroup
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.timers import TimerKind
@@ -35,7 +35,8 @@ def leave(
     Raises:
         Refusal: there is no such group or member, or the group is of another type.
     """
-    group, member = find_leaving(partition, request.group_id, request.member_id, ShareGroup, SHARE)
+    group = existing_group(partition, request.group_id, ShareGroup)
+    member = existing_member(group, request.member_id)
     step = Step(partition, group, now_ms, context)
     if not remove_member(step, member, Bump.LEAVE):
         raise Refusal(LARGE_OPERATION_ERROR)

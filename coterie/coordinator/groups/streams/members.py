@@ -4,11 +4,11 @@ from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded import revocation
-from coterie.coordinator.groups.recorded.lookup import find_leaving
+from coterie.coordinator.groups.recorded.lookup import existing_group, existing_member
 from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.streams.epochs import bump_for_removal, instigator_of
-from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
+from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.reconciliation import Reconciled, UnknownState, reconcile
 from coterie.coordinator.groups.streams.states import GroupState, MemberState
@@ -120,9 +120,8 @@ def leave(
     Raises:
         Refusal: there is no such group or member, or the group is of another type.
     """
-    group, member = find_leaving(
-        partition, request.group_id, request.member_id, StreamsGroup, STREAMS
-    )
+    group = existing_group(partition, request.group_id, StreamsGroup)
+    member = existing_member(group, request.member_id)
     step = Step(partition, group, now_ms, context)
     if not remove_member(step, member, Bump.LEAVE):
         raise Refusal(LARGE_OPERATION_ERROR)

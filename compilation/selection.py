@@ -1,6 +1,7 @@
 """The modules that mypyc compiles. They are found by a walk over packages."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,8 @@ HOT = (
     "storage.log",
 )
 
+_NAMED_EXCEPTION = re.compile(r"^ *except .* as \w+:", re.MULTILINE)
+
 
 def compiled_modules(package: Path) -> Iterator[Path]:
     """Yield the files that are compiled, relative to the package."""
@@ -78,6 +81,15 @@ def compiled_modules(package: Path) -> Iterator[Path]:
                 yield module
 
 
+def is_of_a_module(c_file: str) -> bool:
+    """Return whether mypyc wrote a C file from a module; the others are its own library.
+
+    Args:
+        c_file: its name.
+    """
+    return c_file.startswith("__native_")
+
+
 def is_hot(c_file: str) -> bool:
     """Return whether a C file is optimised for speed.
 
@@ -85,7 +97,7 @@ def is_hot(c_file: str) -> bool:
         c_file: its name, as mypyc forms it from that of the module, or that of a file of mypyc.
     """
     begin, end = "__native_coterie___", ".c"
-    if not c_file.startswith("__native_"):
+    if not is_of_a_module(c_file):
         return True
     module = c_file.removeprefix(begin).removesuffix(end).replace("___", ".")
     return any(f"{module}.".startswith(f"{name}.") for name in HOT)
@@ -96,6 +108,8 @@ def reused_names(source: str) -> list[str]:
 
     mypyc gives the name one type, that of the first clause, and refuses others at run time.
     """
+    if len(_NAMED_EXCEPTION.findall(source)) < 2:
+        return []
     found = []
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):

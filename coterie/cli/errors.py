@@ -50,17 +50,22 @@ def live_members_text(group: GroupDescription) -> str:
     return f"{count}: {', '.join(named)}" + (f" and {more} more" if more else "")
 
 
-def require_owners(groups: Iterable[GroupDescription]) -> None:
+def require_owners(groups: Iterable[GroupDescription], *, or_tasks: bool = False) -> None:
     """Refuse groups whose members do not own partitions.
 
     Several members of a share group may read the same partition, and those of a streams group own
     tasks.
 
+    Args:
+        groups: the groups.
+        or_tasks: whether streams groups are not refused.
+
     Raises:
         CommandFailed: one of the groups is a share group or a streams group.
     """
+    refused = (SHARE_GROUP,) if or_tasks else (SHARE_GROUP, STREAMS_GROUP)
     for group in groups:
-        if group.type in (SHARE_GROUP, STREAMS_GROUP):
+        if group.type in refused:
             raise CommandFailed(
                 f"Group '{printable(group.group_id)}' is a {group.type} group.",
                 "This command is about groups whose members own partitions;"

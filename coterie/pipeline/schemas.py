@@ -24,6 +24,13 @@ def list_of(item: pa.DataType) -> pa.DataType:
 TOPIC_PARTITION = pa.struct([("topic", pa.string()), ("partition", pa.int32())])
 TOPIC_ID_PARTITION = pa.struct([("topic_id", pa.string()), ("partition", pa.int32())])
 
+# A task of a streams group; its role is active, standby or warm-up.
+TASK = pa.struct([("subtopology", pa.string()), ("partition", pa.int32()), ("role", pa.string())])
+# What a member has: a partition, or a task with its subtopology as the topic; the role is null for
+# partitions.
+HELD = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("role", pa.string())])
+SUBTOPOLOGY = pa.struct([("subtopology", pa.string()), ("topics", list_of(pa.string()))])
+
 # The position and time of a record. Every view of records begins with these columns.
 _PLACE = [
     ("log_partition", pa.int32()),
@@ -112,7 +119,7 @@ CONSUMER_EPOCHS = pa.schema(
         *_PLACE,
         ("group_id", pa.string()),
         ("record_type", pa.int16()),
-        # group, topics, member, target, target_member, current_member or regex.
+        # group, topics, member, target, target_member, current_member, regex or topology.
         ("kind", pa.string()),
         ("is_tombstone", pa.bool_()),
         ("group_epoch", pa.int32()),
@@ -134,6 +141,16 @@ CONSUMER_EPOCHS = pa.schema(
         ("state", pa.string()),
         ("assigned", list_of(TOPIC_ID_PARTITION)),
         ("pending_revocation", list_of(TOPIC_ID_PARTITION)),
+        # Of streams groups (KIP-1071); of a group the validated epoch of its topology.
+        ("topology_epoch", pa.int32()),
+        ("standby_replicas", pa.int32()),
+        ("process_id", pa.string()),
+        ("endpoint", pa.string()),
+        ("client_tags", list_of(pa.string())),
+        ("assigned_tasks", list_of(TASK)),
+        ("pending_tasks", list_of(TASK)),
+        # The topics whose partitions the tasks read.
+        ("subtopologies", list_of(SUBTOPOLOGY)),
     ]
 )
 

@@ -101,7 +101,8 @@ _REBALANCES = pa.schema(
         ("excess_moved", pa.int32()),
         # journal, log or inferred [pipeline/evidence].
         ("evidence", pa.string()),
-        # classic or consumer. The generations of a consumer group (KIP-848) are its epochs.
+        # classic, consumer or streams. The generations of the latter two are epochs, and the
+        # partitions of a streams group are its tasks.
         ("group_type", pa.string()),
         # upgrade or downgrade: the group became one of the other type first.
         ("cut_off_by", pa.string()),
@@ -132,6 +133,10 @@ _OWNERSHIP = pa.schema(
         ("generation", pa.int32()),
         ("from_ts", TIMESTAMP),
         ("to_ts", TIMESTAMP),
+        # Of tasks of streams groups, whose `topic` is the subtopology: active, standby or warm-up.
+        ("role", pa.string()),
+        # The topics whose partition of this number an active task reads.
+        ("reads", list_of(pa.string())),
     ]
 )
 
@@ -214,9 +219,13 @@ _EPOCH_MEMBERS = pa.schema(
         ("previous_epoch", pa.int32()),
         ("state", pa.string()),
         ("since_ts", TIMESTAMP),
-        ("target", list_of(schemas.TOPIC_PARTITION)),
-        ("assigned", list_of(schemas.TOPIC_PARTITION)),
-        ("pending_revocation", list_of(schemas.TOPIC_PARTITION)),
+        ("target", list_of(schemas.HELD)),
+        ("assigned", list_of(schemas.HELD)),
+        ("pending_revocation", list_of(schemas.HELD)),
+        # consumer or streams.
+        ("group_type", pa.string()),
+        # Of a member of a streams group.
+        ("process_id", pa.string()),
     ]
 )
 
@@ -337,7 +346,7 @@ _ALL = (
     Table(
         "consumer_epochs",
         SILVER,
-        "a record of a KIP-848 group",
+        "a record of a KIP-848 group or a streams group",
         schemas.CONSUMER_EPOCHS,
         grows=True,
     ),
@@ -345,17 +354,22 @@ _ALL = (
     Table("rebalances", GOLD, "a logical rebalance: cause, duration and cost", _REBALANCES),
     Table("partition_moves", GOLD, "a partition that changed its owner", _PARTITION_MOVES),
     Table("member_sessions", GOLD, "the time for which a member was there", _MEMBER_SESSIONS),
-    Table("epoch_bumps", GOLD, "a rise of a KIP-848 group's epoch", _EPOCH_BUMPS),
+    Table(
+        "epoch_bumps",
+        GOLD,
+        "a rise of the epoch of a KIP-848 group or a streams group",
+        _EPOCH_BUMPS,
+    ),
     Table(
         "epoch_handovers",
         GOLD,
-        "a partition that a target gives to another member of a KIP-848 group",
+        "a partition or task that a target gives to another member",
         _EPOCH_HANDOVERS,
     ),
     Table(
         "epoch_members",
         GOLD,
-        "a member of a KIP-848 group at the end of the records",
+        "a member of a KIP-848 group or a streams group at the end of the records",
         _EPOCH_MEMBERS,
     ),
     Table("commit_velocity_1m", GOLD, "a partition's commits in a minute", _COMMIT_VELOCITY),

@@ -45,6 +45,7 @@ from coterie.testing.requests import Request, Requests
 from coterie.testing.security import Security
 from coterie.testing.share_deliveries import EndedDelivery
 from coterie.testing.share_partitions import InFlight, SharePartition
+from coterie.testing.streams_tasks import Task
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
 
@@ -85,6 +86,7 @@ __all__ = [
     "Security",
     "SharePartition",
     "SlowDisk",
+    "Task",
     "Throttle",
     "VirtualClock",
     "WaitTimedOut",

@@ -98,6 +98,8 @@ _GUESSES: dict[type, dict[str, str]] = {
         "wait_acknowledged()": "wait_accepted wait_done wait_processed wait_handled",
         "wait_acquired()": "wait_locked wait_delivered wait_in_flight wait_taken",
         'wait_archived({("orders", 0): 7})': "wait_rejected wait_poison wait_dropped",
+        "wait_tasks()": "wait_tasks_assigned wait_standbys wait_task",
+        "tasks": "active_tasks standby_tasks task_assignment",
         "share_partitions": "locks in_flight acquired records_in_flight",
         "deliveries": "acknowledgements acknowledged delivered",
         "offsets": "committed committed_offsets get_offsets",

@@ -176,6 +176,15 @@ def test_a_form_without_its_library_is_not_up_to_date(sources: Path) -> None:
     assert not is_up_to_date(sources)
 
 
+def test_a_form_without_optimisation_is_only_up_to_date_for_tests(sources: Path) -> None:
+    pytest.importorskip("librt", reason="only the extra dev has the run-time library of mypyc")
+    remember(digest_of_sources(sources), sources, is_unoptimised=True)
+    assert not is_up_to_date(sources)
+    assert is_fresh(sources, sources, allow_unoptimised=True)
+    (sources / "coterie/protocol/wire.py").write_text("2\n")
+    assert not is_fresh(sources, sources, allow_unoptimised=True)
+
+
 def test_hot_modules_exist_and_are_compiled() -> None:
     modules = {
         ".".join(module.with_suffix("").parts) for module in compiled_modules(ROOT / "coterie")

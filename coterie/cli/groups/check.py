@@ -119,7 +119,7 @@ def _check(
     def look(earlier: Look | None) -> Look:
         before[:] = [] if earlier is None else [earlier]
         seen = look_at(cluster, group_ids)
-        require_owners(seen.groups.values())
+        require_owners(seen.groups.values(), or_tasks=True)
         missing = [each for each in group_ids if each not in seen.groups]
         if missing and earlier is None:
             raise no_such_groups(missing)

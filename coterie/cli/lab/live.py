@@ -20,7 +20,7 @@ _CLEAR_LINE = "\r\x1b[K"
 @click.argument("scenario")
 @click.option(
     "--client", required=True, metavar="NAME",
-    help="Who takes part: aiokafka, kafka-python, confluent, connect, old-consumer,"
+    help="Who takes part: aiokafka, kafka-python, confluent, connect, kafka-streams, old-consumer,"
     " old-consumer-java or rocketmq.",
 )  # fmt: skip
 @click.option(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from coterie.client.health import epochs, history, members, offsets
+from coterie.client.health import epochs, history, members, offsets, tasks
 from coterie.client.health.finding import Finding, Severity
 from coterie.client.health.observation import Observation
 
@@ -11,7 +11,9 @@ Check = Callable[[Observation], Iterator[Finding]]
 
 CHECKS: dict[str, Check] = {
     "stuck-rebalance": members.stuck_rebalance,
+    "topology-not-ready": tasks.topology_not_ready,
     "held-back-partitions": epochs.held_back_partitions,
+    "held-back-tasks": tasks.held_back_tasks,
     "stale-epoch": epochs.stale_epoch,
     "target-not-computed": epochs.target_not_computed,
     "no-members": offsets.no_members,
@@ -28,7 +30,9 @@ CHECKS: dict[str, Check] = {
     "pattern-without-topics": epochs.pattern_without_topics,
     "unequal-subscriptions": members.unequal_subscriptions,
     "mixed-clients": members.mixed_clients,
+    "unequal-topologies": tasks.unequal_topologies,
     "idle-members": members.idle_members,
+    "members-without-tasks": tasks.members_without_tasks,
     "uneven-assignment": members.uneven_assignment,
     "deleted-topics": offsets.deleted_topics,
     "unsubscribed-offsets": offsets.unsubscribed_offsets,

@@ -131,7 +131,7 @@ def fenced_members(seen: Observation) -> Iterator[Finding]:
 
 def unequal_assignors(seen: Observation) -> Iterator[Finding]:
     """The members of the group list different assignors."""
-    if seen.is_consumer_group:
+    if seen.has_epochs:
         # The coordinator assigns, and classic members in such a group need nothing in common.
         return
     members = {member.member_id: member for member in seen.group.members}

@@ -73,6 +73,10 @@ class SubscribedGroup(Protocol):
     def member_count(self) -> int:
         """The number of its members."""
 
+    @property
+    def group_type(self) -> str:
+        """The name of its type."""
+
     def subscribed_topics(self) -> Collection[str]:
         """Return the topics to which members subscribe, whether they exist or not."""
 
@@ -100,7 +104,11 @@ def epoch_raised(
     group.checked_version = group.topics.version
     group.bumped_ms = now_ms
     raised = GroupEpochRaised(
-        at_ms=now_ms, epoch=group.epoch, cause=cause.value, member_count=group.member_count
+        at_ms=now_ms,
+        epoch=group.epoch,
+        cause=cause.value,
+        member_count=group.member_count,
+        group_type=group.group_type,
     )
     if instigator is not None:
         raised.member_id, raised.group_instance_id, raised.client_id, raised.client_host = (

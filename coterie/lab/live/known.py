@@ -6,6 +6,7 @@ from coterie.lab.errors import WrongInput, closest
 from coterie.lab.live import libraries
 from coterie.lab.live.clients import LiveClient
 from coterie.lab.live.connect import Connect
+from coterie.lab.live.kafka_streams import KafkaStreams
 from coterie.lab.live.old_consumer import OldConsumerJava, OldConsumerPort
 from coterie.lab.live.rocketmq import RocketMq
 
@@ -14,6 +15,7 @@ CLIENTS: dict[str, Callable[[], LiveClient]] = {
     "kafka-python": libraries.kafka_python,
     "confluent": libraries.confluent,
     "connect": Connect,
+    "kafka-streams": KafkaStreams,
     "old-consumer": OldConsumerPort,
     "old-consumer-java": OldConsumerJava,
     "rocketmq": RocketMq,

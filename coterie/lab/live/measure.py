@@ -74,7 +74,7 @@ class Replay:
         self._workload = workload
         self._topics = dict(zip(topics, workload.counts, strict=True))
         self._known = set(workload.partitions)
-        self._incremental = machine in ("cooperative", "consumer", "connect")
+        self._incremental = machine in ("cooperative", "consumer", "streams", "connect")
         self._begin_us = begin_us
         # Members whose process is dead or stands still, and of which the group may not know.
         self._absent: set[str] = set()

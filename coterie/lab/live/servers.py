@@ -59,7 +59,8 @@ class Servers:
         delay_ms = run.parameters.initial_delay_ms
         if delay_ms < 0:
             delay_ms = _INITIAL_DELAY_MS
-        config = {**FAST_GROUPS, "group.initial.rebalance.delay.ms": str(delay_ms)}
+        delays = ("group.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms")
+        config = {**FAST_GROUPS, **dict.fromkeys(delays, str(delay_ms))}
         data_dir = str(run.directory / "data") if on_disk else ":memory:"
         port = free_port()
         program = (sys.executable, "-m", "coterie")

@@ -20,6 +20,7 @@ from coterie.pipeline.findings.changes import (
     event_of,
     session_of,
 )
+from coterie.pipeline.timeline.tasks import OWNING_ROLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,9 +81,9 @@ class Group(Changes):
     def owned(self) -> list[Owned]:
         """The times for which members owned partitions."""
         rows = rows_of(
-            self.rows.ownership, ["topic", "partition", "member_key", "from_ts", "to_ts"]
+            self.rows.ownership, ["topic", "partition", "member_key", "from_ts", "to_ts", "role"]
         )
-        return [Owned(*row.values()) for row in rows]
+        return [Owned(*list(row.values())[:-1]) for row in rows if row["role"] in OWNING_ROLES]
 
     @cached_property
     def bumps(self) -> list[Bump]:

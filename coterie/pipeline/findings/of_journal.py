@@ -31,6 +31,7 @@ from coterie.pipeline.timeline.model import (
     GroupHistory,
     identity_of,
 )
+from coterie.pipeline.timeline.tasks import OWNING_ROLES
 from coterie.protocol.messages.journal_records import (
     Fact,
     MemberRemoved,
@@ -140,6 +141,7 @@ class _Recorded(Changes):
         return [
             Owned(each.topic, each.partition, each.member_key, each.from_ms, each.to_ms)
             for each in self._history.ownership
+            if each.role in OWNING_ROLES
         ]
 
     @cached_property

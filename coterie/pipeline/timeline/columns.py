@@ -3,7 +3,10 @@
 from typing import Any
 
 from coterie.assignors.model import TopicPartition
+from coterie.pipeline.records.streams import ACTIVE
 from coterie.pipeline.timeline.model import (
+    STREAMS,
+    Copy,
     EpochBump,
     EpochMember,
     Handover,
@@ -80,7 +83,12 @@ def member_columns(found: EpochMember) -> dict[str, Any]:
     """Return the columns of `epoch_members`."""
     member = found.member
     row = found._asdict()
-    del row["member"]
+    for name in ("member", "copies", "target_copies", "pending_copies"):
+        del row[name]
+    role = ACTIVE if found.group_type == STREAMS else None
+    target = None
+    if found.target is not None:
+        target = _held(found.target, role, found.target_copies)
     return row | {
         "member_key": member.key,
         "member_id": member.member_id,
@@ -89,11 +97,17 @@ def member_columns(found: EpochMember) -> dict[str, Any]:
         "identity": member.identity,
         "topics": None if member.topics is None else list(member.topics),
         "since_ts": row.pop("since_ms"),
-        "target": None if found.target is None else _partitions(found.target),
-        "assigned": _partitions(member.assigned),
-        "pending_revocation": _partitions(found.pending_revocation),
+        "target": target,
+        "assigned": _held(member.assigned, role, found.copies),
+        "pending_revocation": _held(found.pending_revocation, role, found.pending_copies),
     }
 
 
-def _partitions(partitions: tuple[TopicPartition, ...]) -> list[dict[str, Any]]:
-    return [{"topic": each.topic, "partition": each.partition} for each in partitions]
+def _held(
+    partitions: tuple[TopicPartition, ...], role: str | None, copies: tuple[Copy, ...]
+) -> list[dict[str, Any]]:
+    """Return partitions, or active tasks and copies of tasks."""
+    held: list[dict[str, Any]] = [
+        {"topic": each.topic, "partition": each.partition, "role": role} for each in partitions
+    ]
+    return held + [each._asdict() for each in copies]

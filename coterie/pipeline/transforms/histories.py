@@ -220,7 +220,7 @@ def _move(move: PartitionMove) -> tuple[Any, ...]:
 def _interval(owned: Ownership) -> tuple[Any, ...]:
     return (
         owned.group_id, owned.topic, owned.partition, owned.member_key, owned.generation,
-        _us(owned.from_ms), _us(owned.to_ms),
+        _us(owned.from_ms), _us(owned.to_ms), owned.role, owned.reads,
     )  # fmt: skip
 
 

@@ -56,9 +56,15 @@ export function when(rebalance) {
   return rebalance.started === null ? rebalance.completed : rebalance.started;
 }
 
-// What numbers the states of a group: a classic group has generations, a consumer group (KIP-848) epochs.
+// What numbers the states of a group: a classic group has generations, consumer groups (KIP-848) and
+// streams groups have epochs.
 export function unitOf(rebalance) {
-  return rebalance && rebalance.type === 'consumer' ? 'epoch' : 'generation';
+  return rebalance && ['consumer', 'streams'].includes(rebalance.type) ? 'epoch' : 'generation';
+}
+
+// What the members of a group are given.
+export function workOf(group) {
+  return group.tasks ? 'task' : 'partition';
 }
 
 // The rows of a group as objects, made when they are needed for the first time.

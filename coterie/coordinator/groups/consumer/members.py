@@ -13,6 +13,7 @@ from coterie.coordinator.groups.consumer.downgrade import (
     takes_long,
 )
 from coterie.coordinator.groups.consumer.epochs import bump_epoch
+from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import (
     OwnedNow,
@@ -97,6 +98,7 @@ def reconciled_fact(now_ms: int, member: ConsumerMember, now: Reconciled) -> Mem
         state_ms,
         # The journal knows the broker.
         -1,
+        CONSUMER,
     )
 
 

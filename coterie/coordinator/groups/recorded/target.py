@@ -136,6 +136,7 @@ def note_target(
             member_count=len(step.group.members),
             changed_members=changed,
             moved_partitions=moved,
+            group_type=step.group.group_type,
         )
     )
 

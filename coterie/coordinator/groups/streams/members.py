@@ -9,7 +9,7 @@ from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.sessions import end_session
 from coterie.coordinator.groups.streams.epochs import bump_for_removal
-from coterie.coordinator.groups.streams.group import StreamsGroup
+from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.reconciliation import Reconciled, UnknownState, reconcile
 from coterie.coordinator.groups.streams.states import GroupState, MemberState
@@ -97,6 +97,7 @@ def _reconciled(step: Step, member: StreamsMember, now: Reconciled) -> MemberRec
         added=len(after - before),
         revoked=len(before - after),
         state_ms=step.now_ms - member.changed_ms if member.changed_ms else -1,
+        group_type=STREAMS,
     )
 
 

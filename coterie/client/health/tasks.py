@@ -64,7 +64,6 @@ def held_back_tasks(seen: Observation) -> Iterator[Finding]:
     before = {each.member_id: _kept(each) for each in earlier.members}
     names = list(dict.fromkeys(map(short_name, waiting.values())))
     for member in seen.group.members:
-        at_ms: int | None
         kept = _kept(member) & waiting.keys() & before.get(member.member_id, set())
         asked = _asked(seen, member.member_id)
         at_ms: int | None

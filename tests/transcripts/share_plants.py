@@ -50,8 +50,8 @@ SHARE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "the answer of a share group that is lost is not forgiven",
             f"{_GROUPS}.lookup:find_member",
-            "epoch != member.previous_epoch",
-            "epoch != member.epoch",
+            "(JOIN_EPOCH, member.epoch, member.previous_epoch)",
+            "(JOIN_EPOCH, member.epoch)",
         ),
         "share_groups/wrong_epochs",
     ),

@@ -174,9 +174,9 @@ STREAMS_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "members of a full streams group may join again",
             f"{_GROUPS}.heartbeat:_step",
-            "            check_room(found, STREAMS, partition.config.streams.max_size)",
+            "            check_room(found, partition.config.streams.max_size)",
             "            if request.member_id not in found.members:\n"
-            "                check_room(found, STREAMS, partition.config.streams.max_size)",
+            "                check_room(found, partition.config.streams.max_size)",
         ),
         "streams_groups/full_group",
     ),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.groups.group_partitions import GroupPartitions
-from coterie.coordinator.groups.recorded.describe import AskedGroup, described
 from coterie.coordinator.groups.shard import GroupShard
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
@@ -88,22 +87,22 @@ class GroupRequests(GroupPartitions):
 
     def look_at_each(
         self,
-        asked: type[AskedGroup],
+        look: Callable[[GroupShard, Any], Any],
+        asked: Callable[..., Any],
         response: Callable[..., Any],
         now_ms: int,
         request: Any,
         context: RequestContext,
-        look: Callable[[GroupShard, Any], Any] = described,
     ) -> Effects[Any]:
         """Let groups be described; those without an id come first, as in Kafka.
 
         Args:
-            asked: the class of the parts of the request.
+            look: returns the part of one group.
+            asked: makes the part of the request of one group.
             response: makes the response of `groups`.
             now_ms: the time.
             request: the request, with `group_ids`.
             context: where it comes from.
-            look: returns the part of one group.
         """
         with_operations = request.include_authorized_operations
         group_ids = sorted(request.group_ids, key=bool)

@@ -34,6 +34,7 @@ from coterie.coordinator.groups.consumer.validation import check_shape
 from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.offsets import commit, delete_offsets, fetch, fetch_group
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.recorded.describe import described
 from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup
@@ -407,12 +408,12 @@ class GroupCoordinator(ShareGroupRequests):
     ) -> Effects[ConsumerGroupDescribeResponse]:
         """Handle a ConsumerGroupDescribe; groups without an id come first, as in Kafka."""
         return self.look_at_each(
+            describe_consumer_group,
             DescribedConsumerGroup,
             ConsumerGroupDescribeResponse,
             now_ms,
             request,
             context,
-            describe_consumer_group,
         )
 
     def see_consumer_groups(
@@ -420,7 +421,7 @@ class GroupCoordinator(ShareGroupRequests):
     ) -> Effects[SeenConsumerGroups]:
         """Return what there is to describe of large groups, which takes long."""
         return self.look_at_each(
-            DescribedConsumerGroup, SeenConsumerGroups, now_ms, request, context
+            described, DescribedConsumerGroup, SeenConsumerGroups, now_ms, request, context
         )
 
     def delete_groups(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from coterie.coordinator.groups.group_requests import GroupRequests
+from coterie.coordinator.groups.recorded.describe import described
 from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.describe import DescribedShareGroup
@@ -114,7 +115,7 @@ class ShareGroupRequests(GroupRequests):
     ) -> Effects[ShareGroupDescribeResponse]:
         """Handle a ShareGroupDescribe; groups without an id come first, as in Kafka."""
         return self.look_at_each(
-            DescribedShareGroup, ShareGroupDescribeResponse, now_ms, request, context
+            described, DescribedShareGroup, ShareGroupDescribeResponse, now_ms, request, context
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from coterie.coordinator.groups.group_requests import GroupRequests
+from coterie.coordinator.groups.recorded.describe import described
 from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.streams.describe import (
@@ -47,7 +48,7 @@ class StreamsGroupRequests:
     ) -> Effects[StreamsGroupDescribeResponse]:
         """Handle a StreamsGroupDescribe; groups without an id come first, as in Kafka."""
         return self._requests.look_at_each(
-            DescribedStreamsGroup, StreamsGroupDescribeResponse, now_ms, request, context
+            described, DescribedStreamsGroup, StreamsGroupDescribeResponse, now_ms, request, context
         )
 
     def missing_topics(self, group_id: str) -> Sequence[InternalTopic]:

@@ -20,7 +20,6 @@ from coterie.coordinator.share_partition.states import (
     STATE_AFTER,
     AcknowledgeType,
     StateBatch,
-    released_state,
 )
 from coterie.protocol.errors import ErrorCode
 
@@ -244,6 +243,7 @@ class _Acknowledging:
             return None
         after = STATE_AFTER[kind]
         if after is AVAILABLE:
-            after = released_state(state.delivery_count, self.delivery_limit)
-        self.written.append(self.partition.enter(self.transition, state, after))
+            self.written.append(self.partition.let_go(self.transition, state, self.delivery_limit))
+        else:
+            self.written.append(self.partition.enter(self.transition, state, after))
         return None

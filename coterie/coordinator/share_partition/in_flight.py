@@ -47,15 +47,17 @@ class Transition:
         member_id: the member that has acknowledged the records.
         ranges: first and last offsets of the records.
         write: what is to be persisted; None if nothing is, so that nothing is waited for.
+        given_up: the records that were released for the last time.
     """
 
-    __slots__ = ("member_id", "ranges", "write")
+    __slots__ = ("given_up", "member_id", "ranges", "write")
 
     def __init__(self, member_id: str) -> None:
         """Start without records."""
         self.member_id = member_id
         self.ranges: list[tuple[int, int]] = []
         self.write: StateWrite | None = None
+        self.given_up: list[StateBatch] = []
 
 
 class InFlightState:

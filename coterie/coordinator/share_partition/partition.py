@@ -36,6 +36,9 @@ from coterie.coordinator.share_partition.states import (
     released_state,
 )
 
+# Records, and the member that had them.
+MemberRecords = tuple[str, StateBatch]
+
 
 class SharePartition:
     """The records of one topic partition that one share group is processing.
@@ -147,6 +150,15 @@ class SharePartition:
         self.count_final(state, 1)
         return state.batch()
 
+    def let_go(
+        self, transition: Transition, state: InFlightState, delivery_limit: int
+    ) -> StateBatch:
+        """Release records as a part of a transition; return what is to be persisted."""
+        batch = self.enter(transition, state, released_state(state.delivery_count, delivery_limit))
+        if batch.state is not AVAILABLE:
+            transition.given_up.append(batch)
+        return batch
+
     def to_write(self, batches: list[StateBatch]) -> StateWrite | None:
         """Return what is to be persisted of batches; None without any."""
         if not batches:
@@ -201,7 +213,7 @@ class SharePartition:
         """
         transition = Transition(member_id)
         released = [
-            self.enter(transition, state, released_state(state.delivery_count, delivery_limit))
+            self.let_go(transition, state, delivery_limit)
             for batch in self.batches
             for state in batch.states
             if state.state is ACQUIRED and state.member_id == member_id
@@ -233,8 +245,15 @@ class SharePartition:
                     self.locks.arm(offset, deadline_ms)
         return batch.states_within(first_offset, last_offset)
 
-    def expire_locks(self, now_ms: int, delivery_limit: int) -> StateWrite | None:
+    def expire_locks(
+        self, now_ms: int, delivery_limit: int, failed: list[MemberRecords] | None = None
+    ) -> StateWrite | None:
         """Release the records whose locks have expired [share-partitions/locks].
+
+        Args:
+            now_ms: the time.
+            delivery_limit: how often a record is delivered at most.
+            failed: gets the records and who had them.
 
         Returns:
             What is to be persisted. The records are released whether that succeeds or not.
@@ -247,11 +266,15 @@ class SharePartition:
                 state.lock_expired = True
                 continue
             assert state.state is ACQUIRED, f"{state} is locked"
+            member_id = state.member_id
             state.enter(released_state(state.delivery_count, delivery_limit))
             self.count_final(state, 1)
             released.append(state.batch())
+            if failed is not None:
+                failed.append((member_id, state.batch()))
         write = self.to_write(released)
-        self.advance()
+        if write is not None:
+            self.advance()
         return write
 
     # -- the ends ----------------------------------------------------------------------------------
@@ -310,7 +333,10 @@ class SharePartition:
         self.delivery_complete_count = 0
 
     def move_log_start(self, log_start_offset: int) -> None:
-        """Forget what is gone from the front of the log [share-partitions/log-start]."""
+        """Forget what is gone from the front of the log [share-partitions/log-start].
+
+        Records behind it that are done already count with the next write, as in Kafka.
+        """
         if log_start_offset <= self.start_offset:
             return
         if not self.batches or log_start_offset > self.end_offset:
@@ -324,7 +350,6 @@ class SharePartition:
             self._forget(batch, log_start_offset - 1)
         self.read_to(log_start_offset - 1)
         self._move_start(log_start_offset)
-        self.advance()
 
     def _forget(self, batch: InFlightBatch, last_offset: int) -> None:
         """Archive the records of a batch up to an offset, whoever has them."""

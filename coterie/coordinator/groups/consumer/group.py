@@ -66,6 +66,10 @@ class ConsumerGroup(ConsumerGroupState):
             return asking
         return max(name for name, count in votes.items() if count == most)
 
+    def holder(self, request: Any) -> str | None:
+        """See `RecordedGroup`."""
+        return None if request.instance_id is None else self.static_members[request.instance_id]
+
     # -- what all groups have in common ------------------------------------------------------------
 
     def seen_members(self) -> Sequence[SeenMember]:

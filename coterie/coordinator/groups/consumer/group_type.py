@@ -7,7 +7,6 @@ from coterie.coordinator.groups.consumer import classic_members
 from coterie.coordinator.groups.consumer.classic_join import join_consumer_group
 from coterie.coordinator.groups.consumer.describe import (
     DescribedConsumerGroup,
-    describe_error_part,
 )
 from coterie.coordinator.groups.consumer.downgrade import (
     begin_downgrade,
@@ -24,7 +23,6 @@ from coterie.coordinator.groups.consumer.members import (
     time_revocation,
 )
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
-from coterie.coordinator.groups.consumer.refusal import heartbeat_error_response
 from coterie.coordinator.groups.consumer.regexes import resolve_some
 from coterie.coordinator.groups.consumer.states import GroupState
 from coterie.coordinator.groups.consumer.step import Step
@@ -32,12 +30,12 @@ from coterie.coordinator.groups.consumer.target import compute_part
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.describe import unavailable_part
 from coterie.coordinator.groups.recorded.group_type import RecordedType
 from coterie.coordinator.groups.replay import GroupRecords
 from coterie.coordinator.groups.responses import ErrorResponse
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.leave_group import LeaveGroupRequest
@@ -64,8 +62,7 @@ class ConsumerType(RecordedType):
     }
     target_timer: str = TimerKind.TARGET
     error_responses: Mapping[type, ErrorResponse] = {
-        ConsumerGroupHeartbeatRequest: heartbeat_error_response,
-        DescribedConsumerGroup: describe_error_part,
+        DescribedConsumerGroup: unavailable_part,
     }
 
     def records(self) -> GroupRecords:

@@ -12,7 +12,7 @@ from coterie.coordinator.groups.consumer.downgrade import (
     is_downgraded_without,
     takes_long,
 )
-from coterie.coordinator.groups.consumer.epochs import bump_epoch, instigator_of
+from coterie.coordinator.groups.consumer.epochs import bump_epoch
 from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import (
@@ -26,7 +26,7 @@ from coterie.coordinator.groups.consumer.states import STATE_NAMES, GroupState, 
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
-from coterie.coordinator.groups.epochs import Bump, Instigator
+from coterie.coordinator.groups.epochs import Bump, Instigator, instigator_of
 from coterie.coordinator.groups.member_facts import joined_fact, removed_fact
 from coterie.coordinator.groups.recorded import revocation
 from coterie.coordinator.groups.recorded.target import note_convergence

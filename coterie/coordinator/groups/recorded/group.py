@@ -258,6 +258,10 @@ class RecordedGroup(GroupLike, Generic[M]):
         """
         return sorted(self.ordered_members(), key=lambda member: member.current is None)
 
+    def holder(self, request: Any) -> str | None:  # noqa: ARG002 - most have no static members
+        """Return the member that has the instance id of a heartbeat; None if it names none."""
+        return None
+
     # -- what removes it ---------------------------------------------------------------------------
 
     def member_tombstones(self, member_id: str) -> list[Message]:

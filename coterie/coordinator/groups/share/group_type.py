@@ -5,16 +5,17 @@ from typing import Any
 
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.describe import unavailable_part
 from coterie.coordinator.groups.recorded.group_type import RecordedType
 from coterie.coordinator.groups.responses import ErrorResponse
-from coterie.coordinator.groups.share.describe import DescribedShareGroup, describe_error_part
+from coterie.coordinator.groups.share.describe import DescribedShareGroup
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.initialization import (
     delete_state_first,
     forget_topic,
 )
 from coterie.coordinator.groups.share.members import remove_member
-from coterie.coordinator.groups.share.refusal import heartbeat_error_response, offsets_error
+from coterie.coordinator.groups.share.refusal import offsets_error
 from coterie.coordinator.groups.share.state_answers import refuse_waiting
 from coterie.coordinator.groups.share.states import GroupState
 from coterie.coordinator.groups.share.step import Step
@@ -25,7 +26,6 @@ from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from coterie.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 
 class ShareType(RecordedType):
@@ -39,8 +39,7 @@ class ShareType(RecordedType):
     work: Mapping[str, Callable[[Any], object]] = {TimerKind.TARGET: compute_part}
     target_timer: str = TimerKind.TARGET
     error_responses: Mapping[type, ErrorResponse] = {
-        ShareGroupHeartbeatRequest: heartbeat_error_response,
-        DescribedShareGroup: describe_error_part,
+        DescribedShareGroup: unavailable_part,
         AlterShareGroupOffsetsRequest: offsets_error,
         DeleteShareGroupOffsetsRequest: offsets_error,
     }

@@ -1,12 +1,10 @@
 """One step of a share group: its records change the group at once, and can be taken back."""
 
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.step import NO_REQUEST
 from coterie.coordinator.groups.tentative_step import TentativeStep
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.protocol.errors import ErrorCode
 
 
 class Step(TentativeStep[ShareGroup]):
@@ -28,20 +26,3 @@ class Step(TentativeStep[ShareGroup]):
         """See `TentativeStep`."""
         super().undo()
         self.group.initializing_since = self._initializing_since
-
-
-def step_of_new_group(
-    partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
-) -> Step:
-    """Return the first step of a group that does not exist yet.
-
-    Raises:
-        Refusal: there are too many groups.
-    """
-    if not partition.has_room_for_group():
-        raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
-    group = ShareGroup(group_id)
-    group.topics = partition.topics
-    step = Step(partition, group, now_ms, context)
-    step.creates = True
-    return step

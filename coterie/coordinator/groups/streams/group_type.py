@@ -6,18 +6,18 @@ from typing import Any
 from coterie.coordinator.groups.classic.join_of_empty import join_empty
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.describe import unavailable_part
 from coterie.coordinator.groups.recorded.group_type import RecordedType
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.responses import ErrorResponse
 from coterie.coordinator.groups.streams.describe import (
     DescribedStreamsGroup,
-    describe_error_part,
 )
 from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.coordinator.groups.streams.members import (
     remove_member,
     time_revocation,
 )
-from coterie.coordinator.groups.streams.refusal import heartbeat_error_response
 from coterie.coordinator.groups.streams.states import GroupState
 from coterie.coordinator.groups.streams.step import Step
 from coterie.coordinator.groups.streams.target import compute_part, end_delay
@@ -45,8 +45,8 @@ class StreamsType(RecordedType):
     }
     target_timer: str = TimerKind.TARGET
     error_responses: Mapping[type, ErrorResponse] = {
-        StreamsGroupHeartbeatRequest: heartbeat_error_response,
-        DescribedStreamsGroup: describe_error_part,
+        StreamsGroupHeartbeatRequest: heartbeat_error,
+        DescribedStreamsGroup: unavailable_part,
     }
 
     def session_timeout_ms(self, partition: PartitionState, group_id: str) -> int:

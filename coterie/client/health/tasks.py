@@ -66,6 +66,7 @@ def held_back_tasks(seen: Observation) -> Iterator[Finding]:
     for member in seen.group.members:
         kept = _kept(member) & waiting.keys() & before.get(member.member_id, set())
         asked = _asked(seen, member.member_id)
+        at_ms: int | None
         if asked is not None:
             at_ms, count = asked
             what = "It was asked for them, and has not reported that it gave them up."

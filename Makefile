@@ -81,11 +81,11 @@ test-lowest: setup  ## the fast tests with the lowest versions of dependencies t
 	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(VENV)/lowest.txt --editable '.[test]'
 	@.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup $(or $(ARGS),tests/unit tests/transcripts)
 
-compiled: setup  ## make the compiled form in build/compiled; what has not changed is not made again
-	@$(BIN)/python -m compilation compile --jobs $(JOBS)
+compiled: setup  ## make the compiled form in build/compiled; what has not changed is not made again; FAST=1: only to be tested
+	@$(BIN)/python -m compilation compile --jobs $(JOBS) $(if $(FAST),--fast)
 
-test-compiled: setup  ## run the tests of codecs, coordinator and server with the compiled form, made if need be; ARGS=--slice runs some
-	@$(BIN)/python -m compilation test --jobs $(JOBS) $(ARGS)
+test-compiled: setup  ## run the tests of codecs, coordinator and server with the compiled form, made if need be; FAST=1, ARGS=--slice runs some
+	@$(BIN)/python -m compilation test --jobs $(JOBS) $(if $(FAST),--fast) $(ARGS)
 
 coverage: setup  ## lines and branches that the tests of single parts reach, as a table
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \

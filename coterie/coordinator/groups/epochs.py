@@ -6,7 +6,7 @@ into a record of its own.
 
 from collections.abc import Collection
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.messages.consumer_group_facts import GroupEpochRaised
@@ -46,6 +46,11 @@ class Instigator(NamedTuple):
     instance_id: str | None
     client_id: str
     client_host: str
+
+
+def instigator_of(member: Any) -> Instigator:
+    """Return a member of a group of any type as the one that caused something."""
+    return Instigator(member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
 class SubscribedGroup(Protocol):

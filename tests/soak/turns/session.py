@@ -99,9 +99,11 @@ class Session:
 
     def close(self) -> None:
         """Close the connections."""
-        for opened in (*self.idle, *self.clients):
+        for opened in self.idle:
             opened.close()
         self.idle.clear()
+        for client in self.clients:
+            client.close()
         self.clients.clear()
 
     def verb(

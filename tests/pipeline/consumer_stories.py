@@ -30,6 +30,8 @@ class Recording(ConsumerHarness):
         kept: its group log and its journal.
         rows, logged: its group log as rows of the views `consumer_epochs` and `groups`.
         facts: its facts about the group `g`.
+        slow: the members that report what they were asked to give up as theirs.
+        silent: the members that send no heartbeat.
     """
 
     def __init__(self, topics: dict[str, int], **settings: Any) -> None:
@@ -37,6 +39,9 @@ class Recording(ConsumerHarness):
         self.rows: list[dict[str, Any]] = []
         self.logged: list[dict[str, Any]] = []
         self.facts: list[Any] = []
+        self.slow: set[str] = set()
+        self.silent: set[str] = set()
+        self._epochs: dict[str, int] = {}
         self._names: dict[str, str] = {}
         super().__init__(topics, **settings)
 
@@ -66,6 +71,20 @@ class Recording(ConsumerHarness):
         self.facts += [each.fact for each in effects.events if each.group_id == "g"]
         super().carry_out(effects, to)
 
+    def pass_time(self, seconds: int) -> None:
+        """Let time pass; each member sends a heartbeat every five seconds."""
+        for _ in range(seconds * 1000 // _TICK_MS):
+            self.wait(_TICK_MS)
+            second = self.now_ms // _TICK_MS
+            for index, name in enumerate(sorted(self._epochs)):
+                due = (second + index) % (HEARTBEAT_MS // _TICK_MS) == 0
+                if due and name not in self.silent:
+                    self._beat(name)
+
+    def _beat(self, name: str) -> None:
+        """Send the heartbeat of a member."""
+        raise NotImplementedError
+
     def write(self, directory: Path) -> str:
         """Write a data directory with the logs and the ids of the topics; return its path."""
         # A group that comes last, so that the records end now.
@@ -87,17 +106,9 @@ class Recording(ConsumerHarness):
 
 
 class ConsumerStory(Recording):
-    """A coordinator whose members send heartbeats.
-
-    Attributes:
-        slow: the members that report what they were asked to give up as theirs.
-        silent: the members that send no heartbeat.
-    """
+    """A coordinator whose members send heartbeats."""
 
     def __init__(self, topics: Mapping[str, int]) -> None:
-        self.slow: set[str] = set()
-        self.silent: set[str] = set()
-        self._epochs: dict[str, int] = {}
         self._owned: dict[str, dict[bytes, list[int]]] = {}
         self._told: dict[str, dict[bytes, list[int]]] = {}
         super().__init__(dict(topics))
@@ -130,16 +141,6 @@ class ConsumerStory(Recording):
         """Let a slow member report what it really has, which is what it was told last."""
         self._owned[name] = self._told[name]
         self._beat(name)
-
-    def pass_time(self, seconds: int) -> None:
-        """Let time pass; each member sends a heartbeat every five seconds."""
-        for _ in range(seconds * 1000 // _TICK_MS):
-            self.wait(_TICK_MS)
-            second = self.now_ms // _TICK_MS
-            for index, name in enumerate(sorted(self._epochs)):
-                due = (second + index) % (HEARTBEAT_MS // _TICK_MS) == 0
-                if due and name not in self.silent:
-                    self._beat(name)
 
     def _beat(self, name: str) -> None:
         response = self.beat(name, self._epochs[name], self._owned[name])

@@ -4,25 +4,16 @@ from typing import Any
 
 from coterie.coordinator.groups.streams.tasks import told_tasks
 from coterie.protocol.errors import ErrorCode
-from tests.pipeline.consumer_stories import HEARTBEAT_MS, Recording
+from tests.pipeline.consumer_stories import Recording
 from tests.unit.coordinator.streams.harness import STATEFUL, StreamsHarness
 
-_TICK_MS = 1_000
 REBALANCE_MS = 60_000
 
 
 class StreamsStory(Recording, StreamsHarness):
-    """A coordinator whose members run tasks and send heartbeats.
-
-    Attributes:
-        slow: the members that go on with what they were asked to give up.
-        silent: the members that send no heartbeat.
-    """
+    """A coordinator whose members run tasks and send heartbeats."""
 
     def __init__(self, topics: dict[str, int], **settings: Any) -> None:
-        self.slow: set[str] = set()
-        self.silent: set[str] = set()
-        self._epochs: dict[str, int] = {}
         self._tasks: dict[str, tuple[Any, Any]] = {}
         super().__init__(topics, **settings)
 
@@ -44,16 +35,6 @@ class StreamsStory(Recording, StreamsHarness):
         for name in members:
             self.stream(name, -1)
             del self._epochs[name]
-
-    def pass_time(self, seconds: int) -> None:
-        """Let time pass; each member sends a heartbeat every five seconds."""
-        for _ in range(seconds * 1000 // _TICK_MS):
-            self.wait(_TICK_MS)
-            second = self.now_ms // _TICK_MS
-            for index, name in enumerate(sorted(self._epochs)):
-                due = (second + index) % (HEARTBEAT_MS // _TICK_MS) == 0
-                if due and name not in self.silent:
-                    self._beat(name)
 
     def _beat(self, name: str) -> None:
         answer = self.stream(name, self._epochs[name], *self._tasks[name])

@@ -4,21 +4,17 @@ The log alone, the journal alone and both together must agree on what each of th
 Rules: [pipeline/streams-tasks].
 """
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from coterie.pipeline.timeline.columns import bump_columns, handover_columns, member_columns
+from coterie.pipeline.timeline.columns import handover_columns, member_columns
 from coterie.pipeline.timeline.combined import group_history
-from coterie.pipeline.timeline.model import Evidence, GroupHistory
+from coterie.pipeline.timeline.model import Evidence
 from coterie.pipeline.timeline.tasks import partitions_read
 from tests.pipeline.histories import plain_rows
 from tests.pipeline.streams_stories import REBALANCE_MS, StreamsStory
+from tests.pipeline.timeline.test_epoch_stories import GOLDEN, bumps
 from tests.unit.coordinator.consumer.harness import topic_id
 from tests.unit.coordinator.streams.harness import subtopology, topology
-
-GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
 
 
 def held_back() -> StreamsStory:
@@ -34,13 +30,6 @@ def held_back() -> StreamsStory:
     story.stop("b")
     story.pass_time(20)
     return story
-
-
-def bumps(history: GroupHistory) -> list[tuple[Any, ...]]:
-    assert history.epochs is not None
-    rows = map(bump_columns, history.epochs.bumps)
-    names = "epoch", "cause", "member_key", "members", "moved_partitions", "stable_ms"
-    return [tuple(row[name] for name in names) for row in rows]
 
 
 BUMPS = [
